@@ -1,0 +1,1 @@
+"""Quorate: learning with user-level differential privacy."""

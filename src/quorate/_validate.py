@@ -1,0 +1,118 @@
+"""One wording for every rejected parameter.
+
+Each function takes keyword arguments, so that the message can name them. Pass parameters, sizes
+and dtypes here, never records: the message quotes the value. Comparisons are written so that NaN
+fails them.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from quorate.exceptions import ParameterError, SchemaError
+
+__all__ = [
+    "delta",
+    "finite",
+    "fraction",
+    "integer_dtype",
+    "non_negative",
+    "non_negative_integer",
+    "one_of",
+    "ordered",
+    "positive",
+    "positive_integer",
+    "probability",
+]
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, numbers.Real | Fraction) and not isinstance(value, bool | np.bool_)
+
+
+def positive(**values: Any) -> None:
+    """Reject a value that is not a finite number greater than zero."""
+    for name, value in values.items():
+        if not (_is_real(value) and 0 < value < math.inf):
+            raise ParameterError(f"Expected a finite {name} > 0, got {name}={value!r}.")
+
+
+def non_negative(**values: Any) -> None:
+    """Reject a value that is not a finite number of at least zero."""
+    for name, value in values.items():
+        if not (_is_real(value) and 0 <= value < math.inf):
+            raise ParameterError(f"Expected a finite {name} >= 0, got {name}={value!r}.")
+
+
+def finite(**values: Any) -> None:
+    """Reject a value that is not a finite number."""
+    for name, value in values.items():
+        if not (_is_real(value) and -math.inf < value < math.inf):
+            raise ParameterError(f"Expected a finite {name}, got {name}={value!r}.")
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def positive_integer(**values: Any) -> None:
+    """Reject a value that is not an integer greater than zero."""
+    for name, value in values.items():
+        if not (_is_integer(value) and value > 0):
+            raise ParameterError(f"Expected an integer {name} > 0, got {name}={value!r}.")
+
+
+def non_negative_integer(**values: Any) -> None:
+    """Reject a value that is not an integer of at least zero."""
+    for name, value in values.items():
+        if not (_is_integer(value) and value >= 0):
+            raise ParameterError(f"Expected an integer {name} >= 0, got {name}={value!r}.")
+
+
+def probability(**values: Any) -> None:
+    """Reject a value outside the open interval (0, 1)."""
+    for name, value in values.items():
+        if not (_is_real(value) and 0 < value < 1):
+            raise ParameterError(f"Expected 0 < {name} < 1, got {name}={value!r}.")
+
+
+def fraction(**values: Any) -> None:
+    """Reject a value outside the closed interval [0, 1]."""
+    for name, value in values.items():
+        if not (_is_real(value) and 0 <= value <= 1):
+            raise ParameterError(f"Expected 0 <= {name} <= 1, got {name}={value!r}.")
+
+
+def delta(**values: Any) -> None:
+    """Reject a value outside the half-open interval [0, 1)."""
+    for name, value in values.items():
+        if not (_is_real(value) and 0 <= value < 1):
+            raise ParameterError(f"Expected 0 <= {name} < 1, got {name}={value!r}.")
+
+
+def ordered(lower: Any, upper: Any, *, name: str) -> None:
+    """Reject bounds that are not finite or not in order."""
+    if not (_is_real(lower) and _is_real(upper) and -math.inf < lower < upper < math.inf):
+        raise ParameterError(
+            f"Expected finite {name} with lower < upper, got lower={lower!r} and upper={upper!r}."
+        )
+
+
+def one_of(choices: tuple[Any, ...], **values: Any) -> None:
+    """Reject a value that is not among ``choices``."""
+    for name, value in values.items():
+        if not any(type(value) is type(choice) and value == choice for choice in choices):
+            wording = ", ".join(repr(choice) for choice in choices)
+            raise ParameterError(f"Expected {name} to be one of {wording}, got {name}={value!r}.")
+
+
+def integer_dtype(**dtypes: np.dtype[Any]) -> None:
+    """Reject an array whose dtype, which is public, is not an integer."""
+    for name, dtype in dtypes.items():
+        if dtype.kind not in "iu":
+            raise SchemaError(f"Expected integers in {name}, got dtype={dtype}.")

@@ -1,0 +1,211 @@
+"""What happened to a user's data, in the accountant's words.
+
+An event describes a mechanism; :mod:`quorate.accounting.compose` prices it. Sensitivities are
+already divided out, so an event means the same under every neighbouring relation: the mechanism
+that creates it knows its relation and its sensitivity.
+
+Every event is frozen, compares by value and writes itself as plain data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+
+__all__ = [
+    "Approximate",
+    "Composed",
+    "Event",
+    "Gaussian",
+    "Laplace",
+    "Nothing",
+    "Pure",
+    "Repeated",
+    "Subsampled",
+    "compose_events",
+]
+
+
+class Event:
+    """Base of all events."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Nothing(Event):
+    """A release that does not depend on the data.
+
+    >>> Nothing().to_dict()
+    {'event': 'nothing'}
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "nothing"}
+
+
+@dataclass(frozen=True)
+class Pure(Event):
+    """Any mechanism that is ``epsilon``-differentially private.
+
+    >>> Pure(0.5).to_dict()
+    {'event': 'pure', 'epsilon': 0.5}
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _validate.non_negative(epsilon=self.epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "pure", "epsilon": self.epsilon}
+
+
+@dataclass(frozen=True)
+class Approximate(Event):
+    """Any mechanism that is (``epsilon``, ``delta``)-differentially private.
+
+    >>> Approximate(0.0, 1e-7).to_dict()
+    {'event': 'approximate', 'epsilon': 0.0, 'delta': 1e-07}
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _validate.non_negative(epsilon=self.epsilon)
+        _validate.delta(delta=self.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "approximate", "epsilon": self.epsilon, "delta": self.delta}
+
+
+@dataclass(frozen=True)
+class Laplace(Event):
+    """Laplace noise, continuous or discrete, of scale ``noise_multiplier`` x L1 sensitivity.
+
+    The discrete version with an integer sensitivity is a post-processing of the continuous one up
+    to its exact pure cost; both cost at most ``1 / noise_multiplier``.
+
+    >>> Laplace(2.0).to_dict()
+    {'event': 'laplace', 'noise_multiplier': 2.0}
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "laplace", "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
+    """Gaussian noise of standard deviation ``noise_multiplier`` x L2 sensitivity.
+
+    A discrete Gaussian is described by the slightly smaller multiplier of the continuous one that
+    it is a post-processing of; see ``docs/proofs/discrete_gaussian.md``.
+
+    >>> Gaussian(4.0).mu
+    0.25
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+
+    @property
+    def mu(self) -> float:
+        """Parameter of Gaussian differential privacy, rounded up."""
+        mu = 1.0 / self.noise_multiplier
+        return mu if mu * self.noise_multiplier >= 1.0 else math.nextafter(mu, math.inf)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "gaussian", "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True)
+class Subsampled(Event):
+    """``event`` on a Poisson sample: each user takes part with probability ``rate``.
+
+    Valid under add/remove of one user; the accountant doubles it for replacement.
+
+    >>> Subsampled(Gaussian(1.0), rate=0.1).to_dict()["rate"]
+    0.1
+    """
+
+    event: Event
+    rate: float
+
+    def __post_init__(self) -> None:
+        _validate.fraction(rate=self.rate)
+        if not isinstance(self.event, Event):
+            raise ParameterError(f"Expected event to be an Event, got event={self.event!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "subsampled", "rate": self.rate, "of": self.event.to_dict()}
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+    """``event``, ``count`` times, each on the same users and possibly chosen adaptively.
+
+    >>> Repeated(Pure(0.1), 3).to_dict()["count"]
+    3
+    """
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        _validate.non_negative_integer(count=self.count)
+        if not isinstance(self.event, Event):
+            raise ParameterError(f"Expected event to be an Event, got event={self.event!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "repeated", "count": self.count, "of": self.event.to_dict()}
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """Several events on the same users, in any order, each possibly chosen after the others.
+
+    >>> len(Composed((Pure(0.1), Gaussian(5.0))).events)
+    2
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.events, tuple) or not all(isinstance(e, Event) for e in self.events):
+            raise ParameterError(f"Expected a tuple of events, got events={self.events!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "composed", "of": [event.to_dict() for event in self.events]}
+
+
+def compose_events(events: Iterable[Event]) -> Event:
+    """Return one event for all of ``events``; a single one stays itself.
+
+    >>> compose_events([Pure(0.5)])
+    Pure(epsilon=0.5)
+    """
+    collected = tuple(events)
+    return collected[0] if len(collected) == 1 else Composed(collected)

@@ -1,0 +1,109 @@
+"""Everything Quorate raises on purpose.
+
+The tree::
+
+    QuorateError
+    ├── ParameterError                 (ValueError)      a parameter is outside its range
+    │   └── UnboundedContributionError                   a public bound is missing
+    ├── SchemaError                    (ValueError)      a table has the wrong shape, columns or types
+    ├── GridOverflowError              (OverflowError)   public numbers say that a sum could overflow
+    ├── NotEnoughUsersError            (RuntimeError)    public numbers say that the analysis is hopeless
+    ├── AccountingError                (RuntimeError)
+    │   ├── UnsupportedEventError                        no rule prices this event
+    │   ├── RelationMismatchError                        two neighbouring relations in one sum
+    │   └── NumericalFailure           (ArithmeticError) no guarantee can be claimed
+    ├── LedgerError                    (RuntimeError)
+    │   ├── BudgetExceededError                          refused: the budget is not there
+    │   ├── UnknownDatasetError        (LookupError)     no budget was ever set for this name
+    │   └── LedgerFileError                              damaged, foreign or newer file
+    ├── QueriesExhaustedError          (RuntimeError)    more queries than were paid for
+    └── MissingExtraError              (ImportError)     an optional dependency is not installed
+
+A message says what was expected, what was given and what to do. It may quote parameters, never
+records: an exception is an output, and outputs about people are priced.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AccountingError",
+    "BudgetExceededError",
+    "GridOverflowError",
+    "LedgerError",
+    "LedgerFileError",
+    "MissingExtraError",
+    "NotEnoughUsersError",
+    "NumericalFailure",
+    "ParameterError",
+    "QueriesExhaustedError",
+    "QuorateError",
+    "RelationMismatchError",
+    "SchemaError",
+    "UnboundedContributionError",
+    "UnknownDatasetError",
+    "UnsupportedEventError",
+]
+
+
+class QuorateError(Exception):
+    """Base of everything Quorate raises on purpose."""
+
+
+class ParameterError(QuorateError, ValueError):
+    """A parameter is outside its range."""
+
+
+class UnboundedContributionError(ParameterError):
+    """A bound that must be public knowledge is missing; it is never taken from the data."""
+
+
+class SchemaError(QuorateError, ValueError):
+    """A table has the wrong shape, columns or types (all of them public)."""
+
+
+class GridOverflowError(QuorateError, OverflowError):
+    """The number of users times the bound, both public, does not fit into 64 bits."""
+
+
+class NotEnoughUsersError(QuorateError, RuntimeError):
+    """Public numbers alone say that the analysis cannot work."""
+
+
+class AccountingError(QuorateError, RuntimeError):
+    """A privacy cost cannot be computed."""
+
+
+class UnsupportedEventError(AccountingError):
+    """No rule prices this event, or not for this relation."""
+
+
+class RelationMismatchError(AccountingError):
+    """Costs under two neighbouring relations cannot be added."""
+
+
+class NumericalFailure(AccountingError, ArithmeticError):
+    """A computation did not converge or lost its precision: no guarantee is claimed."""
+
+
+class LedgerError(QuorateError, RuntimeError):
+    """The ledger refuses."""
+
+
+class BudgetExceededError(LedgerError):
+    """The request costs more than what is left; nothing was charged and no data were touched."""
+
+
+class UnknownDatasetError(LedgerError, LookupError):
+    """No budget was ever set for this data set name."""
+
+
+class LedgerFileError(LedgerError):
+    """The file is damaged, is not a ledger, or was written by a newer version; it was not touched."""
+
+
+class QueriesExhaustedError(QuorateError, RuntimeError):
+    """More queries were asked than were paid for."""
+
+
+class MissingExtraError(QuorateError, ImportError):
+    """An optional dependency is not installed."""
