@@ -1,0 +1,230 @@
+"""What every estimator shares: the order in which a fit charges, reads and promises.
+
+scikit-learn's contract, with the parts that leak replaced:
+
+* ``fit(X, y, *, users)`` or ``fit(UserData)``; ``users=None`` is refused, because one row is not
+  one person;
+* the declared budget is charged to the ledger *before* any data are touched, so a crash costs
+  budget and never leaks;
+* every figure in ``guarantee_`` is priced by the accountant and compared with what was declared;
+* checks look at parameters, shapes and column names, never at a value: NaN and infinities are
+  legal inputs and are bounded like every other value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from quorate import _validate
+from quorate.accounting.compose import price
+from quorate.accounting.events import Event
+from quorate.accounting.ledger import Ledger
+from quorate.engines.base import Engine
+from quorate.engines.local import LocalEngine
+from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
+from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.noise import ambient_noise
+from quorate.users import UserData
+
+__all__ = ["UserEstimator", "as_feature_matrix", "column_names"]
+
+# The accountant rounds up; a plan that was calibrated to the budget may exceed it by this much
+# through rounding alone, and no more.
+_ROUNDING = 1e-9
+
+
+def column_names(table: Any) -> tuple[str, ...] | None:
+    """Return the column names of a frame if all of them are strings, else ``None``.
+
+    >>> column_names(np.zeros((2, 3))) is None
+    True
+    """
+    names = getattr(table, "columns", None)
+    if names is None or callable(names):
+        return None
+    collected = tuple(names)
+    return collected if collected and all(isinstance(name, str) for name in collected) else None
+
+
+def as_feature_matrix(X: Any, *, n_features: int | None = None) -> NDArray[np.float64]:
+    """Return ``X`` as a matrix of float64; reject shapes and types, never values.
+
+    >>> as_feature_matrix([[1, 2], [3, float("nan")]]).shape
+    (2, 2)
+    """
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
+    array = np.asarray(X)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            array = np.asarray(["not numeric"])
+    if array.dtype.kind == "c":
+        raise SchemaError(f"Expected real numbers in X, got dtype={array.dtype}. Complex data not supported.")
+    if array.dtype.kind not in "biuf":
+        raise SchemaError(
+            f"Expected numbers in X, got dtype={np.asarray(X).dtype}. Encode other columns first, by a "
+            "public rule."
+        )
+    if array.ndim != 2:
+        raise SchemaError(
+            f"Expected X with 2 dimensions (records x features), got {array.ndim}. Reshape your data with "
+            "X.reshape(-1, 1) for a single feature."
+        )
+    if array.shape[1] == 0:
+        raise SchemaError(f"Expected at least one feature, got 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
+    if n_features is not None and array.shape[1] != n_features:
+        raise SchemaError(f"X has {array.shape[1]} features, but {n_features} features were seen in fit.")
+    return array.astype(np.float64, copy=False)
+
+
+class UserEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators that protect whole users.
+
+    Subclasses store their parameters in ``__init__`` and write ``fit`` as::
+
+        self._charge(X)                       # declared budget, before data are touched
+        data = self._gather(X, y, users)      # records grouped by user
+        ...                                   # plan from public numbers, release through mechanisms
+        self.guarantee_ = self._promise(event)  # priced, and checked against what was declared
+
+    Common parameters: ``epsilon``, ``delta``, ``relation``, ``ledger``, ``data_name``, ``engine``,
+    ``random_state``. A subclass without one of them has its default.
+    """
+
+    # Lets pipelines and searches pass ``users`` on without being asked to.
+    __metadata_request__fit = {"users": True}  # noqa: RUF012 - scikit-learn reads this attribute
+
+    epsilon: float
+    delta: float = 0.0
+    relation: Relation = Relation.REPLACE
+    ledger: Ledger | None = None
+    data_name: str | None = None
+    engine: Engine | None = None
+    random_state: Any = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = True
+        return tags
+
+    def _charge(self, X: Any) -> Guarantee:
+        """Validate the budget and charge it; the guarantee returned is the declared one.
+
+        ``X`` is asked for its unit and for nothing else.
+        """
+        _validate.positive(epsilon=self.epsilon)
+        _validate.delta(delta=self.delta)
+        if not isinstance(self.relation, Relation):
+            raise ParameterError(
+                f"Expected relation to be Relation.REPLACE or Relation.ADD_REMOVE, got "
+                f"relation={self.relation!r}."
+            )
+        declared = Guarantee(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            unit=X.unit if isinstance(X, UserData) else "user",
+            relation=self.relation,
+            trust=Trust.CENTRAL,
+            numerics=ambient_noise().numerics,
+        )
+        if self.ledger is not None:
+            if not isinstance(self.ledger, Ledger):
+                raise ParameterError(
+                    f"Expected ledger to be a quorate.Ledger, got {type(self.ledger).__name__}."
+                )
+            if self.data_name is None:
+                raise ParameterError(
+                    "Expected data_name= beside ledger=: the name under which the data set's budget "
+                    "was set with Ledger.set_budget."
+                )
+            self.ledger.charge(self.data_name, declared, purpose=type(self).__name__)
+            declared = declared.charged_to(self.data_name)
+        self._declared = declared
+        return declared
+
+    def _gather(self, X: Any, y: Any = None, users: Any = None, *, target: bool = False) -> UserData:
+        """Return the records grouped by user; set the public schema attributes."""
+        if isinstance(X, UserData):
+            if y is not None or users is not None:
+                raise ParameterError(
+                    "Expected either a UserData alone or X, y and users=; got a UserData together "
+                    "with y or users."
+                )
+            data = X
+        else:
+            if users is None:
+                raise ParameterError(
+                    f"{type(self).__name__} needs users=, one id per row: a row is not a person. If each "
+                    "row really is another person, pass users=range(len(X))."
+                )
+            names = column_names(X)
+            data = UserData.from_arrays(as_feature_matrix(X), y, users=users)
+            if names is not None:
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+        if target and data.y is None:
+            raise SchemaError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass y, or "
+                "build the UserData with target=."
+            )
+        if isinstance(X, UserData) and data.feature_names is not None:
+            self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+        self.n_features_in_ = data.n_features
+        return data
+
+    def _features(self, X: Any) -> NDArray[np.float64]:
+        """Return ``X`` as the matrix ``predict`` works on, with the columns seen in ``fit``."""
+        names = column_names(X)
+        seen = getattr(self, "feature_names_in_", None)
+        if names is not None and seen is not None and tuple(seen) != names:
+            raise SchemaError(
+                "The feature names should match those that were passed during fit: expected "
+                f"{list(seen)}, got {list(names)}."
+            )
+        matrix = as_feature_matrix(X)
+        if matrix.shape[1] != self.n_features_in_:
+            raise SchemaError(
+                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return matrix
+
+    def _engine(self) -> Engine:
+        """Return the engine of the caller, or the local one."""
+        engine = LocalEngine() if self.engine is None else self.engine
+        if not isinstance(engine, Engine):
+            raise ParameterError(
+                f"Expected engine to be a quorate.engines.Engine, got {type(engine).__name__}."
+            )
+        return engine
+
+    def _promise(self, event: Event) -> Guarantee:
+        """Price what was done and return the declared guarantee with its events.
+
+        A price above the declared budget means a planning bug: no guarantee is given, because the
+        declared figure would be a lie.
+        """
+        declared = self._declared
+        cost = price(event, delta=declared.delta, relation=declared.relation)
+        if not cost <= declared.epsilon * (1 + _ROUNDING) or math.isnan(cost):
+            raise NumericalFailure(
+                f"{type(self).__name__} planned a cost of epsilon={cost!r} for a declared "
+                f"epsilon={declared.epsilon!r}: no guarantee is claimed. Please report this."
+            )
+        return Guarantee(
+            epsilon=declared.epsilon,
+            delta=declared.delta,
+            unit=declared.unit,
+            relation=declared.relation,
+            trust=declared.trust,
+            numerics=declared.numerics,
+            events=(event,),
+            data_name=declared.data_name,
+        )
