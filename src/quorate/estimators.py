@@ -51,7 +51,7 @@ def column_names(table: Any) -> tuple[str, ...] | None:
     return collected if collected and all(isinstance(name, str) for name in collected) else None
 
 
-def as_feature_matrix(X: Any, *, n_features: int | None = None) -> NDArray[np.float64]:
+def as_feature_matrix(X: Any) -> NDArray[np.float64]:
     """Return ``X`` as a matrix of float64; reject shapes and types, never values.
 
     >>> as_feature_matrix([[1, 2], [3, float("nan")]]).shape
@@ -60,27 +60,24 @@ def as_feature_matrix(X: Any, *, n_features: int | None = None) -> NDArray[np.fl
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
     array = np.asarray(X)
-    if array.dtype.kind == "O":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            array = np.asarray(["not numeric"])
     if array.dtype.kind == "c":
-        raise SchemaError(f"Expected real numbers in X, got dtype={array.dtype}. Complex data not supported.")
+        raise SchemaError(f"Complex data not supported: expected real numbers, got {array.dtype}.")
     if array.dtype.kind not in "biuf":
+        # Objects are refused by type: trying to convert them would fail or not by one user's value.
         raise SchemaError(
-            f"Expected numbers in X, got dtype={np.asarray(X).dtype}. Encode other columns first, by a "
-            "public rule."
+            f"Expected numbers in X, got dtype={array.dtype}. Convert the table with "
+            "X.astype(float); encode other columns first, by a public rule."
         )
     if array.ndim != 2:
         raise SchemaError(
-            f"Expected X with 2 dimensions (records x features), got {array.ndim}. Reshape your data with "
-            "X.reshape(-1, 1) for a single feature."
+            f"Expected X with 2 dimensions (records x features), got {array.ndim}. "
+            "Reshape your data with X.reshape(-1, 1) for a single feature."
         )
     if array.shape[1] == 0:
-        raise SchemaError(f"Expected at least one feature, got 0 feature(s) (shape={array.shape}) while a minimum of 1 is required.")
-    if n_features is not None and array.shape[1] != n_features:
-        raise SchemaError(f"X has {array.shape[1]} features, but {n_features} features were seen in fit.")
+        raise SchemaError(
+            f"Expected features, got 0 feature(s) (shape={array.shape}) while a minimum of 1 is "
+            "required."
+        )
     return array.astype(np.float64, copy=False)
 
 
@@ -142,15 +139,17 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             if self.data_name is None:
                 raise ParameterError(
-                    "Expected data_name= beside ledger=: the name under which the data set's budget "
-                    "was set with Ledger.set_budget."
+                    "Expected data_name= beside ledger=: the name under which the data set's "
+                    "budget was set with Ledger.set_budget."
                 )
             self.ledger.charge(self.data_name, declared, purpose=type(self).__name__)
             declared = declared.charged_to(self.data_name)
         self._declared = declared
         return declared
 
-    def _gather(self, X: Any, y: Any = None, users: Any = None, *, target: bool = False) -> UserData:
+    def _gather(
+        self, X: Any, y: Any = None, users: Any = None, *, target: bool = False
+    ) -> UserData:
         """Return the records grouped by user; set the public schema attributes."""
         if isinstance(X, UserData):
             if y is not None or users is not None:
@@ -162,8 +161,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         else:
             if users is None:
                 raise ParameterError(
-                    f"{type(self).__name__} needs users=, one id per row: a row is not a person. If each "
-                    "row really is another person, pass users=range(len(X))."
+                    f"{type(self).__name__} needs users=, one id a row: a row is not a person. If "
+                    "each row really is another person, pass users=range(len(X))."
                 )
             names = column_names(X)
             data = UserData.from_arrays(as_feature_matrix(X), y, users=users)
@@ -171,8 +170,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 self.feature_names_in_ = np.asarray(names, dtype=object)
         if target and data.y is None:
             raise SchemaError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass y, or "
-                "build the UserData with target=."
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass y, "
+                "or build the UserData with target=."
             )
         if isinstance(X, UserData) and data.feature_names is not None:
             self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)

@@ -5,9 +5,9 @@ The tree::
     QuorateError
     ├── ParameterError                 (ValueError)      a parameter is outside its range
     │   └── UnboundedContributionError                   a public bound is missing
-    ├── SchemaError                    (ValueError)      a table has the wrong shape, columns or types
-    ├── GridOverflowError              (OverflowError)   public numbers say that a sum could overflow
-    ├── NotEnoughUsersError            (RuntimeError)    public numbers say that the analysis is hopeless
+    ├── SchemaError                    (ValueError)      a table has a wrong shape, column or type
+    ├── GridOverflowError              (OverflowError)   public numbers: a sum could overflow
+    ├── NotEnoughUsersError            (RuntimeError)    public numbers: the analysis is hopeless
     ├── AccountingError                (RuntimeError)
     │   ├── UnsupportedEventError                        no rule prices this event
     │   ├── RelationMismatchError                        two neighbouring relations in one sum
@@ -98,7 +98,7 @@ class UnknownDatasetError(LedgerError, LookupError):
 
 
 class LedgerFileError(LedgerError):
-    """The file is damaged, is not a ledger, or was written by a newer version; it was not touched."""
+    """The file is damaged, not a ledger, or from a newer version; it was not touched."""
 
 
 class QueriesExhaustedError(QuorateError, RuntimeError):

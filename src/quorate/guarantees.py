@@ -83,8 +83,9 @@ class Guarantee:
     Examples
     --------
     >>> print(Guarantee(epsilon=1.0, unit="patient"))
-    epsilon = 1 for each patient: whatever one patient's whole record says, no conclusion drawn from
-    this release is more than e^1 = 2.72 times as likely as if that record were replaced by any other.
+    epsilon = 1 for each patient: whatever one patient's whole record says, no conclusion drawn
+    from this release is more than e^1 = 2.72 times as likely as if that record were replaced by
+    any other.
     >>> Guarantee(epsilon=1.0, delta=1e-6).to_dict()["delta"]
     1e-06
     """
@@ -103,7 +104,7 @@ class Guarantee:
             _validate.non_negative(epsilon=self.epsilon)
         _validate.fraction(delta=self.delta)
         if not (isinstance(self.unit, str) and self.unit.strip()):
-            raise ParameterError(f"Expected unit to be a word for a person, got unit={self.unit!r}.")
+            raise ParameterError(f"Expected unit to be a word, got unit={self.unit!r}.")
         for name, kind in (("relation", Relation), ("trust", Trust), ("numerics", Numerics)):
             if not isinstance(getattr(self, name), kind):
                 raise ParameterError(

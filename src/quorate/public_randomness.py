@@ -31,7 +31,7 @@ def public_generator(random_state: RandomState = None) -> np.random.Generator:
         return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
     if random_state is None:
         return np.random.default_rng()
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
-        if random_state >= 0:
-            return np.random.default_rng(int(random_state))
+    is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    if is_seed and random_state >= 0:
+        return np.random.default_rng(int(random_state))
     raise ParameterError(_EXPECTED.format(random_state))

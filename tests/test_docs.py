@@ -1,0 +1,108 @@
+"""What is written is executed: README, docs, examples; the table of guarantees cannot drift."""
+
+import doctest
+import importlib
+import importlib.util
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import quorate
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("decisions/*.md")])
+EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
+
+
+def pages_with_code():
+    return [page for page in PAGES if FENCE.search(page.read_text())]
+
+
+@pytest.mark.parametrize("page", pages_with_code(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "page"}
+    parser = doctest.DocTestParser()
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    for number, block in enumerate(FENCE.findall(page.read_text())):
+        if ">>>" in block:
+            test = parser.get_doctest(block, namespace, f"{page.name}[{number}]", str(page), 0)
+            runner.run(test, clear_globs=False)
+            namespace.update(test.globs)
+        else:
+            exec(compile(block, f"{page.name}[{number}]", "exec"), namespace)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
+def test_an_example_runs(example, tmp_path):
+    run = subprocess.run(
+        [sys.executable, str(example)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "Agg"},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout
+
+
+def test_links_between_pages_lead_somewhere():
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    assert broken == []
+
+
+def test_the_readme_names_commands_that_exist():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"\bmake ([a-z]+)", (ROOT / "README.md").read_text()))
+    assert {"demo", "test"} <= named <= targets
+
+
+def test_the_table_of_guarantees_is_what_the_classes_say():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    written = (ROOT / "docs" / "guarantees.md").read_text()
+    assert written == generate.page(), "run `python docs/generate.py`"
+
+
+def public_objects():
+    for info in pkgutil.walk_packages(quorate.__path__, "quorate."):
+        if info.name.split(".")[-1].startswith("_"):
+            continue
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            if (inspect.isclass(thing) or inspect.isfunction(thing)) and (
+                thing.__module__ == module.__name__
+            ):
+                yield f"{info.name}.{name}", thing
+
+
+PUBLIC = dict(public_objects())
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_every_public_name_has_a_runnable_example(name):
+    thing = PUBLIC[name]
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        pytest.skip("exceptions are shown by the tree and by the tests that raise them")
+    if inspect.isabstract(thing) or getattr(thing, "_is_protocol", False):
+        pytest.skip("an interface is shown by what implements it")
+    documented = [inspect.getdoc(thing) or ""]
+    if inspect.isclass(thing):
+        documented += [inspect.getdoc(member) or "" for _, member in inspect.getmembers(thing)]
+    assert any(">>>" in text for text in documented)

@@ -1,0 +1,102 @@
+"""The house keeps its plan: layers, mirrors, cheap imports, one source of noise."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "quorate"
+MODULES = sorted(path for path in SOURCE.rglob("*.py"))
+
+# From the ground up. A module may import from its own layer and from lower ones.
+LAYERS = [
+    {"guarantees", "exceptions", "_validate"},
+    {"concepts", "users", "grouping", "noise", "grid", "public_randomness"},
+    {"mechanisms", "engines", "accounting"},
+    {"estimators"},
+    {"learners", "means", "models", "stability", "queries", "protocols", "distributions", "auditing"},
+    {"planning"},
+    {"reports"},
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+HEAVY = {"scipy", "sklearn", "dp_accounting", "pyarrow", "opendp", "matplotlib", "pandas", "typer", "rich"}
+
+
+def top(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def violations(path, names):
+    """Return the imports of ``names`` that point upwards from ``path``."""
+    rank = RANK[top(path)]
+    parts = [name.split(".") for name in names if name.startswith("quorate.")]
+    return [".".join(p) for p in parts if p[1] in RANK and RANK[p[1]] > rank]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_flow_downwards_only(path):
+    if path.parent == SOURCE and path.name == "__init__.py":
+        pytest.skip("the front door may see every room; it opens them lazily")
+    assert top(path) in RANK, "a new room needs its place in LAYERS"
+    assert violations(path, imported(path)) == []
+
+
+def test_the_layer_check_catches_an_upward_import():
+    assert violations(SOURCE / "noise.py", ["quorate.mechanisms.sums"]) == ["quorate.mechanisms.sums"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_every_module_has_its_test_file(path):
+    if path.name == "__init__.py":
+        pytest.skip("front doors are tested by what they open")
+    relative = path.relative_to(SOURCE)
+    expected = ROOT / "tests" / relative.parent / f"test_{relative.name.lstrip('_')}"
+    assert expected.exists(), f"write {expected.relative_to(ROOT)}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_module_stays_readable(path):
+    assert len(path.read_text().splitlines()) <= 500, "split it: one idea a file"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_random_numbers_have_two_doors_only(path):
+    doors = {"noise.py", "public_randomness.py"}
+    sources = {"opendp", "secrets", "random"}
+    if path.name not in doors or path.parent != SOURCE:
+        assert not {name.split(".")[0] for name in imported(path)} & sources
+        assert "np.random.default_rng" not in path.read_text()
+
+
+def test_importing_quorate_loads_nothing_heavy():
+    code = "import sys, quorate; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in run.stdout.split()}
+    assert not loaded & HEAVY
+    assert len({name for name in run.stdout.split() if name.startswith("quorate.")}) <= 8
+
+
+def test_the_front_door_opens_every_name_it_lists():
+    import quorate
+
+    for name in dir(quorate):
+        assert getattr(quorate, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = quorate.nothing
+
+
+def test_the_package_ships_its_types():
+    assert (SOURCE / "py.typed").exists()
