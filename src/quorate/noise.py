@@ -1,0 +1,596 @@
+"""The only randomness that carries privacy, and its doubles for tests.
+
+Additive noise and noisy maxima come from OpenDP; uniform integers come from the operating system's
+entropy (:mod:`secrets`); Bernoulli(exp(-x)) and the one-sided geometric are built on those integers
+with the rational samplers of Canonne, Kamath and Steinke (2020), Algorithms 1 and 2. No floating
+point takes part in a draw: a scale given as a float means that float's exact rational value. OpenDP
+samples its integer noise in big integers, adds, and only then saturates at 64 bits; its noisy
+maximum is permute-and-flip with exact Bernoulli(exp(-x)) flips on rationals (with replacement,
+which is the exponential mechanism, for zero-concentrated privacy). [1]_ [2]_ [3]_
+
+OpenDP checks nothing when it is called, so every input is guarded here.
+
+How long a draw takes depends on the values; whoever can time a release is outside the threat model.
+
+References
+----------
+.. [1] Canonne, Kamath, Steinke. The discrete Gaussian for differential privacy. arXiv:2004.00010.
+.. [2] McKenna, Sheldon. Permute-and-Flip: a new mechanism for differentially private selection.
+   arXiv:2010.12603.
+.. [3] OpenDP, ``measurements/noise`` and ``measurements/noisy_top_k`` with their proofs, as
+   published at docs.rs/crate/opendp (``permute_and_flip`` with and without replacement).
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.exceptions import ParameterError, QuorateError, SchemaError
+from quorate.guarantees import Numerics
+
+__all__ = [
+    "Draw",
+    "NoiseSource",
+    "RecordedNoise",
+    "ReplayMismatchError",
+    "ReplayedNoise",
+    "SecureNoise",
+    "SeededNoise",
+    "ambient_noise",
+    "use_noise",
+]
+
+_LARGEST = np.iinfo(np.int64).max
+_SMALLEST = np.iinfo(np.int64).min
+
+Integers = NDArray[np.int64]
+_Stream = tuple[np.random.Generator, list[float]]
+
+
+class NoiseSource(ABC):
+    """Where noise comes from; mechanisms know nothing else about randomness.
+
+    The public methods guard their inputs and hand them to the hooks with an underscore, so that no
+    source can forget a guard. ``numerics`` goes into the guarantee of every release.
+    """
+
+    numerics: Numerics = Numerics.VOID
+
+    def discrete_laplace(self, values: Integers, *, scale: float) -> Integers:
+        """Add independent integers z with mass proportional to exp(-abs(z) / scale).
+
+        The sum saturates at the ends of int64, which is post-processing.
+
+        >>> SecureNoise().discrete_laplace(np.array([10, -10]), scale=1.0).shape
+        (2,)
+        """
+        return self._discrete_laplace(_integers(values), _scale(scale=scale))
+
+    def discrete_gaussian(self, values: Integers, *, sigma: float) -> Integers:
+        """Add independent integers z with mass proportional to exp(-z**2 / (2 sigma**2)).
+
+        >>> SecureNoise().discrete_gaussian(np.array([10, -10]), sigma=3.0).dtype
+        dtype('int64')
+        """
+        return self._discrete_gaussian(_integers(values), _scale(sigma=sigma))
+
+    def geometric(self, values: Integers, *, scale: float) -> Integers:
+        """Add independent integers z >= 0 with mass proportional to exp(-z / scale).
+
+        One-sided: the two-sided geometric is :meth:`discrete_laplace`.
+
+        >>> bool(np.all(SecureNoise().geometric(np.array([5, 7]), scale=2.0) >= [5, 7]))
+        True
+        """
+        return self._geometric(_integers(values), _scale(scale=scale))
+
+    def bernoulli_exp(self, x: Fraction) -> bool:
+        """Return True with probability exp(-x), exactly.
+
+        >>> SecureNoise().bernoulli_exp(Fraction(0))
+        True
+        """
+        if not (isinstance(x, numbers.Rational) and not isinstance(x, bool) and x >= 0):
+            raise ParameterError(f"Expected x to be a Fraction >= 0, got x={x!r}.")
+        return self._bernoulli_exp(Fraction(x))
+
+    def uniform_below(self, upper: int) -> int:
+        """Return a uniform integer among 0, ..., upper - 1, however large.
+
+        >>> SecureNoise().uniform_below(2**200) < 2**200
+        True
+        """
+        _validate.positive_integer(upper=upper)
+        return self._uniform_below(int(upper))
+
+    def permute_and_flip(self, scores: Integers, *, scale: float) -> int:
+        """Return the index of the largest of ``scores[i] / scale`` plus exponential noise.
+
+        >>> SecureNoise().permute_and_flip(np.array([0, 10**6, 0]), scale=1.0)
+        1
+        """
+        return self._permute_and_flip(_candidates(scores), _scale(scale=scale))
+
+    def gumbel_max(self, scores: Integers, *, scale: float) -> int:
+        """Return index i with probability proportional to exp(scores[i] / scale).
+
+        >>> SecureNoise().gumbel_max(np.array([0, 10**6, 0]), scale=1.0)
+        1
+        """
+        return self._gumbel_max(_candidates(scores), _scale(scale=scale))
+
+    @contextmanager
+    def sampling(self, method: str, **parameters: Any) -> Iterator[None]:
+        """Announce a sampler whose inner draws differ in number and range from data to data.
+
+        The draws inside belong together and the release is made by all of them, so a recording
+        compares ``method`` and the public ``parameters`` and not each draw.
+
+        >>> with SecureNoise().sampling("a rejection loop", rate=Fraction(1, 2)):
+        ...     pass
+        """
+        yield
+
+    @abstractmethod
+    def _discrete_laplace(self, values: Integers, scale: float) -> Integers: ...
+
+    @abstractmethod
+    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers: ...
+
+    @abstractmethod
+    def _uniform_below(self, upper: int) -> int: ...
+
+    @abstractmethod
+    def _permute_and_flip(self, scores: Integers, scale: float) -> int: ...
+
+    @abstractmethod
+    def _gumbel_max(self, scores: Integers, scale: float) -> int: ...
+
+    def _geometric(self, values: Integers, scale: float) -> Integers:
+        ratio = Fraction(scale)
+        totals = (int(value) + self._one_geometric(ratio) for value in values)
+        return np.fromiter((min(t, _LARGEST) for t in totals), dtype=np.int64, count=len(values))
+
+    def _one_geometric(self, scale: Fraction) -> int:
+        # With scale = s/t, x = u + s*v has mass proportional to exp(-x/s), hence x // t the mass
+        # exp(-z*t/s) that is wanted.
+        s, t = scale.numerator, scale.denominator
+        u = self._uniform_below(s)
+        while not self._bernoulli_exp(Fraction(u, s)):
+            u = self._uniform_below(s)
+        v = 0
+        while self._bernoulli_exp(Fraction(1)):
+            v += 1
+        return (u + s * v) // t
+
+    def _bernoulli_exp(self, x: Fraction) -> bool:
+        whole, rest = divmod(x, 1)
+        for _ in range(whole):
+            if not self._bernoulli_exp_below_one(Fraction(1)):
+                return False
+        return self._bernoulli_exp_below_one(rest)
+
+    def _bernoulli_exp_below_one(self, x: Fraction) -> bool:
+        # The first k with a failed flip of probability x/k is odd with probability exp(-x).
+        k = 1
+        while self._uniform_below(x.denominator * k) < x.numerator:
+            k += 1
+        return k % 2 == 1
+
+
+class SecureNoise(NoiseSource):
+    """Exact noise from the operating system's entropy; the source of every real release.
+
+    Examples
+    --------
+    >>> SecureNoise().numerics.value
+    'exact'
+    """
+
+    numerics = Numerics.EXACT
+
+    def _discrete_laplace(self, values: Integers, scale: float) -> Integers:
+        dp = _opendp()
+        add_noise = dp.make_laplace(dp.integer_vectors, dp.l1_distance, scale=scale)
+        return np.array(add_noise(values), dtype=np.int64)
+
+    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers:
+        dp = _opendp()
+        add_noise = dp.make_gaussian(dp.integer_vectors, dp.l2_distance, scale=sigma)
+        return np.array(add_noise(values), dtype=np.int64)
+
+    def _uniform_below(self, upper: int) -> int:
+        return secrets.randbelow(upper)
+
+    def _permute_and_flip(self, scores: Integers, scale: float) -> int:
+        return _opendp_noisy_max("pure", scores, scale)
+
+    def _gumbel_max(self, scores: Integers, scale: float) -> int:
+        return _opendp_noisy_max("concentrated", scores, scale)
+
+    def __repr__(self) -> str:
+        return "SecureNoise()"
+
+
+class SeededNoise(NoiseSource):
+    """Repeatable noise for tests only; it voids every guarantee it touches.
+
+    The distributions are right up to floating point, and the draws are predictable.
+
+    Parameters
+    ----------
+    seed : int, list of int or numpy Generator
+
+    Examples
+    --------
+    >>> SeededNoise(7).discrete_laplace(np.zeros(4, np.int64), scale=2.0).shape
+    (4,)
+    >>> SeededNoise(7).uniform_below(10**30) == SeededNoise(7).uniform_below(10**30)
+    True
+    >>> SeededNoise(7).numerics.value
+    'void'
+    """
+
+    numerics = Numerics.VOID
+
+    def __init__(self, seed: int | list[int] | np.random.Generator) -> None:
+        self._seed = seed
+        self._generator = np.random.default_rng(seed)
+
+    def _discrete_laplace(self, values: Integers, scale: float) -> Integers:
+        up = self._floor_of_exponential(values.shape, scale)
+        down = self._floor_of_exponential(values.shape, scale)
+        return _add_saturating(values, _to_integers(up - down))
+
+    def _geometric(self, values: Integers, scale: float) -> Integers:
+        noise = self._floor_of_exponential(values.shape, scale)
+        return _add_saturating(values, _to_integers(noise))
+
+    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers:
+        noise = np.zeros(values.shape)
+        missing = np.arange(values.size)
+        width = math.floor(sigma) + 1.0
+        while missing.size:
+            up = self._floor_of_exponential(missing.shape, width)
+            proposal = up - self._floor_of_exponential(missing.shape, width)
+            excess = (np.abs(proposal) - sigma * (sigma / width)) / sigma
+            accepted = self._generator.random(missing.shape) < np.exp(
+                -(np.minimum(excess, 60) ** 2) / 2
+            )
+            noise[missing[accepted]] = proposal[accepted]
+            missing = missing[~accepted]
+        return _add_saturating(values, _to_integers(noise))
+
+    def _uniform_below(self, upper: int) -> int:
+        return _variate_below(self._generator, upper)[0]
+
+    def _permute_and_flip(self, scores: Integers, scale: float) -> int:
+        return _noisy_argmax(scores, scale, self._generator.exponential(size=scores.shape))
+
+    def _gumbel_max(self, scores: Integers, scale: float) -> int:
+        return _noisy_argmax(scores, scale, self._generator.gumbel(size=scores.shape))
+
+    def _floor_of_exponential(self, shape: tuple[int, ...], scale: float) -> NDArray[np.float64]:
+        return np.floor(self._generator.exponential(size=shape) * scale)
+
+    def __repr__(self) -> str:
+        return f"SeededNoise({self._seed!r})"
+
+
+class ReplayMismatchError(QuorateError, RuntimeError):
+    """Neighbouring data asked for different noise: the control flow depends on the data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """One call of a recorded source: what was asked for, and the noise that was given.
+
+    ``noise`` holds integers for additive noise, one number per candidate for a choice and uniform
+    variates in [0, 1) otherwise. Two draws are equal when they asked for the same.
+
+    >>> Draw(method="geometric", parameters=(("scale", 1.0),), shape=(3,)).shape
+    (3,)
+    """
+
+    method: str
+    parameters: tuple[tuple[str, Any], ...]
+    shape: tuple[int, ...] = ()
+    noise: NDArray[Any] = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+
+
+class RecordedNoise(NoiseSource):
+    """Noise for tests that remembers each call and can be played again on other data.
+
+    Each call draws from a stream of its own, so that :meth:`replay` gives the same integers, the
+    same noise per candidate and the same uniform variates whatever the values are.
+
+    Parameters
+    ----------
+    seed : int
+
+    Attributes
+    ----------
+    log : list of Draw
+
+    Examples
+    --------
+    >>> recorded = RecordedNoise(3)
+    >>> first = recorded.discrete_laplace(np.array([0, 0]), scale=5.0)
+    >>> again = recorded.replay().discrete_laplace(np.array([100, 0]), scale=5.0)
+    >>> (again - first).tolist()
+    [100, 0]
+    >>> recorded.log[0].method, recorded.log[0].shape
+    ('discrete_laplace', (2,))
+    """
+
+    numerics = Numerics.VOID
+
+    def __init__(self, seed: int) -> None:
+        _validate.non_negative_integer(seed=seed)
+        self._seed = seed
+        self._open: _Stream | None = None
+        self.log: list[Draw] = []
+
+    def replay(self) -> ReplayedNoise:
+        """Return a source that gives this noise again and refuses any other sequence of calls."""
+        return ReplayedNoise(self._seed, self.log)
+
+    @contextmanager
+    def sampling(self, method: str, **parameters: Any) -> Iterator[None]:
+        """Log the draws inside as one call, described by its public parameters."""
+        with self._call(method, **parameters):
+            yield
+
+    @contextmanager
+    def _call(self, method: str, **parameters: Any) -> Iterator[_Stream]:
+        if self._open is not None:
+            yield self._open
+            return
+        variates: list[float] = []
+        self._open = (self._begin(method, (), parameters), variates)
+        try:
+            yield self._open
+        finally:
+            self._open = None
+            self._end(method, (), parameters, np.array(variates))
+
+    def _begin(
+        self, method: str, shape: tuple[int, ...], parameters: dict[str, Any]
+    ) -> np.random.Generator:
+        return np.random.default_rng([self._seed, len(self.log)])
+
+    def _end(
+        self,
+        method: str,
+        shape: tuple[int, ...],
+        parameters: dict[str, Any],
+        noise: NDArray[Any],
+    ) -> None:
+        ordered = tuple(parameters.items())
+        self.log.append(Draw(method=method, parameters=ordered, shape=shape, noise=noise))
+
+    def _add(self, method: str, values: Integers, **parameters: float) -> Integers:
+        stream = SeededNoise(self._begin(method, values.shape, parameters))
+        noise: Integers = getattr(stream, method)(np.zeros_like(values), **parameters)
+        self._end(method, values.shape, parameters, noise)
+        return _add_saturating(values, noise)
+
+    def _discrete_laplace(self, values: Integers, scale: float) -> Integers:
+        return self._add("discrete_laplace", values, scale=scale)
+
+    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers:
+        return self._add("discrete_gaussian", values, sigma=sigma)
+
+    def _geometric(self, values: Integers, scale: float) -> Integers:
+        return self._add("geometric", values, scale=scale)
+
+    def _bernoulli_exp(self, x: Fraction) -> bool:
+        with self._call("bernoulli_exp", x=x):
+            return super()._bernoulli_exp(x)
+
+    def _uniform_below(self, upper: int) -> int:
+        with self._call("uniform_below", upper=upper) as (generator, variates):
+            value, variate = _variate_below(generator, upper)
+            variates.append(variate)
+            return value
+
+    def _permute_and_flip(self, scores: Integers, scale: float) -> int:
+        stream = self._begin("permute_and_flip", scores.shape, {"scale": scale})
+        noise = stream.exponential(size=scores.shape)
+        self._end("permute_and_flip", scores.shape, {"scale": scale}, noise)
+        return _noisy_argmax(scores, scale, noise)
+
+    def _gumbel_max(self, scores: Integers, scale: float) -> int:
+        stream = self._begin("gumbel_max", scores.shape, {"scale": scale})
+        noise = stream.gumbel(size=scores.shape)
+        self._end("gumbel_max", scores.shape, {"scale": scale}, noise)
+        return _noisy_argmax(scores, scale, noise)
+
+
+class ReplayedNoise(RecordedNoise):
+    """The noise of a recording, given to other data; any other sequence of calls is refused.
+
+    Obtained from :meth:`RecordedNoise.replay`; call :meth:`finish` at the end, because asking for
+    less noise than was recorded is a difference too.
+
+    Examples
+    --------
+    >>> recorded = RecordedNoise(3)
+    >>> noisy = recorded.geometric(np.array([1, 2]), scale=5.0)
+    >>> replayed = recorded.replay()
+    >>> replayed.geometric(np.array([1, 2, 3]), scale=5.0)
+    Traceback (most recent call last):
+        ...
+    quorate.noise.ReplayMismatchError: Call 0 was recorded as geometric(scale=5.0) of shape (2,) but
+    is replayed as geometric(scale=5.0) of shape (3,); ...
+    """
+
+    def __init__(self, seed: int, expected: list[Draw]) -> None:
+        super().__init__(seed)
+        self._expected = tuple(expected)
+
+    def finish(self) -> None:
+        """Refuse if the recording went on after the last call.
+
+        >>> RecordedNoise(1).replay().finish()
+        """
+        if len(self.log) < len(self._expected):
+            raise ReplayMismatchError(
+                f"The recording has {len(self._expected)} calls but the replay ended after "
+                f"{len(self.log)}; how much noise is drawn depends on the data."
+            )
+
+    def _begin(
+        self, method: str, shape: tuple[int, ...], parameters: dict[str, Any]
+    ) -> np.random.Generator:
+        index = len(self.log)
+        asked = Draw(method=method, parameters=tuple(parameters.items()), shape=shape)
+        if index >= len(self._expected):
+            raise ReplayMismatchError(
+                f"The recording ended after {index} calls but the replay asks for "
+                f"{_describe(asked)}; how much noise is drawn depends on the data."
+            )
+        if asked != self._expected[index]:
+            raise ReplayMismatchError(
+                f"Call {index} was recorded as {_describe(self._expected[index])} but is replayed "
+                f"as {_describe(asked)}; which noise is drawn depends on the data."
+            )
+        return super()._begin(method, shape, parameters)
+
+
+_SOURCE: ContextVar[NoiseSource] = ContextVar("quorate_noise", default=SecureNoise())  # noqa: B039
+
+
+def ambient_noise() -> NoiseSource:
+    """Return the source that a mechanism uses when none is given: secure, outside of tests.
+
+    >>> ambient_noise()
+    SecureNoise()
+    """
+    return _SOURCE.get()
+
+
+@contextmanager
+def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
+    """Let everything built inside the block draw from ``source``; for tests and audits.
+
+    >>> with use_noise(SeededNoise(0)):
+    ...     ambient_noise()
+    SeededNoise(0)
+    >>> ambient_noise()
+    SecureNoise()
+    """
+    if not isinstance(source, NoiseSource):
+        raise ParameterError(f"Expected source to be a NoiseSource, got source={source!r}.")
+    token = _SOURCE.set(source)
+    try:
+        yield source
+    finally:
+        _SOURCE.reset(token)
+
+
+def _integers(values: Integers) -> Integers:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        raise SchemaError(f"Expected an array of int64, got dtype={array.dtype}.")
+    if array.ndim != 1:
+        raise SchemaError(f"Expected one axis, got an array of {array.ndim} axes; ravel it first.")
+    # OpenDP reads the buffer as native, contiguous int64.
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _candidates(scores: Integers) -> Integers:
+    array = _integers(scores)
+    if array.size == 0:
+        raise SchemaError("Expected at least one candidate, got none.")
+    return array
+
+
+def _scale(**given: Any) -> float:
+    """Return the scale as a float that is at least as large."""
+    _validate.positive(**given)
+    ((name, value),) = given.items()
+    try:
+        scale = float(value)
+    except OverflowError:
+        raise ParameterError(
+            f"Expected a {name} that a float can hold, got {name}={value!r}."
+        ) from None
+    return scale if scale >= value else math.nextafter(scale, math.inf)
+
+
+def _add_saturating(values: Integers, noise: Integers) -> Integers:
+    total = values + noise
+    overflown = ((values ^ total) & (noise ^ total)) < 0
+    return np.where(overflown, np.where(values < 0, _SMALLEST, _LARGEST), total)
+
+
+def _to_integers(noise: NDArray[np.float64]) -> Integers:
+    # 2**63 - 1024 is the largest float below 2**63; beyond it a cast is undefined.
+    return np.clip(noise, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
+
+
+def _noisy_argmax(scores: Integers, scale: float, noise: NDArray[np.float64]) -> int:
+    # The gap to the best score always fits into uint64, so no precision is lost before dividing.
+    unsigned = scores.astype(np.uint64)
+    gaps = unsigned[np.argmax(scores)] - unsigned
+    with np.errstate(over="ignore"):
+        return int(np.argmax(noise - gaps / scale))
+
+
+def _variate_below(generator: np.random.Generator, upper: int) -> tuple[int, float]:
+    # The same variate scaled to different ranges couples the draws of neighbouring data.
+    n_bytes = 24 + (upper.bit_length() // 128) * 16
+    variate = int.from_bytes(generator.bytes(n_bytes), "big")
+    return (variate * upper) >> (8 * n_bytes), variate / (1 << 8 * n_bytes)
+
+
+def _describe(draw: Draw) -> str:
+    parameters = ", ".join(f"{name}={value!r}" for name, value in draw.parameters)
+    return f"{draw.method}({parameters}) of shape {draw.shape}"
+
+
+@cache
+def _opendp() -> SimpleNamespace:
+    """Import OpenDP by submodule (its prelude drags scikit-learn in), once and only when used."""
+    from opendp import domains, measurements, measures, metrics
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return SimpleNamespace(
+        # OpenDP reads T=int as 32 bits.
+        integer_vectors=domains.vector_domain(domains.atom_domain(T="i64")),
+        l1_distance=metrics.l1_distance(T="i64"),
+        l2_distance=metrics.l2_distance(T="f64"),
+        linf_distance=metrics.linf_distance(T="i64"),
+        measures={
+            "pure": measures.max_divergence(),
+            "concentrated": measures.zero_concentrated_divergence(),
+        },
+        make_laplace=measurements.make_laplace,
+        make_gaussian=measurements.make_gaussian,
+        make_noisy_max=measurements.make_noisy_max,
+    )
+
+
+def _opendp_noisy_max(measure: str, scores: Integers, scale: float) -> int:
+    dp = _opendp()
+    choose = dp.make_noisy_max(
+        dp.integer_vectors, dp.linf_distance, dp.measures[measure], scale=scale
+    )
+    return int(choose(scores))
