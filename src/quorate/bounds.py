@@ -1,0 +1,394 @@
+"""Where one user's contribution must lie: an interval, a box, a ball, a single vote.
+
+A bound clips whatever a user sends and knows how far one user can move a sum. Parameters are
+public knowledge; they are never computed from the data.
+
+No value raises or warns. The public rules are: a coordinate of a box that is NaN or infinite
+counts as the centre; a row of a ball that contains NaN or infinity counts as the centre; a row that
+is not a vote counts as no vote; everything finite, however huge, is clipped.
+
+Why no integer vector leaves its bound
+--------------------------------------
+:class:`quorate.grid.Grid` truncates what :meth:`Bound.offsets_in_steps` returns.
+
+*Box.* The offset in steps is cut to [a, b] with a <= 0 <= b. Truncation is monotone, so the result
+lies in [trunc(a), trunc(b)], and these integers are what the sensitivity is computed from. Whatever
+rounding happened before the cut does not matter.
+
+*Ball* of radius r in d dimensions. Write u = 2^-53 and let o be the offsets as floats. The computed
+sum of squares is at least (1-u)^d times the true one, in any order of summation: one rounding per
+square, at most d-1 per chain of additions of numbers >= 0. A square can underflow only for a
+coordinate below 2^-500, which is less than a step and ends up as 0. The computed norm N is hence at
+least (1-u)^(d/2+1) ||o||. With R = fl(r (1 - (d+8) 2u)) each coordinate is multiplied by
+fl((R/step) / max(N, R)), two more roundings. The result has norm at most
+
+    (r/step) (1 - (2d+16) u) (1+u)^3 / (1-u)^(d/2+1)  <  r/step        for d <= 2^30,
+
+and truncation makes no coordinate larger. Division by the step is exact, as it is a power of two
+and sizes are kept within 2^-256 ... 2^256. Rows whose squares overflow are first multiplied by
+2^-600; then the same holds, since a coordinate that ends up as more than 0 is at least 2^-52 times
+the norm, and its square does not underflow.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+
+__all__ = ["Ball", "Bound", "Box", "Interval", "Vote"]
+
+_LARGEST = 2.0**256
+_SMALLEST = 2.0**-256
+_MAX_DIMENSION = 2**30
+
+
+class Bound(ABC):
+    """Where one user's contribution must lie.
+
+    Attributes
+    ----------
+    dimension : int
+    centre : array of shape (dimension,)
+        The contribution that counts as zero.
+    """
+
+    dimension: int
+    centre: NDArray[np.float64]
+
+    def clip(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return the offsets of the rows of ``values`` from the centre, inside the bound.
+
+        >>> Ball(1.0, dimension=2).clip([[3.0, 4.0], [np.nan, 0.0]]).round(6)
+        array([[0.6, 0.8],
+               [0. , 0. ]])
+        """
+        with np.errstate(all="ignore"):
+            rows = np.asarray(values, dtype=np.float64).reshape(-1, self.dimension)
+        offsets = np.empty(rows.shape)
+        self.offsets_in_steps(rows, 1.0, out=offsets)
+        return offsets
+
+    @abstractmethod
+    def offsets_in_steps(
+        self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
+    ) -> None:
+        """Write the clipped offsets of the rows of ``values``, divided by ``step``, to ``out``.
+
+        ``step`` is a power of two; the two arrays have ``dimension`` columns and do not overlap.
+        """
+
+    @abstractmethod
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return the largest change of an integer sum by one user: L1 norm, squared L2 norm."""
+
+    @abstractmethod
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return the largest change of a real sum by one user: L1 and L2 norm, rounded up."""
+
+    @property
+    @abstractmethod
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate of an offset."""
+
+    @property
+    def l1_radius(self) -> float:
+        """Largest L1 norm of an offset, rounded up."""
+        return self.change(Relation.ADD_REMOVE)[0]
+
+    @property
+    def l2_radius(self) -> float:
+        """Largest L2 norm of an offset, rounded up."""
+        return self.change(Relation.ADD_REMOVE)[1]
+
+    @property
+    def l1_diameter(self) -> float:
+        """Largest L1 distance of two offsets, rounded up."""
+        return self.change(Relation.REPLACE)[0]
+
+    @property
+    def l2_diameter(self) -> float:
+        """Largest L2 distance of two offsets, rounded up."""
+        return self.change(Relation.REPLACE)[1]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bound) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        values = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        return type(self), *(np.asarray(value, np.float64).tobytes() for value in values)
+
+
+class _Rectangle(Bound):
+    """What an interval and a box share: each coordinate has its own limits."""
+
+    _below: NDArray[np.float64]
+    _above: NDArray[np.float64]
+
+    def _set_limits(self, lower: ArrayLike, upper: ArrayLike, centre: ArrayLike | None) -> None:
+        low, high = _vector(lower, "lower"), _vector(upper, "upper")
+        if low.shape != high.shape or not np.all(high - low >= _SMALLEST):
+            raise ParameterError(
+                f"Expected lower < upper in every coordinate (by at least 2^-256), "
+                f"got lower={lower!r} and upper={upper!r}."
+            )
+        middle = low / 2 + high / 2 if centre is None else _vector(centre, "centre")
+        if middle.shape != low.shape or not np.all((low <= middle) & (middle <= high)):
+            raise ParameterError(
+                f"Expected lower <= centre <= upper in every coordinate, got centre={centre!r}."
+            )
+        object.__setattr__(self, "dimension", low.size)
+        object.__setattr__(self, "centre", _frozen(middle))
+        object.__setattr__(self, "_below", _frozen(low - middle))
+        object.__setattr__(self, "_above", _frozen(high - middle))
+
+    def offsets_in_steps(
+        self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
+    ) -> None:
+        """Cut each coordinate to its limits; NaN and infinities become 0."""
+        with np.errstate(all="ignore"):
+            np.subtract(values, self.centre, out=out)
+            np.multiply(out, 1.0 / step, out=out)
+            np.maximum(out, self._below / step, out=out)
+            np.minimum(out, self._above / step, out=out)
+            finite = np.isfinite(values)
+            if not finite.all():
+                out[~finite] = 0.0
+
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Add up the limits of the coordinates, truncated as contributions are."""
+        below, above = -np.trunc(self._below / step), np.trunc(self._above / step)
+        pairs = zip(map(int, below), map(int, above), strict=True)
+        changes = [a + b if relation is Relation.REPLACE else max(a, b) for a, b in pairs]
+        return sum(changes), sum(change * change for change in changes)
+
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return the norms of the sides, or of the half sides."""
+        changes = np.maximum(-self._below, self._above)
+        if relation is Relation.REPLACE:
+            changes = self._above - self._below
+        return _up(math.fsum(changes)), _up(math.hypot(*changes))
+
+    @property
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate of an offset."""
+        return float(max(-self._below.min(), self._above.max()))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Interval(_Rectangle):
+    """One number per user, between ``lower`` and ``upper``.
+
+    Parameters
+    ----------
+    lower, upper : float
+    centre : float, default=the midpoint
+        What counts as zero. ``centre=0.0`` makes a plain sum releasable under add/remove without
+        a count, at up to twice the sensitivity.
+
+    Examples
+    --------
+    >>> Interval(0.0, 10.0).clip([[12.0], [5.0], [np.nan]]).ravel()
+    array([5., 0., 0.])
+    >>> Interval(0.0, 10.0).l1_radius.__round__(9)
+    5.0
+    """
+
+    lower: float
+    upper: float
+    centre: NDArray[np.float64]
+
+    def __init__(self, lower: float, upper: float, *, centre: float | None = None) -> None:
+        _validate.ordered(lower, upper, name="bounds")
+        self._set_limits([lower], [upper], None if centre is None else [centre])
+        object.__setattr__(self, "lower", float(lower))
+        object.__setattr__(self, "upper", float(upper))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Box(_Rectangle):
+    """A vector per user, each coordinate between its own limits.
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (dimension,)
+    centre : array-like of shape (dimension,), default=the midpoints
+
+    Examples
+    --------
+    >>> Box([0.0, -1.0], [2.0, 1.0]).clip([[9.0, np.inf]])
+    array([[1., 0.]])
+    """
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    centre: NDArray[np.float64]
+
+    def __init__(
+        self, lower: ArrayLike, upper: ArrayLike, *, centre: ArrayLike | None = None
+    ) -> None:
+        self._set_limits(lower, upper, centre)
+        object.__setattr__(self, "lower", _frozen(_vector(lower, "lower")))
+        object.__setattr__(self, "upper", _frozen(_vector(upper, "upper")))
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Ball(Bound):
+    """A vector per user at L2 distance at most ``radius`` from ``centre``.
+
+    Parameters
+    ----------
+    radius : float
+    centre : array-like of shape (dimension,), default=the origin
+    dimension : int, optional
+        Needed if no centre is given.
+
+    Examples
+    --------
+    >>> Ball(5.0, dimension=2).clip([[3.0, 4.0]]).round(6)
+    array([[3., 4.]])
+    >>> Ball(1.0, centre=[1.0, 1.0]).clip([[1.0, 7.0]]).round(6)
+    array([[0., 1.]])
+    """
+
+    radius: float
+    centre: NDArray[np.float64]
+
+    def __init__(
+        self, radius: float, *, centre: ArrayLike | None = None, dimension: int | None = None
+    ) -> None:
+        _validate.positive(radius=radius)
+        if not _SMALLEST <= radius <= _LARGEST:
+            raise ParameterError(f"Expected 2^-256 <= radius <= 2^256, got radius={radius!r}.")
+        if dimension is None and centre is None:
+            raise ParameterError("Ball needs dimension= or centre=; got neither.")
+        if dimension is not None:
+            _validate.positive_integer(dimension=dimension)
+        middle = np.zeros(dimension or 1) if centre is None else _vector(centre, "centre")
+        if middle.size != (dimension or middle.size) or middle.size > _MAX_DIMENSION:
+            raise ParameterError(
+                f"Expected a centre of length dimension={dimension!r} <= 2^30, "
+                f"got length {middle.size}."
+            )
+        object.__setattr__(self, "radius", float(radius))
+        object.__setattr__(self, "dimension", middle.size)
+        object.__setattr__(self, "centre", _frozen(middle))
+
+    def offsets_in_steps(
+        self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
+    ) -> None:
+        """Shrink each row to the radius; a row with NaN or infinity becomes 0."""
+        radius = self.radius * (1.0 - (self.dimension + 8) * 2.0**-52)
+        with np.errstate(all="ignore"):
+            offsets = np.subtract(values, self.centre, out=out) if self.centre.any() else values
+            squares = np.vecdot(offsets, offsets)
+            factors = (radius / step) / np.maximum(np.sqrt(squares), radius)
+            np.multiply(offsets, factors[:, None], out=out)
+            lost = np.flatnonzero(~np.isfinite(squares))
+            if lost.size:
+                far = values[lost] * 2.0**-600 - self.centre * 2.0**-600
+                squares = np.vecdot(far, far)
+                far *= ((radius / step) / np.sqrt(squares))[:, None]
+                far[~np.isfinite(squares)] = 0.0
+                out[lost] = far
+
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return the integer parts of sqrt(d) r and r^2, or of the diameter, in steps."""
+        reach = Fraction(self.radius) / Fraction(step)
+        squared = (4 if relation is Relation.REPLACE else 1) * reach * reach
+        # An integer that is at most sqrt(d) times the L2 norm is at most its integer part.
+        return math.isqrt(int(self.dimension * squared)), int(squared)
+
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return sqrt(d) r and r, or twice that."""
+        reach = 2 * self.radius if relation is Relation.REPLACE else self.radius
+        return _up(math.sqrt(self.dimension) * reach), reach
+
+    @property
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate of an offset."""
+        return self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class Vote(Bound):
+    """One 1 among zeros, or all zeros: a user votes for at most one of ``options``.
+
+    A row that is anything else counts as no vote.
+
+    Examples
+    --------
+    >>> Vote(3).clip([[0, 1, 0], [1, 1, 0], [0, 0.5, 0]])
+    array([[0., 1., 0.],
+           [0., 0., 0.],
+           [0., 0., 0.]])
+    >>> Vote(3).change_in_steps(1.0, Relation.REPLACE)
+    (2, 2)
+    """
+
+    options: int
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(options=self.options)
+        object.__setattr__(self, "dimension", int(self.options))
+        object.__setattr__(self, "centre", _frozen(np.zeros(self.options)))
+
+    def offsets_in_steps(
+        self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
+    ) -> None:
+        """Keep the rows that are votes; every other row becomes 0."""
+        with np.errstate(all="ignore"):
+            binary = ((values == 0.0) | (values == 1.0)).all(axis=1)
+            np.multiply(values, 1.0 / step, out=out)
+            out[~(binary & (values.sum(axis=1) <= 1.0))] = 0.0
+
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """One vote appears or disappears, or both."""
+        votes, length = self._votes(relation), int(1.0 / step)
+        return votes * length, votes * length * length
+
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return the number of votes that change, and its root."""
+        return float(self._votes(relation)), _up(math.sqrt(self._votes(relation)))
+
+    @property
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate of an offset."""
+        return 1.0
+
+    def _votes(self, relation: Relation) -> int:
+        return 2 if relation is Relation.REPLACE and self.options > 1 else 1
+
+
+def _up(value: float) -> float:
+    """Enlarge by more than the rounding errors of the few operations before."""
+    return value * (1 + 2.0**-48)
+
+
+def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def _vector(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return a public vector as floats; refuse what is not finite or of an absurd size."""
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1 or not 0 < vector.size <= _MAX_DIMENSION:
+        raise ParameterError(f"Expected {name} to be a vector, got shape {vector.shape}.")
+    if not np.all(np.abs(vector) <= _LARGEST):
+        raise ParameterError(
+            f"Expected {name} to be finite and at most 2^256, got {name}={values!r}."
+        )
+    return vector
