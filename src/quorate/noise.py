@@ -8,9 +8,8 @@ samples its integer noise in big integers, adds, and only then saturates at 64 b
 maximum is permute-and-flip with exact Bernoulli(exp(-x)) flips on rationals (with replacement,
 which is the exponential mechanism, for zero-concentrated privacy). [1]_ [2]_ [3]_
 
-OpenDP checks nothing when it is called, so every input is guarded here.
-
-How long a draw takes depends on the values; whoever can time a release is outside the threat model.
+OpenDP checks nothing when it is called, so every input is guarded here. How long a draw takes
+depends on the values: whoever can time a release is outside the threat model.
 
 References
 ----------
@@ -26,15 +25,15 @@ from __future__ import annotations
 import math
 import numbers
 import secrets
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from types import SimpleNamespace
-from typing import Any
+from functools import cache, partial
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,14 +58,14 @@ _LARGEST = np.iinfo(np.int64).max
 _SMALLEST = np.iinfo(np.int64).min
 
 Integers = NDArray[np.int64]
-_Stream = tuple[np.random.Generator, list[float]]
 
 
 class NoiseSource(ABC):
     """Where noise comes from; mechanisms know nothing else about randomness.
 
-    The public methods guard their inputs and hand them to the hooks with an underscore, so that no
-    source can forget a guard. ``numerics`` goes into the guarantee of every release.
+    The public methods guard their inputs and hand them to three hooks, so that no source can forget
+    a guard: add noise of a named law, choose by a named law, draw a uniform integer. ``numerics``
+    goes into the guarantee of every release.
     """
 
     numerics: Numerics = Numerics.VOID
@@ -79,7 +78,7 @@ class NoiseSource(ABC):
         >>> SecureNoise().discrete_laplace(np.array([10, -10]), scale=1.0).shape
         (2,)
         """
-        return self._discrete_laplace(_integers(values), _scale(scale=scale))
+        return self._add("discrete_laplace", _integers(values), _scale(scale=scale))
 
     def discrete_gaussian(self, values: Integers, *, sigma: float) -> Integers:
         """Add independent integers z with mass proportional to exp(-z**2 / (2 sigma**2)).
@@ -87,7 +86,7 @@ class NoiseSource(ABC):
         >>> SecureNoise().discrete_gaussian(np.array([10, -10]), sigma=3.0).dtype
         dtype('int64')
         """
-        return self._discrete_gaussian(_integers(values), _scale(sigma=sigma))
+        return self._add("discrete_gaussian", _integers(values), _scale(sigma=sigma))
 
     def geometric(self, values: Integers, *, scale: float) -> Integers:
         """Add independent integers z >= 0 with mass proportional to exp(-z / scale).
@@ -97,7 +96,7 @@ class NoiseSource(ABC):
         >>> bool(np.all(SecureNoise().geometric(np.array([5, 7]), scale=2.0) >= [5, 7]))
         True
         """
-        return self._geometric(_integers(values), _scale(scale=scale))
+        return self._add("geometric", _integers(values), _scale(scale=scale))
 
     def bernoulli_exp(self, x: Fraction) -> bool:
         """Return True with probability exp(-x), exactly.
@@ -124,7 +123,7 @@ class NoiseSource(ABC):
         >>> SecureNoise().permute_and_flip(np.array([0, 10**6, 0]), scale=1.0)
         1
         """
-        return self._permute_and_flip(_candidates(scores), _scale(scale=scale))
+        return self._choose("permute_and_flip", _candidates(scores), _scale(scale=scale))
 
     def gumbel_max(self, scores: Integers, *, scale: float) -> int:
         """Return index i with probability proportional to exp(scores[i] / scale).
@@ -132,7 +131,7 @@ class NoiseSource(ABC):
         >>> SecureNoise().gumbel_max(np.array([0, 10**6, 0]), scale=1.0)
         1
         """
-        return self._gumbel_max(_candidates(scores), _scale(scale=scale))
+        return self._choose("gumbel_max", _candidates(scores), _scale(scale=scale))
 
     @contextmanager
     def sampling(self, method: str, **parameters: Any) -> Iterator[None]:
@@ -147,36 +146,13 @@ class NoiseSource(ABC):
         yield
 
     @abstractmethod
-    def _discrete_laplace(self, values: Integers, scale: float) -> Integers: ...
+    def _add(self, law: str, values: Integers, scale: float) -> Integers: ...
 
     @abstractmethod
-    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers: ...
+    def _choose(self, law: str, scores: Integers, scale: float) -> int: ...
 
     @abstractmethod
     def _uniform_below(self, upper: int) -> int: ...
-
-    @abstractmethod
-    def _permute_and_flip(self, scores: Integers, scale: float) -> int: ...
-
-    @abstractmethod
-    def _gumbel_max(self, scores: Integers, scale: float) -> int: ...
-
-    def _geometric(self, values: Integers, scale: float) -> Integers:
-        ratio = Fraction(scale)
-        totals = (int(value) + self._one_geometric(ratio) for value in values)
-        return np.fromiter((min(t, _LARGEST) for t in totals), dtype=np.int64, count=len(values))
-
-    def _one_geometric(self, scale: Fraction) -> int:
-        # With scale = s/t, x = u + s*v has mass proportional to exp(-x/s), hence x // t the mass
-        # exp(-z*t/s) that is wanted.
-        s, t = scale.numerator, scale.denominator
-        u = self._uniform_below(s)
-        while not self._bernoulli_exp(Fraction(u, s)):
-            u = self._uniform_below(s)
-        v = 0
-        while self._bernoulli_exp(Fraction(1)):
-            v += 1
-        return (u + s * v) // t
 
     def _bernoulli_exp(self, x: Fraction) -> bool:
         whole, rest = divmod(x, 1)
@@ -196,32 +172,35 @@ class NoiseSource(ABC):
 class SecureNoise(NoiseSource):
     """Exact noise from the operating system's entropy; the source of every real release.
 
-    Examples
-    --------
     >>> SecureNoise().numerics.value
     'exact'
     """
 
     numerics = Numerics.EXACT
 
-    def _discrete_laplace(self, values: Integers, scale: float) -> Integers:
-        dp = _opendp()
-        add_noise = dp.make_laplace(dp.integer_vectors, dp.l1_distance, scale=scale)
-        return np.array(add_noise(values), dtype=np.int64)
+    def _add(self, law: str, values: Integers, scale: float) -> Integers:
+        if law == "geometric":
+            totals = (int(value) + self._one_geometric(Fraction(scale)) for value in values)
+            return np.fromiter((min(t, _LARGEST) for t in totals), np.int64, count=len(values))
+        return np.array(_opendp()[law](scale=scale)(values), dtype=np.int64)
 
-    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers:
-        dp = _opendp()
-        add_noise = dp.make_gaussian(dp.integer_vectors, dp.l2_distance, scale=sigma)
-        return np.array(add_noise(values), dtype=np.int64)
+    def _choose(self, law: str, scores: Integers, scale: float) -> int:
+        return int(_opendp()[law](scale=scale)(scores))
 
     def _uniform_below(self, upper: int) -> int:
         return secrets.randbelow(upper)
 
-    def _permute_and_flip(self, scores: Integers, scale: float) -> int:
-        return _opendp_noisy_max("pure", scores, scale)
-
-    def _gumbel_max(self, scores: Integers, scale: float) -> int:
-        return _opendp_noisy_max("concentrated", scores, scale)
+    def _one_geometric(self, scale: Fraction) -> int:
+        # With scale = s/t, x = u + s*v has mass proportional to exp(-x/s), hence x // t the mass
+        # exp(-z*t/s) that is wanted.
+        s, t = scale.numerator, scale.denominator
+        u = self._uniform_below(s)
+        while not self._bernoulli_exp(Fraction(u, s)):
+            u = self._uniform_below(s)
+        v = 0
+        while self._bernoulli_exp(Fraction(1)):
+            v += 1
+        return (u + s * v) // t
 
     def __repr__(self) -> str:
         return "SecureNoise()"
@@ -232,12 +211,6 @@ class SeededNoise(NoiseSource):
 
     The distributions are right up to floating point, and the draws are predictable.
 
-    Parameters
-    ----------
-    seed : int, list of int or numpy Generator
-
-    Examples
-    --------
     >>> SeededNoise(7).discrete_laplace(np.zeros(4, np.int64), scale=2.0).shape
     (4,)
     >>> SeededNoise(7).uniform_below(10**30) == SeededNoise(7).uniform_below(10**30)
@@ -246,47 +219,43 @@ class SeededNoise(NoiseSource):
     'void'
     """
 
-    numerics = Numerics.VOID
-
     def __init__(self, seed: int | list[int] | np.random.Generator) -> None:
         self._seed = seed
         self._generator = np.random.default_rng(seed)
 
-    def _discrete_laplace(self, values: Integers, scale: float) -> Integers:
-        up = self._floor_of_exponential(values.shape, scale)
-        down = self._floor_of_exponential(values.shape, scale)
-        return _add_saturating(values, _to_integers(up - down))
+    def _add(self, law: str, values: Integers, scale: float) -> Integers:
+        draw = {
+            "discrete_laplace": self._discrete_laplace,
+            "discrete_gaussian": self._discrete_gaussian,
+            "geometric": self._floor_of_exponential,
+        }[law]
+        # 2**63 - 1024 is the largest float below 2**63; beyond it a cast is undefined.
+        noise = np.clip(draw(values.size, scale), -(2.0**63), 2.0**63 - 1024)
+        return _add_saturating(values, noise.astype(np.int64))
 
-    def _geometric(self, values: Integers, scale: float) -> Integers:
-        noise = self._floor_of_exponential(values.shape, scale)
-        return _add_saturating(values, _to_integers(noise))
-
-    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers:
-        noise = np.zeros(values.shape)
-        missing = np.arange(values.size)
-        width = math.floor(sigma) + 1.0
-        while missing.size:
-            up = self._floor_of_exponential(missing.shape, width)
-            proposal = up - self._floor_of_exponential(missing.shape, width)
-            excess = (np.abs(proposal) - sigma * (sigma / width)) / sigma
-            accepted = self._generator.random(missing.shape) < np.exp(
-                -(np.minimum(excess, 60) ** 2) / 2
-            )
-            noise[missing[accepted]] = proposal[accepted]
-            missing = missing[~accepted]
-        return _add_saturating(values, _to_integers(noise))
+    def _choose(self, law: str, scores: Integers, scale: float) -> int:
+        return _noisy_argmax(scores, scale, _noise_of(law, self._generator, scores.size))
 
     def _uniform_below(self, upper: int) -> int:
         return _variate_below(self._generator, upper)[0]
 
-    def _permute_and_flip(self, scores: Integers, scale: float) -> int:
-        return _noisy_argmax(scores, scale, self._generator.exponential(size=scores.shape))
+    def _floor_of_exponential(self, size: int, scale: float) -> NDArray[np.float64]:
+        return np.floor(self._generator.exponential(size=size) * scale)
 
-    def _gumbel_max(self, scores: Integers, scale: float) -> int:
-        return _noisy_argmax(scores, scale, self._generator.gumbel(size=scores.shape))
+    def _discrete_laplace(self, size: int, scale: float) -> NDArray[np.float64]:
+        return self._floor_of_exponential(size, scale) - self._floor_of_exponential(size, scale)
 
-    def _floor_of_exponential(self, shape: tuple[int, ...], scale: float) -> NDArray[np.float64]:
-        return np.floor(self._generator.exponential(size=shape) * scale)
+    def _discrete_gaussian(self, size: int, sigma: float) -> NDArray[np.float64]:
+        noise = np.zeros(size)
+        missing = np.arange(size)
+        width = math.floor(sigma) + 1.0
+        while missing.size:
+            proposal = self._discrete_laplace(missing.size, width)
+            excess = np.minimum(np.abs(proposal) / sigma - sigma / width, 60.0)
+            accepted = self._generator.random(missing.size) < np.exp(-(excess**2) / 2)
+            noise[missing[accepted]] = proposal[accepted]
+            missing = missing[~accepted]
+        return noise
 
     def __repr__(self) -> str:
         return f"SeededNoise({self._seed!r})"
@@ -303,32 +272,27 @@ class Draw:
     ``noise`` holds integers for additive noise, one number per candidate for a choice and uniform
     variates in [0, 1) otherwise. Two draws are equal when they asked for the same.
 
-    >>> Draw(method="geometric", parameters=(("scale", 1.0),), shape=(3,)).shape
-    (3,)
+    >>> print(Draw(method="geometric", parameters={"scale": 1.0}, shape=(3,)))
+    geometric(scale=1.0) of shape (3,)
     """
 
     method: str
-    parameters: tuple[tuple[str, Any], ...]
+    parameters: dict[str, Any]
     shape: tuple[int, ...] = ()
-    noise: NDArray[Any] = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
+    noise: list[float] = field(default_factory=list, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{self.method}({parameters}) of shape {self.shape}"
 
 
 class RecordedNoise(NoiseSource):
     """Noise for tests that remembers each call and can be played again on other data.
 
     Each call draws from a stream of its own, so that :meth:`replay` gives the same integers, the
-    same noise per candidate and the same uniform variates whatever the values are.
+    same noise per candidate and the same uniform variates whatever the values are. ``log`` lists
+    the calls as :class:`Draw`.
 
-    Parameters
-    ----------
-    seed : int
-
-    Attributes
-    ----------
-    log : list of Draw
-
-    Examples
-    --------
     >>> recorded = RecordedNoise(3)
     >>> first = recorded.discrete_laplace(np.array([0, 0]), scale=5.0)
     >>> again = recorded.replay().discrete_laplace(np.array([100, 0]), scale=5.0)
@@ -338,12 +302,10 @@ class RecordedNoise(NoiseSource):
     ('discrete_laplace', (2,))
     """
 
-    numerics = Numerics.VOID
-
     def __init__(self, seed: int) -> None:
         _validate.non_negative_integer(seed=seed)
         self._seed = seed
-        self._open: _Stream | None = None
+        self._open: np.random.Generator | None = None
         self.log: list[Draw] = []
 
     def replay(self) -> ReplayedNoise:
@@ -357,69 +319,41 @@ class RecordedNoise(NoiseSource):
             yield
 
     @contextmanager
-    def _call(self, method: str, **parameters: Any) -> Iterator[_Stream]:
+    def _call(self, method: str, **parameters: Any) -> Iterator[np.random.Generator]:
         if self._open is not None:
             yield self._open
             return
-        variates: list[float] = []
-        self._open = (self._begin(method, (), parameters), variates)
+        self._open = self._begin(Draw(method=method, parameters=parameters))
         try:
             yield self._open
         finally:
             self._open = None
-            self._end(method, (), parameters, np.array(variates))
 
-    def _begin(
-        self, method: str, shape: tuple[int, ...], parameters: dict[str, Any]
-    ) -> np.random.Generator:
+    def _begin(self, draw: Draw) -> np.random.Generator:
+        self.log.append(draw)
         return np.random.default_rng([self._seed, len(self.log)])
 
-    def _end(
-        self,
-        method: str,
-        shape: tuple[int, ...],
-        parameters: dict[str, Any],
-        noise: NDArray[Any],
-    ) -> None:
-        ordered = tuple(parameters.items())
-        self.log.append(Draw(method=method, parameters=ordered, shape=shape, noise=noise))
-
-    def _add(self, method: str, values: Integers, **parameters: float) -> Integers:
-        stream = SeededNoise(self._begin(method, values.shape, parameters))
-        noise: Integers = getattr(stream, method)(np.zeros_like(values), **parameters)
-        self._end(method, values.shape, parameters, noise)
+    def _add(self, law: str, values: Integers, scale: float) -> Integers:
+        draw = Draw(method=law, parameters={"scale": scale}, shape=values.shape)
+        noise = SeededNoise(self._begin(draw))._add(law, np.zeros_like(values), scale)
+        draw.noise.extend(noise.tolist())
         return _add_saturating(values, noise)
 
-    def _discrete_laplace(self, values: Integers, scale: float) -> Integers:
-        return self._add("discrete_laplace", values, scale=scale)
+    def _choose(self, law: str, scores: Integers, scale: float) -> int:
+        draw = Draw(method=law, parameters={"scale": scale}, shape=scores.shape)
+        noise = _noise_of(law, self._begin(draw), scores.size)
+        draw.noise.extend(noise.tolist())
+        return _noisy_argmax(scores, scale, noise)
 
-    def _discrete_gaussian(self, values: Integers, sigma: float) -> Integers:
-        return self._add("discrete_gaussian", values, sigma=sigma)
-
-    def _geometric(self, values: Integers, scale: float) -> Integers:
-        return self._add("geometric", values, scale=scale)
+    def _uniform_below(self, upper: int) -> int:
+        with self._call("uniform_below", upper=upper) as generator:
+            value, variate = _variate_below(generator, upper)
+            self.log[-1].noise.append(variate)
+            return value
 
     def _bernoulli_exp(self, x: Fraction) -> bool:
         with self._call("bernoulli_exp", x=x):
             return super()._bernoulli_exp(x)
-
-    def _uniform_below(self, upper: int) -> int:
-        with self._call("uniform_below", upper=upper) as (generator, variates):
-            value, variate = _variate_below(generator, upper)
-            variates.append(variate)
-            return value
-
-    def _permute_and_flip(self, scores: Integers, scale: float) -> int:
-        stream = self._begin("permute_and_flip", scores.shape, {"scale": scale})
-        noise = stream.exponential(size=scores.shape)
-        self._end("permute_and_flip", scores.shape, {"scale": scale}, noise)
-        return _noisy_argmax(scores, scale, noise)
-
-    def _gumbel_max(self, scores: Integers, scale: float) -> int:
-        stream = self._begin("gumbel_max", scores.shape, {"scale": scale})
-        noise = stream.gumbel(size=scores.shape)
-        self._end("gumbel_max", scores.shape, {"scale": scale}, noise)
-        return _noisy_argmax(scores, scale, noise)
 
 
 class ReplayedNoise(RecordedNoise):
@@ -428,8 +362,6 @@ class ReplayedNoise(RecordedNoise):
     Obtained from :meth:`RecordedNoise.replay`; call :meth:`finish` at the end, because asking for
     less noise than was recorded is a difference too.
 
-    Examples
-    --------
     >>> recorded = RecordedNoise(3)
     >>> noisy = recorded.geometric(np.array([1, 2]), scale=5.0)
     >>> replayed = recorded.replay()
@@ -442,7 +374,7 @@ class ReplayedNoise(RecordedNoise):
 
     def __init__(self, seed: int, expected: list[Draw]) -> None:
         super().__init__(seed)
-        self._expected = tuple(expected)
+        self._expected = list(expected)
 
     def finish(self) -> None:
         """Refuse if the recording went on after the last call.
@@ -450,27 +382,20 @@ class ReplayedNoise(RecordedNoise):
         >>> RecordedNoise(1).replay().finish()
         """
         if len(self.log) < len(self._expected):
-            raise ReplayMismatchError(
-                f"The recording has {len(self._expected)} calls but the replay ended after "
-                f"{len(self.log)}; how much noise is drawn depends on the data."
-            )
+            self._refuse(len(self.log), "not replayed")
 
-    def _begin(
-        self, method: str, shape: tuple[int, ...], parameters: dict[str, Any]
-    ) -> np.random.Generator:
+    def _begin(self, draw: Draw) -> np.random.Generator:
         index = len(self.log)
-        asked = Draw(method=method, parameters=tuple(parameters.items()), shape=shape)
-        if index >= len(self._expected):
-            raise ReplayMismatchError(
-                f"The recording ended after {index} calls but the replay asks for "
-                f"{_describe(asked)}; how much noise is drawn depends on the data."
-            )
-        if asked != self._expected[index]:
-            raise ReplayMismatchError(
-                f"Call {index} was recorded as {_describe(self._expected[index])} but is replayed "
-                f"as {_describe(asked)}; which noise is drawn depends on the data."
-            )
-        return super()._begin(method, shape, parameters)
+        if self._expected[index : index + 1] != [draw]:
+            self._refuse(index, f"replayed as {draw}")
+        return super()._begin(draw)
+
+    def _refuse(self, index: int, replayed: str) -> NoReturn:
+        expected = self._expected[index] if index < len(self._expected) else "nothing"
+        raise ReplayMismatchError(
+            f"Call {index} was recorded as {expected} but is {replayed}; which noise is drawn "
+            "depends on the data."
+        )
 
 
 _SOURCE: ContextVar[NoiseSource] = ContextVar("quorate_noise", default=SecureNoise())  # noqa: B039
@@ -525,12 +450,9 @@ def _scale(**given: Any) -> float:
     """Return the scale as a float that is at least as large."""
     _validate.positive(**given)
     ((name, value),) = given.items()
-    try:
-        scale = float(value)
-    except OverflowError:
-        raise ParameterError(
-            f"Expected a {name} that a float can hold, got {name}={value!r}."
-        ) from None
+    if value > sys.float_info.max:
+        raise ParameterError(f"Expected a {name} that a float can hold, got {name}={value!r}.")
+    scale = float(value)
     return scale if scale >= value else math.nextafter(scale, math.inf)
 
 
@@ -540,9 +462,8 @@ def _add_saturating(values: Integers, noise: Integers) -> Integers:
     return np.where(overflown, np.where(values < 0, _SMALLEST, _LARGEST), total)
 
 
-def _to_integers(noise: NDArray[np.float64]) -> Integers:
-    # 2**63 - 1024 is the largest float below 2**63; beyond it a cast is undefined.
-    return np.clip(noise, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
+def _noise_of(law: str, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    return generator.gumbel(size=size) if law == "gumbel_max" else generator.exponential(size=size)
 
 
 def _noisy_argmax(scores: Integers, scale: float, noise: NDArray[np.float64]) -> int:
@@ -560,37 +481,20 @@ def _variate_below(generator: np.random.Generator, upper: int) -> tuple[int, flo
     return (variate * upper) >> (8 * n_bytes), variate / (1 << 8 * n_bytes)
 
 
-def _describe(draw: Draw) -> str:
-    parameters = ", ".join(f"{name}={value!r}" for name, value in draw.parameters)
-    return f"{draw.method}({parameters}) of shape {draw.shape}"
-
-
 @cache
-def _opendp() -> SimpleNamespace:
+def _opendp() -> dict[str, Callable[..., Any]]:
     """Import OpenDP by submodule (its prelude drags scikit-learn in), once and only when used."""
     from opendp import domains, measurements, measures, metrics
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    return SimpleNamespace(
-        # OpenDP reads T=int as 32 bits.
-        integer_vectors=domains.vector_domain(domains.atom_domain(T="i64")),
-        l1_distance=metrics.l1_distance(T="i64"),
-        l2_distance=metrics.l2_distance(T="f64"),
-        linf_distance=metrics.linf_distance(T="i64"),
-        measures={
-            "pure": measures.max_divergence(),
-            "concentrated": measures.zero_concentrated_divergence(),
-        },
-        make_laplace=measurements.make_laplace,
-        make_gaussian=measurements.make_gaussian,
-        make_noisy_max=measurements.make_noisy_max,
-    )
-
-
-def _opendp_noisy_max(measure: str, scores: Integers, scale: float) -> int:
-    dp = _opendp()
-    choose = dp.make_noisy_max(
-        dp.integer_vectors, dp.linf_distance, dp.measures[measure], scale=scale
-    )
-    return int(choose(scores))
+    # OpenDP reads T=int as 32 bits.
+    vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+    noisy_max = partial(measurements.make_noisy_max, vectors, metrics.linf_distance(T="i64"))
+    l1, l2 = metrics.l1_distance(T="i64"), metrics.l2_distance(T="f64")
+    return {
+        "discrete_laplace": partial(measurements.make_laplace, vectors, l1),
+        "discrete_gaussian": partial(measurements.make_gaussian, vectors, l2),
+        "permute_and_flip": partial(noisy_max, measures.max_divergence()),
+        "gumbel_max": partial(noisy_max, measures.zero_concentrated_divergence()),
+    }
