@@ -1,0 +1,296 @@
+"""What every class of rules offers: concepts, sizes, dimensions, mistakes of all users at once.
+
+A *concept* is one rule that predicts 0 or 1; a *concept class* is a list of them that is fixed
+before any data are read. Nothing here is private and nothing here draws noise: a learner takes
+``mistakes`` (or, for huge ordered classes, ``mistake_events``), bounds what each user adds, and
+chooses privately.
+
+Four public rules say what odd values mean, so that no value of a record ever raises:
+
+- a record counts only if its label is 0 or 1 and none of its features is NaN; otherwise it is
+  ignored, by every concept alike;
+- a numeric feature outside the public domain of its class is clipped into it;
+- a Boolean feature is true if it is greater than 0.5;
+- when a concept *predicts*, a NaN is read as the smallest value (Boolean: false).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.exceptions import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    from quorate.concepts.labelings import Labelings
+    from quorate.concepts.mistake_events import MistakeEvents
+    from quorate.users import UserData
+
+__all__ = [
+    "MAX_ENUMERATED",
+    "Concept",
+    "ConceptClass",
+    "Constant",
+    "LabelledRecords",
+    "OrderedConceptClass",
+    "as_features",
+    "check_enumerable",
+    "labelled_records",
+]
+
+# More hypotheses than this are refused: one row of mistakes per user would fill 16 MB.
+MAX_ENUMERATED = 2_000_000
+
+# Cells (users x hypotheses) that one block of ``mistakes`` may work on: 64 MB of int64.
+_BLOCK_CELLS = 2**23
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRecords:
+    """The records that count, with the place of their user: the input of every closed form.
+
+    >>> records = LabelledRecords(
+    ...     X=np.array([[3.0], [4.0]]), y=np.array([True, False]), user=np.array([1, 1]), n_users=2
+    ... )
+    >>> records.counts()
+    array([0, 2])
+    """
+
+    X: NDArray[Any]
+    y: NDArray[np.bool_]
+    user: NDArray[np.int64]
+    n_users: int
+
+    def counts(self) -> NDArray[np.int64]:
+        """Count the records of each user."""
+        return np.bincount(self.user, minlength=self.n_users).astype(np.int64, copy=False)
+
+    def count_by_cell(self, cell: NDArray[np.int64], *, n_cells: int) -> NDArray[np.int64]:
+        """Count label 1 minus label 0 for each user (rows) and each cell (columns)."""
+        key = self.user * n_cells + cell
+        votes = np.bincount(
+            key, weights=np.where(self.y, 1.0, -1.0), minlength=self.n_users * n_cells
+        )
+        return votes.astype(np.int64).reshape(self.n_users, n_cells)
+
+    def positives(self) -> NDArray[np.int64]:
+        """Count the records of each user that carry label 1."""
+        return np.bincount(self.user[self.y], minlength=self.n_users).astype(np.int64, copy=False)
+
+
+def labelled_records(
+    users: UserData, *, n_features: int, start: int = 0, stop: int | None = None
+) -> LabelledRecords:
+    """Take the records of users ``start`` to ``stop`` that count, by the rules of this module.
+
+    >>> from quorate.users import UserData
+    >>> x, y = [[1.0], [2.0], [float("nan")]], [1, 7, 0]
+    >>> labelled_records(UserData.from_arrays(x, y, users=[5, 5, 6], missing=0.0), n_features=1).y
+    array([ True, False])
+    """
+    if users.y is None:
+        raise SchemaError("Expected labels of 0 and 1 in y, got none; pass y (or target=).")
+    if users.X.shape[1] != n_features:
+        raise SchemaError(
+            f"Expected {n_features} features in X, got {users.X.shape[1]}; select the columns "
+            "that the concept class describes."
+        )
+    stop = users.n_users if stop is None else stop
+    offsets = np.asarray(users.offsets, dtype=np.int64)[start : stop + 1]
+    rows = slice(int(offsets[0]), int(offsets[-1]))
+    X, y = users.X[rows], np.asarray(users.y[rows])
+    user = np.repeat(np.arange(stop - start, dtype=np.int64), np.diff(offsets))
+    usable = (y == 0) | (y == 1)
+    if X.dtype.kind == "f":
+        usable &= ~np.isnan(X).any(axis=1)
+    if not usable.all():
+        X, y, user = X[usable], y[usable], user[usable]
+    return LabelledRecords(X=X, y=y == 1, user=user, n_users=stop - start)
+
+
+def as_features(X: ArrayLike, *, n_features: int) -> NDArray[Any]:
+    """Return ``X`` as a table of ``n_features`` numeric columns in which NaN became -inf.
+
+    >>> as_features([1.0, float("nan")], n_features=1)
+    array([[  1.],
+           [-inf]])
+    """
+    values = np.asarray(X)
+    if values.dtype.kind not in "biuf":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError):
+            raise SchemaError(
+                f"Expected numbers in X, got dtype={values.dtype}; encode them first."
+            ) from None
+    if values.ndim == 1 and n_features == 1:
+        values = values[:, np.newaxis]
+    if values.ndim != 2 or values.shape[1] != n_features:
+        raise SchemaError(
+            f"Expected a table with {n_features} columns in X, got shape={values.shape}."
+        )
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), -np.inf, values)
+    return values
+
+
+def check_enumerable(size: int, *, name: str, instead: str) -> None:
+    """Refuse a class whose hypotheses cannot all be held in memory, and say what would work.
+
+    >>> check_enumerable(3**20, name="Conjunctions(20)", instead="Use at most 13 features.")
+    Traceback (most recent call last):
+    ...
+    quorate.exceptions.ParameterError: Expected at most 2000000 hypotheses, but Conjunctions(20)
+    has 3486784401. Use at most 13 features.
+    """
+    if size > MAX_ENUMERATED:
+        raise ParameterError(
+            f"Expected at most {MAX_ENUMERATED} hypotheses, but {name} has {size}. {instead}"
+        )
+
+
+class Concept(ABC):
+    """One rule that predicts 0 or 1: frozen, hashable, and readable as a sentence.
+
+    >>> print(Constant(1))
+    Always predict 1.
+    """
+
+    @abstractmethod
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Predict 0 or 1 for every row of ``X``."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Constant(Concept):
+    """The rule that does not look.
+
+    >>> Constant(0).predict([[3.0], [4.0]])
+    array([0, 0])
+    """
+
+    label: int
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Predict ``label`` for every row of ``X``."""
+        return np.full(len(np.asarray(X)), self.label, dtype=np.int64)
+
+    def __str__(self) -> str:
+        return f"Always predict {self.label}."
+
+
+class ConceptClass(ABC):
+    """A list of concepts, fixed before any data are read; all of it is public.
+
+    Subclasses give ``size``, ``n_features``, ``concept`` and the closed form
+    ``_count_mistakes``; the rest follows from these.
+
+    >>> from quorate.concepts import Thresholds
+    >>> thresholds = Thresholds(0, 9)
+    >>> thresholds.size, thresholds.vc_dimension, thresholds.littlestone_dimension
+    (11, 1, 3)
+    >>> print(thresholds.concept(4))
+    Predict 1 if x >= 4, else 0.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of hypotheses |H|."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number of columns of ``X``."""
+
+    @abstractmethod
+    def concept(self, index: int) -> Concept:
+        """Return hypothesis number ``index`` (0 to ``size - 1``)."""
+
+    @abstractmethod
+    def _count_mistakes(self, records: LabelledRecords) -> NDArray[np.int64]:
+        """Count mistakes, users in rows and hypotheses in columns, by the closed form."""
+
+    @property
+    def vc_dimension(self) -> int:
+        """The VC dimension; an upper bound where ``vc_is_exact`` is false."""
+        return self.littlestone_dimension
+
+    @property
+    def vc_is_exact(self) -> bool:
+        """Whether ``vc_dimension`` is the dimension itself."""
+        return False
+
+    @property
+    def littlestone_dimension(self) -> int:
+        """The Littlestone dimension; an upper bound where ``littlestone_is_exact`` is false."""
+        return int(math.log2(self.size)) if self.size < 2**48 else self.size.bit_length() - 1
+
+    @property
+    def littlestone_is_exact(self) -> bool:
+        """Whether ``littlestone_dimension`` is the dimension itself."""
+        return False
+
+    def predict(self, index: int, X: ArrayLike) -> NDArray[np.int64]:
+        """Predict with hypothesis number ``index``."""
+        return self.concept(index).predict(X)
+
+    def mistakes(self, users: UserData) -> NDArray[np.int32]:
+        """Count each user's records that each hypothesis gets wrong: ``(n_users, size)``.
+
+        One block of users is worked on at a time, so that temporary arrays stay small; the
+        result itself has ``n_users * size`` cells. ``mistakes_in_batches`` never holds it whole.
+        """
+        blocks = [block for _, block in self.mistakes_in_batches(users)]
+        if not blocks:
+            return np.zeros((0, self.size), dtype=np.int32)
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def mistakes_in_batches(
+        self, users: UserData, *, max_users: int | None = None
+    ) -> Iterator[tuple[slice, NDArray[np.int32]]]:
+        """Yield ``mistakes`` for consecutive blocks of users, each with its slice of users.
+
+        Without ``max_users`` a block has about eight million cells.
+        """
+        if max_users is not None:
+            _validate.positive_integer(max_users=max_users)
+        step = max(1, _BLOCK_CELLS // self.size) if max_users is None else max_users
+        for start in range(0, users.n_users, step):
+            stop = min(start + step, users.n_users)
+            records = labelled_records(users, n_features=self.n_features, start=start, stop=stop)
+            yield slice(start, stop), self._count_mistakes(records).astype(np.int32, copy=False)
+
+    def distinct_labelings(self, domain: ArrayLike) -> Labelings:
+        """Reduce the class to its distinct labelings of a finite ``domain`` (K2)."""
+        from quorate.concepts.labelings import distinct_labelings
+
+        return distinct_labelings(self, domain)
+
+    def _check_index(self, index: int) -> int:
+        _validate.non_negative_integer(index=index)
+        if index >= self.size:
+            raise ParameterError(f"Expected index < {self.size} (the size), got index={index}.")
+        return int(index)
+
+
+class OrderedConceptClass(ConceptClass):
+    """A class whose hypotheses stand in a line, so that mistakes change only at the records.
+
+    ``mistake_events`` says where and for whom they change: time and memory O(N log N) for N
+    records, whatever ``size`` is.
+    """
+
+    @abstractmethod
+    def mistake_events(self, users: UserData) -> MistakeEvents:
+        """Describe every user's mistakes as a function of the hypothesis, by their changes."""

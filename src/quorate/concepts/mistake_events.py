@@ -1,0 +1,235 @@
+"""Mistakes over a line of hypotheses, written down as changes (section 5 of paper L, and L6).
+
+Over an ordered class a user's number of mistakes is constant between that user's records. When
+the hypothesis passes a record the number moves from e to e + 1 or e - 1, and of all the
+indicators "more than t mistakes" exactly one flips, that of t = min(e, e'). So each change
+belongs to one t, and one sort gives the number of users above t for every hypothesis and every t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+
+__all__ = ["BestRanges", "MistakeEvents", "group_by_user"]
+
+
+def group_by_user(user: NDArray[np.int64], *, n_users: int) -> NDArray[np.intp]:
+    """Return the stable order that brings the entries of each user together.
+
+    >>> group_by_user(np.array([1, 0, 1, 0]), n_users=2)
+    array([1, 3, 0, 2])
+    """
+    # numpy sorts 16-bit integers by radix, in linear time.
+    order: NDArray[np.intp] = np.argsort((user & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, max(16, n_users.bit_length()), 16):
+        digit = ((user[order] >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit, kind="stable")]
+    return order
+
+
+@dataclass(frozen=True, eq=False)
+class BestRanges:
+    """For each user, the ranges of hypotheses with that user's fewest mistakes.
+
+    Entries are sorted by user and, within a user, from left to right; each user has at least one.
+
+    Attributes
+    ----------
+    user : int64 array
+        Whose range it is.
+    first, last : uint64 arrays
+        Its first and last hypothesis.
+    """
+
+    user: NDArray[np.int64]
+    first: NDArray[np.uint64]
+    last: NDArray[np.uint64]
+
+    def _first_entries(self) -> NDArray[np.intp]:
+        return np.flatnonzero(np.r_[True, self.user[1:] != self.user[:-1]])
+
+    def hull(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return each user's first and last best hypothesis, whatever lies in between."""
+        if self.user.size == 0:
+            return self.first, self.last
+        starts = self._first_entries()
+        stops = np.r_[starts[1:], self.user.size] - 1
+        return self.first[starts], self.last[stops]
+
+    def middle(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the ends of each user's middle range (the left one of two)."""
+        if self.user.size == 0:
+            return self.first, self.last
+        starts = self._first_entries()
+        stops = np.r_[starts[1:], self.user.size] - 1
+        middle = (starts + stops) // 2
+        return self.first[middle], self.last[middle]
+
+
+@dataclass(frozen=True, eq=False)
+class MistakeEvents:
+    """Every change of every user's mistakes, as the hypothesis runs from 0 to ``size - 1``.
+
+    A *piece* is a range of hypotheses between two neighbouring positions; on it nobody's mistakes
+    change. Arrays over pieces (``starts``, ``lengths``, ``users_above``, ``total``) are aligned.
+
+    Complexity
+    ----------
+    Memory O(N) for N records. ``users_above`` and ``total``: O(N + n). ``fewest_users_above``:
+    one stable sort, O(N log N), for all t at once.
+
+    Attributes
+    ----------
+    size : int
+        Number of hypotheses.
+    positions : uint64 array, sorted
+        The first hypothesis after the change, between 1 and ``size - 1``.
+    user, before, after : int64 arrays
+        Whose mistakes change, from what, to what; |after - before| = 1. Of several changes of one
+        user at one position, only the last ``after`` is ever attained.
+    initial : int64 array, one entry per user
+        Mistakes of hypothesis 0.
+
+    Examples
+    --------
+    One user holds 2 (label 0) and 5 (label 1), another one 5 (label 0); thresholds over 0..7.
+
+    >>> from quorate.concepts import Thresholds
+    >>> from quorate.users import UserData
+    >>> people = UserData.from_arrays([[2], [5], [5]], [0, 1, 0], users=["a", "a", "b"])
+    >>> events = Thresholds(0, 7).mistake_events(people)
+    >>> events.starts, events.lengths
+    (array([0, 3, 6], dtype=uint64), array([3, 3, 3], dtype=uint64))
+    >>> events.users_above(0)
+    array([2, 1, 1])
+    >>> events.total()
+    array([2, 1, 1])
+    >>> events.fewest_users_above(2)
+    array([1, 0])
+    """
+
+    size: int
+    positions: NDArray[np.uint64]
+    user: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+    initial: NDArray[np.int64]
+
+    @property
+    def n_users(self) -> int:
+        """The number of users."""
+        return int(self.initial.size)
+
+    @cached_property
+    def _opens_piece(self) -> NDArray[np.bool_]:
+        return np.r_[True, self.positions[1:] != self.positions[:-1]][: self.positions.size]
+
+    @cached_property
+    def starts(self) -> NDArray[np.uint64]:
+        """The first hypothesis of each piece; the first piece starts at 0."""
+        return np.r_[np.zeros(1, dtype=np.uint64), self.positions[self._opens_piece]]
+
+    @property
+    def lengths(self) -> NDArray[np.uint64]:
+        """The number of hypotheses in each piece, at least 1; they add up to ``size``."""
+        return np.diff(self.starts, append=np.uint64(self.size))
+
+    @property
+    def n_pieces(self) -> int:
+        """The number of pieces."""
+        return int(self.starts.size)
+
+    @cached_property
+    def piece(self) -> NDArray[np.int64]:
+        """The piece that begins with each change (1 to ``n_pieces - 1``)."""
+        return np.cumsum(self._opens_piece, dtype=np.int64)
+
+    @cached_property
+    def level(self) -> NDArray[np.int64]:
+        """The one t for which each change moves "more than t mistakes"."""
+        return np.minimum(self.before, self.after)
+
+    def _accumulate(
+        self, changes: NDArray[np.int64], *, initial: int, which: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int64]:
+        piece = self.piece if which is None else self.piece[which]
+        moved = np.bincount(piece, weights=changes, minlength=self.n_pieces)
+        return initial + np.cumsum(moved.astype(np.int64))
+
+    def users_above(self, t: int) -> NDArray[np.int64]:
+        """Count, for each piece, the users with more than ``t`` mistakes (L2)."""
+        _validate.non_negative_integer(t=t)
+        which = self.level == t
+        changes = (self.after - self.before)[which]
+        return self._accumulate(
+            changes, initial=int(np.count_nonzero(self.initial > t)), which=which
+        )
+
+    def total(self, *, cap: int | None = None) -> NDArray[np.int64]:
+        """Add up, for each piece, the users' mistakes, each user's cut at ``cap`` (K1)."""
+        if cap is None:
+            return self._accumulate(self.after - self.before, initial=int(self.initial.sum()))
+        _validate.positive_integer(cap=cap)
+        changes = np.minimum(self.after, cap) - np.minimum(self.before, cap)
+        return self._accumulate(changes, initial=int(np.minimum(self.initial, cap).sum()))
+
+    def fewest_users_above(self, levels: int) -> NDArray[np.int64]:
+        """Return min over all hypotheses of ``users_above(t)``, for t = 0, ..., ``levels - 1``."""
+        _validate.positive_integer(levels=levels)
+        clipped = np.minimum(self.initial, levels)
+        at_least = np.cumsum(np.bincount(clipped, minlength=levels + 1)[::-1])[::-1]
+        initial = at_least[1:].astype(np.int64)  # entry t: users with more than t mistakes
+        which = np.flatnonzero(self.level < levels)
+        if which.size == 0:
+            return initial
+        level = self.level[which]
+        order = (
+            np.argsort(level.astype(np.uint16), kind="stable")
+            if levels <= 2**16
+            else np.argsort(level, kind="stable")
+        )
+        which, level = which[order], level[order]
+        moved = np.cumsum(self.after[which] - self.before[which])
+        opens = np.flatnonzero(np.r_[True, level[1:] != level[:-1]])
+        base = np.r_[0, moved[opens[1:] - 1]]
+        # Counts between two changes at one position belong to no hypothesis.
+        piece = self.piece[which]
+        attained = np.r_[(piece[1:] != piece[:-1]) | (level[1:] != level[:-1]), True]
+        lowest = np.minimum.reduceat(np.where(attained, moved, moved.max()), opens) - base
+        fewest = initial.copy()
+        fewest[level[opens]] += np.minimum(lowest, 0)
+        return fewest
+
+    def best_ranges(self) -> BestRanges:
+        """Find the hypotheses with the fewest mistakes, for each user alone."""
+        order = group_by_user(self.user, n_users=self.n_users)
+        user, position = self.user[order], self.positions[order]
+        last_here = np.r_[(user[1:] != user[:-1]) | (position[1:] != position[:-1]), True]
+        keep = order[last_here[: order.size]]
+        # Every user starts at hypothesis 0 with the initial count; then come their changes.
+        everyone = np.arange(self.n_users, dtype=np.int64)
+        all_users = np.r_[everyone, self.user[keep]]
+        first = np.r_[np.zeros(self.n_users, dtype=np.uint64), self.positions[keep]]
+        count = np.r_[self.initial, self.after[keep]]
+        order = group_by_user(all_users, n_users=self.n_users)
+        all_users, first, count = all_users[order], first[order], count[order]
+        opens = np.flatnonzero(np.r_[True, all_users[1:] != all_users[:-1]][: all_users.size])
+        if opens.size == 0:
+            return BestRanges(user=all_users, first=first, last=first)
+        closes = np.r_[opens[1:], all_users.size] - 1
+        last = np.r_[first[1:], np.zeros(1, dtype=np.uint64)] - np.uint64(1)
+        last[closes] = np.uint64(self.size - 1)
+        fewest = np.repeat(np.minimum.reduceat(count, opens), closes - opens + 1)
+        best = count == fewest
+        # Two best pieces that touch (changes that cancel at one position) are one range.
+        joins_left = best & np.r_[False, best[:-1]]
+        joins_left[opens] = False
+        joins_right = np.r_[joins_left[1:], False]
+        begins, ends = best & ~joins_left, best & ~joins_right
+        return BestRanges(user=all_users[begins], first=first[begins], last=last[ends])
