@@ -14,7 +14,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 # From the ground up. A module may import from its own layer and from lower ones.
 LAYERS = [
     {"guarantees", "exceptions", "_validate"},
-    {"concepts", "users", "grouping", "noise", "grid", "public_randomness"},
+    {"concepts", "users", "grouping", "noise", "bounds", "grid", "public_randomness"},
     {"mechanisms", "engines", "accounting"},
     {"estimators"},
     {"learners", "means", "models", "stability", "queries", "protocols", "distributions", "auditing"},
