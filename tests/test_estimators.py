@@ -1,0 +1,173 @@
+"""The order of a fit: charge, gather, release, promise; and what its errors may look at."""
+
+import numpy as np
+import pytest
+
+from quorate import Ledger, Relation, UserData
+from quorate.accounting.events import Pure
+from quorate.estimators import UserEstimator, as_feature_matrix, column_names
+from quorate.exceptions import (
+    BudgetExceededError,
+    NumericalFailure,
+    ParameterError,
+    SchemaError,
+)
+from quorate.guarantees import Numerics
+from quorate.noise import SeededNoise, use_noise
+
+
+class Half(UserEstimator):
+    """Spend ``cost`` of the declared budget and release nothing."""
+
+    def __init__(self, epsilon=1.0, delta=0.0, ledger=None, data_name=None, engine=None, cost=0.5):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ledger = ledger
+        self.data_name = data_name
+        self.engine = engine
+        self.cost = cost
+
+    def fit(self, X, y=None, *, users=None):
+        self._charge(X)
+        self._gather(X, y, users)
+        self._engine()
+        self.guarantee_ = self._promise(Pure(self.cost))
+        return self
+
+
+X = np.arange(12.0).reshape(6, 2)
+USERS = [0, 0, 1, 1, 2, 2]
+
+
+class Unreadable:
+    """A table that must not be touched."""
+
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("the data were read")
+
+    @property
+    def columns(self):
+        raise RuntimeError("the data were read")
+
+
+class TestCharging:
+    def test_the_budget_is_charged_before_the_data_are_touched(self, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.sqlite")
+        ledger.set_budget("visits", epsilon=1.0)
+        with pytest.raises(RuntimeError, match="the data were read"):
+            Half(ledger=ledger, data_name="visits").fit(Unreadable(), users=USERS)
+        assert ledger.spent("visits").epsilon == 1.0
+
+    def test_an_over_budget_fit_is_refused_and_reads_nothing(self, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.sqlite")
+        ledger.set_budget("visits", epsilon=0.5)
+        with pytest.raises(BudgetExceededError):
+            Half(ledger=ledger, data_name="visits").fit(Unreadable(), users=USERS)
+        assert ledger.spent("visits").epsilon == 0.0
+
+    def test_the_guarantee_names_the_ledger_that_paid(self, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.sqlite")
+        ledger.set_budget("visits", epsilon=1.0)
+        fitted = Half(ledger=ledger, data_name="visits").fit(X, users=USERS)
+        assert fitted.guarantee_.data_name == "visits"
+        assert Half().fit(X, users=USERS).guarantee_.data_name is None
+
+    def test_a_ledger_without_a_name_is_refused(self, tmp_path):
+        with pytest.raises(ParameterError, match="data_name"):
+            Half(ledger=Ledger(tmp_path / "ledger.sqlite")).fit(X, users=USERS)
+
+    @pytest.mark.parametrize("epsilon", [0, -1, float("inf"), float("nan"), "1"])
+    def test_a_bad_epsilon_is_refused(self, epsilon):
+        with pytest.raises(ParameterError, match="epsilon"):
+            Half(epsilon=epsilon).fit(X, users=USERS)
+
+    def test_a_ledger_of_another_kind_is_refused(self):
+        with pytest.raises(ParameterError, match=r"quorate\.Ledger"):
+            Half(ledger={"epsilon": 1}, data_name="visits").fit(X, users=USERS)
+
+    def test_a_relation_given_as_text_is_refused(self):
+        estimator = Half()
+        estimator.relation = "replace"
+        with pytest.raises(ParameterError, match="Relation"):
+            estimator.fit(X, users=USERS)
+
+
+class TestPromise:
+    def test_it_declares_what_was_charged_and_lists_what_was_done(self):
+        promise = Half(epsilon=1.0, cost=0.5).fit(X, users=USERS).guarantee_
+        assert promise.epsilon == 1.0
+        assert promise.events == (Pure(0.5),)
+        assert promise.relation is Relation.REPLACE
+
+    def test_a_plan_that_costs_more_than_declared_gives_no_guarantee(self):
+        with pytest.raises(NumericalFailure, match="no guarantee"):
+            Half(epsilon=1.0, cost=1.001).fit(X, users=USERS)
+
+    def test_a_test_double_voids_the_guarantee(self):
+        with use_noise(SeededNoise(0)):
+            promise = Half().fit(X, users=USERS).guarantee_
+        assert promise.numerics is Numerics.VOID
+        assert not promise.holds
+
+    def test_the_unit_comes_from_the_users(self):
+        data = UserData.from_arrays(X, users=USERS, unit="patient")
+        assert Half().fit(data).guarantee_.unit == "patient"
+
+
+class TestInput:
+    def test_rows_without_users_are_refused(self):
+        with pytest.raises(ParameterError, match="a row is not a person"):
+            Half().fit(X)
+
+    def test_user_data_together_with_users_is_refused(self):
+        with pytest.raises(ParameterError, match="either a UserData"):
+            Half().fit(UserData.from_arrays(X, users=USERS), users=USERS)
+
+    def test_a_missing_target_is_refused(self):
+        with pytest.raises(SchemaError, match="target"):
+            Half()._gather(X, None, USERS, target=True)
+
+    def test_infinities_and_nan_are_legal(self):
+        hostile = X.copy()
+        hostile[0] = np.nan, np.inf
+        assert Half().fit(hostile, users=USERS).n_features_in_ == 2
+
+    @pytest.mark.parametrize(
+        ("table", "message"),
+        [
+            (np.array([["a", "b"]]), "Expected numbers"),
+            (np.array([[1, {}]], dtype=object), "Expected numbers"),
+            (np.zeros(3), "2 dimensions"),
+            (np.zeros((3, 0)), "0 feature"),
+            (np.zeros((2, 2), dtype=complex), "Complex"),
+        ],
+    )
+    def test_a_wrong_schema_is_refused(self, table, message):
+        with pytest.raises(SchemaError, match=message):
+            as_feature_matrix(table)
+
+    def test_sparse_tables_are_refused_with_advice(self):
+        from scipy.sparse import csr_array
+
+        with pytest.raises(SchemaError, match="toarray"):
+            as_feature_matrix(csr_array(X))
+
+    def test_an_engine_of_another_kind_is_refused(self):
+        with pytest.raises(ParameterError, match="Engine"):
+            Half(engine="spark").fit(X, users=USERS)
+
+    def test_feature_names_are_kept_and_compared(self):
+        import pandas as pd
+
+        fitted = Half().fit(pd.DataFrame(X, columns=["age", "bmi"]), users=USERS)
+        assert list(fitted.feature_names_in_) == ["age", "bmi"]
+        fitted._features(pd.DataFrame(X, columns=["age", "bmi"]))
+        with pytest.raises(SchemaError, match="feature names"):
+            fitted._features(pd.DataFrame(X, columns=["bmi", "age"]))
+        with pytest.raises(SchemaError, match="expecting 2 features"):
+            fitted._features(X[:, :1])
+
+    def test_column_names_that_are_not_text_are_ignored(self):
+        import pandas as pd
+
+        assert column_names(pd.DataFrame(X)) is None
