@@ -1,1 +1,75 @@
-""""""
+"""Events, their price, the noise that keeps a budget, and the ledger that remembers.
+
+Names are loaded when they are first used, so that describing an event costs no heavy import.
+``quorate.accounting.calibrate`` is the module; the function of that name lives inside it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quorate.accounting.calibrate import (
+        gaussian_multiplier,
+        gdp_mu,
+        split_epsilon,
+        split_mu,
+    )
+    from quorate.accounting.compose import delta_of, guarantee, price
+    from quorate.accounting.events import (
+        Approximate,
+        Composed,
+        Event,
+        Gaussian,
+        Laplace,
+        Nothing,
+        Pure,
+        Repeated,
+        Subsampled,
+        compose_events,
+    )
+    from quorate.accounting.ledger import Ledger
+
+__all__ = [
+    "Approximate",
+    "Composed",
+    "Event",
+    "Gaussian",
+    "Laplace",
+    "Ledger",
+    "Nothing",
+    "Pure",
+    "Repeated",
+    "Subsampled",
+    "compose_events",
+    "delta_of",
+    "gaussian_multiplier",
+    "gdp_mu",
+    "guarantee",
+    "price",
+    "split_epsilon",
+    "split_mu",
+]
+
+_HOME = {
+    "Ledger": "ledger",
+    "delta_of": "compose",
+    "gaussian_multiplier": "calibrate",
+    "gdp_mu": "calibrate",
+    "guarantee": "compose",
+    "price": "compose",
+    "split_epsilon": "calibrate",
+    "split_mu": "calibrate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_HOME.get(name, 'events')}")
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

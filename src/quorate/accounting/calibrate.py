@@ -1,0 +1,230 @@
+"""From a budget to the smallest noise that keeps it, always on the safe side.
+
+Gaussian noise is calibrated in closed form up to one root (milliseconds, no heavy imports);
+anything else by bisection on :func:`quorate.accounting.compose.price`. Whatever comes out has been
+priced again before it is returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from quorate import _validate
+from quorate.accounting.compose import price
+from quorate.accounting.events import Event
+from quorate.accounting.gaussian_dp import delta_bound, epsilon_bound, total_mu
+from quorate.accounting.rounding import decimal_down, float_down
+from quorate.exceptions import NumericalFailure, ParameterError
+from quorate.guarantees import Relation
+
+__all__ = ["calibrate", "gaussian_multiplier", "gdp_mu", "split_epsilon", "split_mu"]
+
+_SHRINK = 2.0**-36
+
+
+def gdp_mu(epsilon: float, delta: float) -> float:
+    """Return the largest mu for which mu-GDP is (``epsilon``, ``delta``)-DP, rounded down.
+
+    Gaussian releases whose squared mu's sum to at most ``mu**2`` keep the budget; see
+    :func:`split_mu`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive and finite.
+    delta : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> round(gdp_mu(1.0, 1e-6), 4)
+    0.2367
+    """
+    _validate.positive(epsilon=epsilon)
+    _validate.probability(delta=delta)
+    target = decimal_down(epsilon)
+    high = 1.0
+    while delta_bound(target, high) <= delta:
+        high *= 2
+    low = high
+    while delta_bound(target, low) > delta:
+        high, low = low, low / 2
+        if low < 1e-300:
+            raise _no_noise(epsilon, delta)
+    while high - low > 2.0**-50 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_bound(target, middle) <= delta else (low, middle)
+    # Far more than rounding can move a delta, far less than anybody notices: whoever rebuilds mu
+    # from multipliers and prices it again gets at most the epsilon asked for.
+    shrink = _SHRINK
+    mu = low * (1 - shrink)
+    while epsilon_bound(delta, mu) > epsilon:
+        shrink *= 4
+        if not shrink < 1:
+            raise _no_noise(epsilon, delta)
+        mu = low * (1 - shrink)
+    return mu
+
+
+def gaussian_multiplier(epsilon: float, delta: float, *, count: int = 1) -> float:
+    """Return the smallest noise multiplier for ``count`` Gaussian releases, rounded up.
+
+    The multiplier is the standard deviation over the L2 sensitivity of one release.
+
+    Examples
+    --------
+    >>> round(gaussian_multiplier(1.0, 1e-6), 4)
+    4.2247
+    >>> ratio = gaussian_multiplier(1.0, 1e-6, count=100) / gaussian_multiplier(1.0, 1e-6)
+    >>> round(ratio, 6)
+    10.0
+    """
+    _validate.positive_integer(count=count)
+    [multiplier] = _multipliers(gdp_mu(epsilon, delta), [(Fraction(1), int(count))])
+    return multiplier
+
+
+def split_mu(mu: float, shares: Sequence[float]) -> tuple[float, ...]:
+    """Return noise multipliers of releases that together are ``mu``-GDP.
+
+    Release i gets the part ``shares[i] / sum(shares)`` of mu squared.
+
+    Parameters
+    ----------
+    mu : float
+        What all releases together may cost; see :func:`gdp_mu`.
+    shares : sequence of float
+        Positive; only their ratios matter.
+
+    Examples
+    --------
+    >>> [round(multiplier, 6) for multiplier in split_mu(0.5, [1, 3])]
+    [4.0, 2.309401]
+    """
+    _validate.positive(mu=mu)
+    total = _total_share(shares)
+    return _multipliers(mu, [(Fraction(share) / total, 1) for share in shares])
+
+
+def split_epsilon(epsilon: float, shares: Sequence[float]) -> tuple[float, ...]:
+    """Return pure epsilons in the ratio of ``shares`` whose exact sum is at most ``epsilon``.
+
+    Ten times 0.1 is more than 1 on a computer; ten equal shares of 1 are not.
+
+    Examples
+    --------
+    >>> split_epsilon(1.0, [1, 3])
+    (0.25, 0.75)
+    >>> sum(map(Fraction, split_epsilon(1.0, [1] * 10))) <= 1
+    True
+    """
+    _validate.positive(epsilon=epsilon)
+    total = _total_share(shares)
+    return tuple(float_down(Fraction(epsilon) * Fraction(share) / total) for share in shares)
+
+
+def calibrate(
+    make_event: Callable[[float], Event],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    relation: Relation = Relation.REPLACE,
+    lower: float,
+    upper: float,
+    tolerance: float = 1e-6,
+) -> float:
+    """Return the smallest noise parameter in [``lower``, ``upper``] that keeps the budget.
+
+    Parameters
+    ----------
+    make_event : callable
+        From a noise parameter, larger meaning more noise, to the event to be priced.
+    epsilon, delta, relation
+        The budget.
+    lower, upper : float
+        A bracket: ``upper`` must keep the budget. If ``lower`` does too, it is the answer.
+    tolerance : float, default=1e-6
+        The result is at most this fraction above the smallest.
+
+    Returns
+    -------
+    float
+        A parameter whose price has been computed and is at most ``epsilon``.
+
+    Raises
+    ------
+    NumericalFailure
+        ``upper`` does not keep the budget, or more noise was found to cost more.
+
+    Examples
+    --------
+    >>> from quorate.accounting.events import Gaussian, Pure, Composed
+    >>> round(calibrate(lambda scale: Pure(2 / scale), epsilon=1.0, lower=0.1, upper=100.0), 4)
+    2.0
+    """
+    _validate.positive(epsilon=epsilon, lower=lower, upper=upper, tolerance=tolerance)
+    _validate.delta(delta=delta)
+    if not lower < upper:
+        raise ParameterError(f"Expected lower < upper, got lower={lower!r} and upper={upper!r}.")
+
+    def cost(parameter: float) -> float:
+        return price(make_event(parameter), delta=delta, relation=relation)
+
+    low, high = float(lower), float(upper)
+    cost_low, cost_high = cost(low), cost(high)
+    if not cost_high <= epsilon:
+        raise NumericalFailure(
+            f"Expected upper={upper!r} to keep epsilon={epsilon!r}, but it costs {cost_high!r}; "
+            "raise upper or the budget."
+        )
+    if cost_low <= epsilon:
+        return low
+    while high - low > tolerance * low:
+        middle = math.sqrt(low) * math.sqrt(high)
+        if not low < middle < high:
+            break
+        cost_middle = cost(middle)
+        if not cost_high <= cost_middle <= cost_low:
+            raise NumericalFailure(
+                f"Expected more noise to cost less, but {low!r}, {middle!r}, {high!r} cost "
+                f"{cost_low!r}, {cost_middle!r}, {cost_high!r}; make_event must raise the noise "
+                "with its parameter."
+            )
+        if cost_middle <= epsilon:
+            high, cost_high = middle, cost_middle
+        else:
+            low, cost_low = middle, cost_middle
+    return high
+
+
+def _total_share(shares: Sequence[float]) -> Fraction:
+    if not len(shares):
+        raise ParameterError("Expected at least one share, got shares=().")
+    for share in shares:
+        _validate.positive(share=share)
+    return sum((Fraction(share) for share in shares), Fraction(0))
+
+
+def _multipliers(mu: float, parts: Sequence[tuple[Fraction, int]]) -> tuple[float, ...]:
+    """Return multipliers; a part of mu squared is spread over as many releases as it counts."""
+    slack = 2.0**-48
+    while slack < 1:
+        multipliers = tuple(
+            math.sqrt(float(count / part)) / mu * (1 + slack) for part, count in parts
+        )
+        counts = [count for _, count in parts]
+        if total_mu(zip(multipliers, counts, strict=True)) <= mu:
+            return multipliers
+        slack *= 4
+    raise NumericalFailure(
+        f"Expected a mu of ordinary size, got mu={mu!r}: no multiplier can be represented."
+    )
+
+
+def _no_noise(epsilon: float, delta: float) -> NumericalFailure:
+    return NumericalFailure(
+        f"No Gaussian noise of representable size keeps epsilon={epsilon!r} and delta={delta!r}; "
+        "use a larger budget."
+    )

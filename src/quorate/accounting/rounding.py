@@ -1,0 +1,92 @@
+"""Numbers that carry privacy, rounded in a named direction.
+
+Exact arithmetic happens in :class:`fractions.Fraction`; these functions leave it again without
+ever making a cost smaller or a noise larger than it is.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from numbers import Rational
+from typing import SupportsFloat
+
+__all__ = ["decimal_down", "decimal_up", "exact", "float_down", "float_up"]
+
+DIGITS = 10
+"""Significant decimal digits of an epsilon that comes out of a numerical search."""
+
+
+def exact(value: SupportsFloat) -> Fraction:
+    """Return the rational number that a finite ``value`` is.
+
+    >>> exact(0.5)
+    Fraction(1, 2)
+    """
+    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
+
+
+def float_up(value: SupportsFloat) -> float:
+    """Return the smallest float of at least ``value``.
+
+    >>> float_up(Fraction(1, 10)) >= Fraction(1, 10)
+    True
+    """
+    rational = exact(value)
+    try:
+        nearest = float(rational)
+    except OverflowError:
+        return math.inf if rational > 0 else -math.nextafter(math.inf, 0.0)
+    return nearest if Fraction(nearest) >= rational else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: SupportsFloat) -> float:
+    """Return the largest float of at most ``value``.
+
+    >>> float_down(Fraction(1, 10)) <= Fraction(1, 10)
+    True
+    """
+    return -float_up(-exact(value))
+
+
+def decimal_up(value: SupportsFloat) -> float:
+    """Return a float of at least ``value`` that is written with ten significant digits.
+
+    A search for a root ends somewhere near the root. Rounding its safe end to a decimal makes
+    the result independent of the path, and gives back ``1.0`` for noise calibrated to ``1.0``.
+
+    >>> decimal_up(0.99999999999)
+    1.0
+    >>> decimal_up(0.3)
+    0.3
+    """
+    rational = exact(value)
+    if rational <= 0:
+        return float_up(rational)
+    unit = _unit(rational)
+    steps = math.floor(rational * unit)
+    # The float nearest to a decimal may lie on either side of it, so compare floats.
+    candidates = (float((steps + more) / unit) for more in (0, 1, 2))
+    return next(decimal for decimal in candidates if Fraction(decimal) >= rational)
+
+
+def decimal_down(value: SupportsFloat) -> float:
+    """Return a float of at most ``value`` that is written with ten significant digits.
+
+    >>> decimal_down(0.3)
+    0.3
+    >>> decimal_down(0.12345678919)
+    0.1234567891
+    """
+    rational = exact(value)
+    if rational <= 0:
+        return float_down(rational)
+    unit = _unit(rational)
+    steps = math.ceil(rational * unit)
+    candidates = (float((steps - less) / unit) for less in (0, 1, 2))
+    return next(decimal for decimal in candidates if Fraction(decimal) <= rational)
+
+
+def _unit(rational: Fraction) -> Fraction:
+    exponent = math.floor(math.log10(rational.numerator) - math.log10(rational.denominator))
+    return Fraction(10) ** (DIGITS - 1 - exponent)
