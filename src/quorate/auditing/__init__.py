@@ -1,1 +1,42 @@
-""""""
+"""Audits that anyone can run: exact, by replay, and from samples.
+
+* :mod:`quorate.auditing.exact`: every small data set, every pair of neighbours; the true epsilon.
+* :mod:`quorate.auditing.enumeration`: the output law of real code, for the exact audit.
+* :mod:`quorate.auditing.replay`: neighbouring data and the same released values must give the same
+  control flow, shapes, exceptions and attributes.
+* :mod:`quorate.auditing.lower_bounds`: what samples of a black box prove about its epsilon.
+
+None of them sees anybody's data: they are run on worlds made up for the purpose.
+"""
+
+from __future__ import annotations
+
+from quorate.auditing.enumeration import Cells, EnumerationError, Raised, enumerate_runs
+from quorate.auditing.exact import ExactAudit, SmallWorld, audit_exactly
+from quorate.auditing.laws import (
+    Law,
+    discrete_gaussian_mass,
+    discrete_laplace_mass,
+    gumbel_max_mass,
+    independent_laws,
+    permute_and_flip_mass,
+)
+from quorate.auditing.lower_bounds import LowerBound, epsilon_lower_bound
+
+__all__ = [
+    "Cells",
+    "EnumerationError",
+    "ExactAudit",
+    "Law",
+    "LowerBound",
+    "Raised",
+    "SmallWorld",
+    "audit_exactly",
+    "discrete_gaussian_mass",
+    "discrete_laplace_mass",
+    "enumerate_runs",
+    "epsilon_lower_bound",
+    "gumbel_max_mass",
+    "independent_laws",
+    "permute_and_flip_mass",
+]

@@ -1,0 +1,327 @@
+"""The output law of real code, by running it on every value its noise can take.
+
+Formulas audit a mechanism; most violations sit in the glue between mechanisms: a bound taken from
+the data, a path without its clip, a second release nobody charged. :func:`enumerate_runs` runs the
+very code that makes releases, as often as its noise has outcomes, and adds up the probabilities of
+what comes out. With :func:`~quorate.auditing.exact.audit_exactly` this audits whole estimators on a
+few users.
+
+Additive noise has infinitely many outcomes, so each value is reported as the *cell* of integers it
+falls into. A cell is a post-processing of the value, hence the same claim must hold for the code
+fed with cells, and with cells of one integer that code is the real one except in the tails.
+Uniform integers above a limit are reported in cells too. How often a run saw a cell instead of the
+value itself is the law's ``coarse`` mass.
+
+Limits: the number of runs is the product of the numbers of outcomes of all draws of one run (a
+vector of d noisy coordinates has cells^d); public randomness must be seeded; and rejection loops
+are cut after ``max_draws``, which becomes ``lost`` mass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.auditing.laws import (
+    Law,
+    gaussian_interval,
+    geometric_interval,
+    gumbel_max_mass,
+    laplace_interval,
+    permute_and_flip_mass,
+)
+from quorate.exceptions import QuorateError
+from quorate.guarantees import Numerics
+from quorate.noise import NoiseSource, use_noise
+
+__all__ = ["Cells", "EnumerationError", "Raised", "enumerate_runs", "freeze"]
+
+
+class EnumerationError(QuorateError, RuntimeError):
+    """The runs of a program cannot be enumerated: too many, or not a function of the noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """How noisy integers are grouped: equal cells around zero, and one for each tail.
+
+    The cells of a draw depend on its public scale only, never on the values.
+
+    Parameters
+    ----------
+    width : float, default=0.0
+        Width of a cell in units of the noise scale, at least one integer. Zero keeps every integer
+        apart, which is exact and only possible on coarse grids.
+    reach : float, default=4.0
+        How many scales the cells reach to either side of zero; what lies beyond is added to
+        the last cell. Let it cover the true values, or the audit sees too little.
+
+    Examples
+    --------
+    >>> Cells(reach=2.0).representatives(1.5)
+    range(-3, 4)
+    >>> Cells(width=1.0, reach=2.0).representatives(1e6)
+    range(-2000000, 3000000, 1000000)
+    """
+
+    width: float = 0.0
+    reach: float = 4.0
+
+    def __post_init__(self) -> None:
+        _validate.non_negative(width=self.width)
+        _validate.positive(reach=self.reach)
+
+    def representatives(self, scale: float) -> range:
+        """Return the middles of the cells for noise of ``scale``."""
+        step = max(1, round(self.width * scale))
+        last = step * max(1, math.ceil(self.reach * scale / step))
+        return range(-last, last + step, step)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An output that was an exception: its type and message are visible to everybody."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class _Outcomes:
+    """What one draw can give, how likely, and how much of that is the value itself."""
+
+    values: Sequence[Any]
+    masses: tuple[float, ...]
+    exact: tuple[float, ...]
+
+
+Mass = Callable[[int | None, int | None], float]
+
+_INTERVALS: dict[str, Callable[[float, int | None, int | None], float]] = {
+    "discrete_laplace": lambda scale, low, high: laplace_interval(low, high, scale=scale),
+    "discrete_gaussian": lambda scale, low, high: gaussian_interval(low, high, sigma=scale),
+    "geometric": lambda scale, low, high: geometric_interval(low, high, scale=scale),
+}
+
+_CHOICES: dict[str, Callable[..., Law]] = {
+    "permute_and_flip": permute_and_flip_mass,
+    "gumbel_max": gumbel_max_mass,
+}
+
+
+class _Cut(BaseException):
+    """Ends a run that draws too often; not an Exception, so that no program swallows it."""
+
+
+def enumerate_runs(
+    run: Callable[[NoiseSource], Any],
+    *,
+    cells: Cells | None = None,
+    max_runs: int = 20_000,
+    max_draws: int = 100,
+    max_uniform: int = 1_000,
+) -> Law:
+    """Return the law of what ``run`` returns, over all outcomes of its noise.
+
+    Parameters
+    ----------
+    run : callable
+        Takes a noise source and returns what is made public, or raises. Everything built inside
+        with the ambient noise uses the source as well. Arrays, lists and dicts are frozen by
+        :func:`freeze`; an exception becomes :class:`Raised`.
+    cells : Cells, default=Cells()
+        How noisy integers are grouped.
+    max_runs : int, default=20_000
+        More runs than this are refused.
+    max_draws : int, default=100
+        A run with more draws is cut; its probability is lost.
+    max_uniform : int, default=1_000
+        Uniform integers below a larger bound are reported in this many cells.
+
+    Returns
+    -------
+    Law
+
+    Examples
+    --------
+    >>> def noisy_majority(noise):
+    ...     return bool(noise.discrete_laplace(np.array([1]), scale=1.0)[0] > 0)
+    >>> law = enumerate_runs(noisy_majority)
+    >>> round(law[True], 6) == round(1 / (1 + math.exp(-1)), 6)
+    True
+    """
+    _validate.positive_integer(max_runs=max_runs, max_draws=max_draws, max_uniform=max_uniform)
+    source = _EnumeratedNoise(cells or Cells(), max_draws, max_uniform)
+    masses: dict[Hashable, list[float]] = {}
+    lost: list[float] = []
+    coarse: list[float] = []
+    for _ in range(max_runs):
+        source.rewind()
+        try:
+            with use_noise(source):
+                output = _outcome(run, source)
+        except _Cut:
+            lost.append(source.probability)
+        else:
+            masses.setdefault(output, []).append(source.probability)
+            coarse.append(source.probability * (1.0 - source.exact))
+        if not source.advance():
+            total_lost = min(1.0, math.fsum(lost))
+            return Law(
+                {output: math.fsum(parts) for output, parts in masses.items()},
+                lost=total_lost,
+                coarse=min(1.0, math.fsum(coarse)),
+            )
+    raise EnumerationError(
+        f"Expected at most max_runs={max_runs} runs, got more. Give wider or fewer cells=, a "
+        f"smaller domain, or fewer releases."
+    )
+
+
+def freeze(value: Any) -> Hashable:
+    """Return a hashable copy of arrays, lists, dicts and sets; dtype and shape are kept.
+
+    >>> freeze([np.array([1.0, 2.0])])
+    (('float64', (2,), (1.0, 2.0)),)
+    """
+    if isinstance(value, np.ndarray):
+        return (str(value.dtype), value.shape, tuple(freeze(v) for v in value.ravel().tolist()))
+    if isinstance(value, np.generic):
+        return (str(value.dtype), freeze(value.item()))
+    if isinstance(value, list | tuple):
+        return tuple(freeze(v) for v in value)
+    if isinstance(value, dict):
+        return tuple((freeze(k), freeze(v)) for k, v in value.items())
+    if isinstance(value, set | frozenset):
+        return frozenset(freeze(v) for v in value)
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"  # NaN differs from itself and would be counted apart each time
+    if isinstance(value, Hashable):
+        return value
+    raise EnumerationError(
+        f"Expected a hashable output, got one of type {type(value).__name__}; return what is "
+        f"public."
+    )
+
+
+def _outcome(run: Callable[[NoiseSource], Any], source: NoiseSource) -> Hashable:
+    try:
+        return freeze(run(source))
+    except EnumerationError:
+        raise
+    except Exception as error:
+        # What the program raises is part of its output, whatever it is.
+        return Raised(type(error).__name__, str(error))
+
+
+class _EnumeratedNoise(NoiseSource):
+    """Follows one path through the tree of outcomes; ``advance`` moves to the next path."""
+
+    numerics = Numerics.VOID
+
+    def __init__(self, cells: Cells, max_draws: int, max_uniform: int) -> None:
+        self._cells = cells
+        self._max_draws = max_draws
+        self._max_uniform = max_uniform
+        self._path: list[tuple[int, _Outcomes]] = []
+        self.rewind()
+
+    def rewind(self) -> None:
+        self._depth = 0
+        self.probability = 1.0
+        self.exact = 1.0
+
+    def advance(self) -> bool:
+        """Move to the next path in depth-first order; False when all have been walked."""
+        if self._depth < len(self._path):
+            raise self._not_repeatable()
+        while self._path:
+            index, outcomes = self._path.pop()
+            if index + 1 < len(outcomes.values):
+                self._path.append((index + 1, outcomes))
+                return True
+        return False
+
+    def _draw(self, outcomes: _Outcomes) -> Any:
+        if self._depth >= self._max_draws:
+            raise _Cut
+        if self._depth == len(self._path):
+            self._path.append((0, outcomes))
+        index, recorded = self._path[self._depth]
+        if recorded.masses != outcomes.masses:
+            raise self._not_repeatable()
+        self._depth += 1
+        self.probability *= outcomes.masses[index]
+        self.exact *= outcomes.exact[index]
+        return outcomes.values[index]
+
+    @staticmethod
+    def _not_repeatable() -> EnumerationError:
+        return EnumerationError(
+            "The program drew other noise when it was given the same outcomes again; fix its "
+            "random_state and start each run from the same objects."
+        )
+
+    def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        mass = partial(_INTERVALS[law], scale)
+        points = self._cells.representatives(scale)
+        noisy = [self._draw(_cell_outcomes(int(value), points, mass)) for value in values]
+        return np.array(noisy, dtype=np.int64)
+
+    def _choose(self, law: str, scores: NDArray[np.int64], scale: float) -> int:
+        return int(self._draw(_of_law(_CHOICES[law](scores, scale=scale))))
+
+    def _bernoulli_exp(self, x: Fraction) -> bool:
+        stay = math.exp(-x)
+        return bool(self._draw(_positive((True, False), (stay, -math.expm1(-x)))))
+
+    def _uniform_below(self, upper: int) -> int:
+        n_cells = min(upper, self._max_uniform)
+        edges = [upper * i // n_cells for i in range(n_cells + 1)]
+        cells = [(low, high - low) for low, high in pairwise(edges)]
+        outcomes = _Outcomes(
+            [low + size // 2 for low, size in cells],
+            tuple(size / upper for _, size in cells),
+            tuple(1 / size for _, size in cells),
+        )
+        return int(self._draw(outcomes))
+
+
+def _cell_outcomes(value: int, points: range, mass: Mass) -> _Outcomes:
+    """Cells of the integers around ``points``, the first and last open, seen from ``value``."""
+    before = (points.step - 1) // 2
+    after = points.step // 2
+    masses, exact = [], []
+    for point in points:
+        low = None if point == points[0] else point - before - value
+        high = None if point == points[-1] else point + after - value
+        masses.append(mass(low, high))
+        exact.append(mass(point - value, point - value))
+    shares = tuple(e / m if m > 0 else 1.0 for e, m in zip(exact, masses, strict=True))
+    return _positive(points, tuple(masses), shares)
+
+
+def _positive(
+    values: Sequence[Any], masses: tuple[float, ...], exact: tuple[float, ...] | None = None
+) -> _Outcomes:
+    """Leave out what cannot happen."""
+    shares = exact or (1.0,) * len(masses)
+    kept = [i for i, mass in enumerate(masses) if mass > 0]
+    return _Outcomes(
+        [values[i] for i in kept],
+        tuple(masses[i] for i in kept),
+        tuple(min(1.0, shares[i]) for i in kept),
+    )
+
+
+def _of_law(law: Law) -> _Outcomes:
+    return _positive(list(law), tuple(float(law[i]) for i in law))
