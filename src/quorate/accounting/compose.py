@@ -10,8 +10,7 @@ Three rules, in the order of what they cost to compute:
 Each is an upper bound, so the smallest wins. Events have their sensitivity divided out, hence
 both neighbouring relations are priced alike: noise of multiplier :math:`z` hides a shift by the
 sensitivity *of its own relation*, and the worst pair is that noise against itself shifted by
-:math:`1/z`, whichever neighbours cause the shift. Only :class:`~quorate.accounting.events.Subsampled`
-looks at the relation.
+:math:`1/z`, whichever neighbours cause the shift. Only ``Subsampled`` looks at the relation.
 
 Everything a chain contains is first counted, so that order, nesting and the way of writing a
 repetition cannot change its price. Proofs: ``docs/proofs/composition.md``.
@@ -87,7 +86,7 @@ def price(event: Event, *, delta: float = 0.0, relation: Relation = Relation.REP
         return simple
     guess = simple if simple < math.inf else 1.0
     numeric = gaussian_dp.smallest_epsilon(
-        lambda candidate: loss.delta(candidate) <= delta, upper=guess, precision=2.0**-40
+        lambda candidate: loss.delta(candidate) <= delta, upper=guess, precision=1e-10
     )
     if numeric == math.inf:
         return simple
@@ -205,7 +204,7 @@ class _Chain:
         return float_up(pure + Fraction(gaussian)) if gaussian < math.inf else math.inf
 
     def simple_delta(self, epsilon: Fraction) -> float:
-        """The same bound, solved for delta."""
+        """Solve the same bound for delta."""
         if not all(map(_has_basic, self.others)):
             return 1.0
         left = epsilon - self._pure_sum()
@@ -223,7 +222,7 @@ class _Chain:
         return sum(parts, Fraction(0))
 
     def loss(self) -> LossDistribution | None:
-        """The numerical rule, with all Gaussian releases merged into one."""
+        """Apply the numerical rule, with all Gaussian releases merged into one."""
         counts = dict(sorted(self.others.items(), key=lambda item: repr(item[0])))
         mu = self.mu
         if mu == math.inf:

@@ -4,17 +4,19 @@ An event describes a mechanism; :mod:`quorate.accounting.compose` prices it. Sen
 already divided out, so an event means the same under every neighbouring relation: the mechanism
 that creates it knows its relation and its sensitivity.
 
-Every event is frozen, compares by value and writes itself as plain data.
+Every event is frozen, compares by value and writes itself as plain data. Numbers may be given as
+rationals; they are kept as floats, rounded towards the higher cost.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from quorate import _validate
+from quorate.accounting.rounding import float_down, float_up
 from quorate.exceptions import ParameterError
 
 __all__ = [
@@ -64,6 +66,7 @@ class Pure(Event):
 
     def __post_init__(self) -> None:
         _validate.non_negative(epsilon=self.epsilon)
+        object.__setattr__(self, "epsilon", float_up(self.epsilon))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data."""
@@ -84,6 +87,8 @@ class Approximate(Event):
     def __post_init__(self) -> None:
         _validate.non_negative(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
+        object.__setattr__(self, "epsilon", float_up(self.epsilon))
+        object.__setattr__(self, "delta", float_up(self.delta))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data."""
@@ -92,10 +97,16 @@ class Approximate(Event):
 
 @dataclass(frozen=True)
 class Laplace(Event):
-    """Laplace noise, continuous or discrete, of scale ``noise_multiplier`` x L1 sensitivity.
+    """Continuous Laplace noise on one number, of scale ``noise_multiplier`` x its sensitivity.
 
-    The discrete version with an integer sensitivity is a post-processing of the continuous one up
-    to its exact pure cost; both cost at most ``1 / noise_multiplier``.
+    Alone it costs ``Pure(1 / noise_multiplier)``; in a chain with delta > 0 a little less.
+
+    Discrete Laplace noise must be described by :class:`Pure`, which is why no mechanism of Quorate
+    emits this event. With scale b and integer sensitivity D, the discrete profile equals the
+    continuous one at epsilon = (D - 2j) / b for j = 0, ..., D and joins these points by straight
+    lines in exp(epsilon). The continuous profile is strictly convex there, so the discrete one lies
+    *above* it in between: it is not a post-processing of continuous noise of the same scale. See
+    ``docs/proofs/composition.md``.
 
     >>> Laplace(2.0).to_dict()
     {'event': 'laplace', 'noise_multiplier': 2.0}
@@ -104,6 +115,8 @@ class Laplace(Event):
     noise_multiplier: float
 
     def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        object.__setattr__(self, "noise_multiplier", float_down(self.noise_multiplier))
         _validate.positive(noise_multiplier=self.noise_multiplier)
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,12 +139,13 @@ class Gaussian(Event):
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
+        object.__setattr__(self, "noise_multiplier", float_down(self.noise_multiplier))
+        _validate.positive(noise_multiplier=self.noise_multiplier)
 
     @property
     def mu(self) -> float:
         """Parameter of Gaussian differential privacy, rounded up."""
-        mu = 1.0 / self.noise_multiplier
-        return mu if mu * self.noise_multiplier >= 1.0 else math.nextafter(mu, math.inf)
+        return float_up(1 / Fraction(self.noise_multiplier))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data."""
@@ -140,9 +154,17 @@ class Gaussian(Event):
 
 @dataclass(frozen=True)
 class Subsampled(Event):
-    """``event`` on a Poisson sample: each user takes part with probability ``rate``.
+    """``event`` on a Poisson sample: each user takes part with probability ``rate``, secretly.
 
-    Valid under add/remove of one user; the accountant doubles it for replacement.
+    ``event`` is what happens to the users of the sample, and its sensitivity must cover a user who
+    stays away. Under add/remove that is the usual meaning. Under replacement the mechanism runs on
+    a sample that holds the old record, the new one, or neither, and ``event`` must hold between any
+    two of the three: if a user adds a vector of a set that contains zero (what an absent user
+    adds), the sensitivity is the diameter of that set. The accountant then proves amplification
+    under replacement too; see ``docs/proofs/composition.md``.
+
+    A chain inside shares one sample: ``Subsampled(Repeated(e, 3), rate)`` samples once,
+    ``Repeated(Subsampled(e, rate), 3)`` three times.
 
     >>> Subsampled(Gaussian(1.0), rate=0.1).to_dict()["rate"]
     0.1
@@ -153,6 +175,7 @@ class Subsampled(Event):
 
     def __post_init__(self) -> None:
         _validate.fraction(rate=self.rate)
+        object.__setattr__(self, "rate", float_up(self.rate))
         if not isinstance(self.event, Event):
             raise ParameterError(f"Expected event to be an Event, got event={self.event!r}.")
 
@@ -174,6 +197,7 @@ class Repeated(Event):
 
     def __post_init__(self) -> None:
         _validate.non_negative_integer(count=self.count)
+        object.__setattr__(self, "count", int(self.count))
         if not isinstance(self.event, Event):
             raise ParameterError(f"Expected event to be an Event, got event={self.event!r}.")
 

@@ -1,4 +1,4 @@
-r"""Gaussian differential privacy: the exact cost of Gaussian noise and of any number of such releases.
+r"""Gaussian differential privacy: the exact cost of any number of Gaussian releases.
 
 A release is :math:`\mu`-GDP if telling two neighbours apart is at least as hard as telling
 :math:`N(0,1)` from :math:`N(\mu,1)`. Gaussian noise of multiplier :math:`z` is :math:`1/z`-GDP;
@@ -14,10 +14,10 @@ Floating point. Since :math:`x^2/2 = t^2/2+\varepsilon`, the subtrahend is
 :math:`\varphi(t)R(x)` with Mills' ratio :math:`R`. Let :math:`u=2^{-53}`. Both :math:`t` and
 :math:`x` come out within :math:`3ux`, because :math:`\varepsilon/\mu` and :math:`\mu/2` are at most
 :math:`x`. A shift of :math:`s` changes :math:`\Phi(-t)` by a factor within
-:math:`1\pm s(x+1)`, :math:`\varphi(t)` within :math:`1\pm sx` and :math:`R(x)` within :math:`1\pm s`.
-With an ``erfc`` and an ``exp`` good to two units in the last place, each of the two terms
-is therefore right up to a relative :math:`20u(1+x^2)`; :func:`delta_bound` charges
-:math:`64u(1+x^2)` in the unfavourable direction for each of them.
+:math:`1\pm s(x+1)`, :math:`\varphi(t)` by one within :math:`1\pm sx` and :math:`R(x)` by one
+within :math:`1\pm s`. With an ``erfc`` and an ``exp`` good to two units in the last place, each
+of the two terms is therefore right up to a relative :math:`20u(1+x^2)`; :func:`delta_bound`
+charges :math:`64u(1+x^2)` in the unfavourable direction for each of them.
 
 References
 ----------

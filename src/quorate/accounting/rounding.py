@@ -23,7 +23,9 @@ def exact(value: SupportsFloat) -> Fraction:
     >>> exact(0.5)
     Fraction(1, 2)
     """
-    return Fraction(value) if isinstance(value, Rational) else Fraction(float(value))
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(float(value))
 
 
 def float_up(value: SupportsFloat) -> float:
