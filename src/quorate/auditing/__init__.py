@@ -22,6 +22,7 @@ from quorate.auditing.laws import (
     permute_and_flip_mass,
 )
 from quorate.auditing.lower_bounds import LowerBound, epsilon_lower_bound
+from quorate.auditing.replay import ReplayMode, ReplayReport, replay
 
 __all__ = [
     "Cells",
@@ -30,6 +31,8 @@ __all__ = [
     "Law",
     "LowerBound",
     "Raised",
+    "ReplayMode",
+    "ReplayReport",
     "SmallWorld",
     "audit_exactly",
     "discrete_gaussian_mass",
@@ -39,4 +42,5 @@ __all__ = [
     "gumbel_max_mass",
     "independent_laws",
     "permute_and_flip_mass",
+    "replay",
 ]

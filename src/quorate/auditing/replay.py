@@ -1,0 +1,230 @@
+"""Replay: neighbouring data and the same released values must look the same in every other way.
+
+A release is private because of its noise. Everything else that can be seen, how many releases
+there are, of which shape and scale, whether something is raised, warned, logged or printed, what a
+fitted object holds, must follow from the released values and from public parameters. So: run a
+program on one data set and write down its *transcript* (what each noise call returned); run it on a
+neighbour and give it the same transcript, whatever its own values are; compare all that can be
+seen. Given the same transcript nothing may differ, not even the values of fitted attributes. What
+differs is a function of the data that no mechanism has released.
+
+This finds leaks in the glue between mechanisms: an error that depends on a record, a number of
+iterations that follows the data, ``classes_`` taken from ``y``, a scale computed from a private
+sum. It cannot judge the noise itself, because the values the noise hides are what it replaces; that
+is the work of :mod:`quorate.auditing.exact`. One replay follows one path: use several seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.auditing.observations import Observation, observe
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Numerics
+from quorate.noise import NoiseSource, RecordedNoise, ReplayMismatchError, SeededNoise, use_noise
+
+__all__ = ["ReplayMode", "ReplayReport", "replay"]
+
+Data = TypeVar("Data")
+
+
+class ReplayMode(Enum):
+    """What the two runs have in common."""
+
+    TRANSCRIPT = "the same released values"
+    NOISE = "the same noise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplayReport:
+    """What differed between two runs that should look alike.
+
+    Attributes
+    ----------
+    differences : tuple of str
+        One sentence each; empty if the runs could not be told apart.
+    calls : tuple of str
+        The noise calls of the first run.
+
+    Examples
+    --------
+    >>> report = ReplayReport(differences=(), calls=("geometric(scale=1.0) of shape (1,)",))
+    >>> print(report)
+    The two runs look the same (1 noise call).
+    """
+
+    differences: tuple[str, ...]
+    calls: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether the runs could not be told apart."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        noise = "1 noise call" if len(self.calls) == 1 else f"{len(self.calls)} noise calls"
+        if self.same:
+            return f"The two runs look the same ({noise})."
+        lines = "\n".join(f"- {difference}" for difference in self.differences)
+        hint = "" if self.calls else " Build the mechanisms inside run, or they draw secure noise."
+        return f"The two runs can be told apart ({noise}).{hint}\n{lines}"
+
+
+def replay(
+    run: Callable[[Data], Any],
+    data: Data,
+    neighbour: Data,
+    *,
+    mode: ReplayMode = ReplayMode.TRANSCRIPT,
+    seed: int = 0,
+) -> ReplayReport:
+    """Run a program on neighbouring data with the same transcript and compare what can be seen.
+
+    Parameters
+    ----------
+    run : callable
+        Takes a data set, makes releases with the ambient noise and returns what it made: a number,
+        an array, a fitted estimator. All attributes are compared, those with an underscore too:
+        what an object holds leaves the house when it is saved.
+    data, neighbour : object
+        Two data sets that differ in one user.
+    mode : ReplayMode, default=ReplayMode.TRANSCRIPT
+        ``NOISE`` repeats the noise instead of the released values. Released values then differ, so
+        only types, shapes and dtypes are compared, and a scale that rightly depends on an earlier
+        release is reported too.
+    seed : int, default=0
+        Chooses the transcript; public randomness must be seeded inside ``run``.
+
+    Returns
+    -------
+    ReplayReport
+
+    Examples
+    --------
+    >>> from quorate.noise import ambient_noise
+    >>> def noisy_sum(values):
+    ...     return ambient_noise().discrete_laplace(np.array([sum(values)]), scale=2.0)
+    >>> replay(noisy_sum, [1, 0, 1], [1, 1, 1]).same
+    True
+    >>> def stops_early(values):
+    ...     if sum(values) < 3:
+    ...         return ambient_noise().discrete_laplace(np.array([sum(values)]), scale=2.0)
+    >>> print(replay(stops_early, [1, 0, 1], [1, 1, 1]))
+    The two runs can be told apart (1 noise call).
+    - Noise call 0 was discrete_laplace(scale=2.0) of shape (1,); the neighbour made no such call.
+    - The result is a ndarray; for the neighbour a NoneType.
+    """
+    _validate.non_negative_integer(seed=seed)
+    if mode is ReplayMode.TRANSCRIPT:
+        recording = _Recording(seed)
+        first = _observe(run, data, recording)
+        second = _observe(run, neighbour, forced := _Forced(seed, recording.calls))
+        calls = tuple(str(call) for call in recording.calls)
+        differences = forced.mismatches()
+    elif mode is ReplayMode.NOISE:
+        recorded = RecordedNoise(seed)
+        first = _observe(run, data, recorded)
+        second = _observe(run, neighbour, replayed := recorded.replay())
+        calls = tuple(str(draw) for draw in recorded.log)
+        differences = []
+        if not isinstance(second.error, ReplayMismatchError):
+            try:
+                replayed.finish()
+            except ReplayMismatchError as mismatch:
+                differences.append(str(mismatch))
+    else:
+        raise ParameterError(f"Expected mode to be a ReplayMode, got mode={mode!r}.")
+    differences += first.differences(second, values=mode is ReplayMode.TRANSCRIPT)
+    return ReplayReport(differences=tuple(differences), calls=calls)
+
+
+def _observe(run: Callable[[Data], Any], data: Data, source: NoiseSource) -> Observation:
+    with use_noise(source):
+        return observe(lambda: run(data))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One noise call: its public part, and what it returned."""
+
+    method: str
+    parameters: tuple[tuple[str, Any], ...]
+    shape: tuple[int, ...]
+    outcome: Any = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
+        return f"{self.method}({parameters}) of shape {self.shape}"
+
+
+class _Recording(NoiseSource):
+    """Draws seeded noise and writes the transcript."""
+
+    numerics = Numerics.VOID
+
+    def __init__(self, seed: int) -> None:
+        self._seeded = SeededNoise(seed)
+        self._inside = False
+        self.calls: list[_Call] = []
+
+    def _give(self, call: _Call, draw: Callable[[], Any]) -> Any:
+        if self._inside:
+            return draw()
+        outcome = draw()
+        self.calls.append(_Call(call.method, call.parameters, call.shape, outcome))
+        return outcome
+
+    def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        call = _Call(law, (("scale", scale),), values.shape)
+        noisy: NDArray[np.int64] = self._give(call, lambda: self._seeded._add(law, values, scale))
+        return noisy.copy()
+
+    def _choose(self, law: str, scores: NDArray[np.int64], scale: float) -> int:
+        call = _Call(law, (("scale", scale),), scores.shape)
+        return int(self._give(call, lambda: self._seeded._choose(law, scores, scale)))
+
+    def _uniform_below(self, upper: int) -> int:
+        call = _Call("uniform_below", (("upper", upper),), ())
+        return int(self._give(call, lambda: self._seeded._uniform_below(upper)))
+
+    def _bernoulli_exp(self, x: Fraction) -> bool:
+        # The chance of a coin may be a private number; only its side is released.
+        call = _Call("bernoulli_exp", (), ())
+        return bool(self._give(call, lambda: self._seeded._bernoulli_exp(x)))
+
+
+class _Forced(_Recording):
+    """Returns what the transcript says, whatever the values are."""
+
+    def __init__(self, seed: int, transcript: list[_Call]) -> None:
+        super().__init__(seed)
+        self._transcript = transcript
+
+    def _give(self, call: _Call, draw: Callable[[], Any]) -> Any:
+        expected = self._transcript[len(self.calls) : len(self.calls) + 1]
+        self.calls.append(call)
+        # After the first difference the runs are strangers: go on with noise of its own.
+        return expected[0].outcome if expected == [call] else draw()
+
+    def mismatches(self) -> list[str]:
+        for index, (first, second) in enumerate(zip(self._transcript, self.calls, strict=False)):
+            if first != second:
+                return [f"Noise call {index} was {first}; for the neighbour it was {second}."]
+        if len(self.calls) < len(self._transcript):
+            missing = self._transcript[len(self.calls)]
+            return [f"Noise call {len(self.calls)} was {missing}; the neighbour made no such call."]
+        if len(self.calls) > len(self._transcript):
+            added = self.calls[len(self._transcript)]
+            return [
+                f"The neighbour made {len(self.calls) - len(self._transcript)} more noise calls, "
+                f"the first of them {added}."
+            ]
+        return []
