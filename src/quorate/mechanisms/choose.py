@@ -1,0 +1,230 @@
+"""Private choice among finitely many candidates.
+
+Permute-and-flip is the default: it never errs more than the exponential mechanism and costs the
+same. The exponential mechanism (a maximum of scores with Gumbel noise) stays for those who compose
+many choices, because its privacy loss has a bounded range.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.events import Pure
+from quorate.accounting.rounding import float_up
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Guarantee, Relation
+from quorate.mechanisms.exponential import exponential_rate
+from quorate.noise import NoiseSource, ambient_noise
+
+__all__ = ["ChooseBest", "Selection", "permute_and_flip_probabilities"]
+
+
+class Selection(Enum):
+    """How the winner is drawn."""
+
+    PERMUTE_AND_FLIP = "permute and flip: the largest score plus exponential noise"
+    GUMBEL = "exponential mechanism: the largest score plus Gumbel noise"
+
+
+def permute_and_flip_probabilities(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return the law of permute-and-flip for scores divided by the scale.
+
+    With :math:`p_j = e^{x_j - \max x}`, candidate i wins with probability
+    :math:`\int_0^1 p_i \prod_{j \ne i} (1 - u p_j) \, du`: it comes up at a uniform time u, its
+    flip succeeds, and whoever came up before failed. The integrand is a polynomial without
+    negative values, so Gauss-Legendre quadrature is exact up to rounding.
+
+    >>> permute_and_flip_probabilities(np.array([0.0, -np.log(2.0)])).round(6).tolist()
+    [0.75, 0.25]
+    """
+    flips = np.exp(exponents - np.max(exponents))
+    nodes, weights = np.polynomial.legendre.leggauss(len(flips) // 2 + 1)
+    nodes, weights = (nodes + 1) / 2, weights / 2
+    failures = 1 - np.outer(nodes, flips)
+    return np.array(
+        [
+            flip * np.sum(weights * np.prod(np.delete(failures, i, axis=1), axis=1))
+            for i, flip in enumerate(flips)
+        ]
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseBest:
+    r"""Choose a candidate whose score is close to the largest.
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : number of ``candidates`` and all other parameters
+    numerics : exact
+    proof : Let one user change score j by :math:`d_j`. Both laws depend on differences of scores
+        only, so shift until :math:`0 \le d_j \le R := \max d - \min d`. Permute-and-flip is the
+        largest of :math:`x_j = q_j/s` plus independent exponential noise :math:`E_j` [2]_, so i
+        wins with probability :math:`\mathbb{E} \exp(-(\max_{j \ne i} (x_j + E_j) - x_i)_+)`, and
+        both terms of the difference grow by at most :math:`R/s`: the loss is at most :math:`R/s`.
+        For the exponential mechanism a weight and the sum of weights grow by factors in
+        :math:`[1, e^{R/s}]`. Now :math:`R \le 2\Delta` with :math:`\Delta` = ``sensitivity``,
+        and :math:`R \le \Delta` for one-sided scores;
+        :math:`s = 2\Delta/\varepsilon` (one-sided :math:`\Delta/\varepsilon`) is rounded up to a
+        float whose exact value the sampler uses. See also Theorem 1 of [1]_ and [3]_.
+
+    Utility
+    -------
+    With probability at least :math:`1 - \beta` the chosen score is at most ``error_bound(beta)``
+    below the largest. The bound is the smallest integer for which this holds for all scores; the
+    worst case is one best candidate and all others equally far behind. It is
+    :math:`O(s \log(k/\beta))` for k candidates.
+
+    Complexity
+    ----------
+    Time and memory :math:`O(k)` in OpenDP; up to k random flips when few candidates are good.
+
+    Parameters
+    ----------
+    candidates : int
+        How many there are; public.
+    epsilon : float
+    sensitivity : int or Fraction, default=1
+        How far one user may move any one score.
+    relation : Relation, default=Relation.REPLACE
+    one_sided : bool, default=False
+        Whether a user can only move all scores in the same direction (counts of satisfied users).
+        Halves the noise; valid under ``Relation.ADD_REMOVE`` only and refused otherwise.
+    selection : Selection, default=Selection.PERMUTE_AND_FLIP
+    noise : NoiseSource, default=ambient_noise()
+
+    References
+    ----------
+    .. [1] McKenna, Sheldon. Permute-and-Flip: a new mechanism for differentially private selection.
+       arXiv:2010.12603v1, Theorem 1 (privacy), Section 4 (worst case).
+    .. [2] Ding et al. The permute-and-flip mechanism is identical to report-noisy-max with
+       exponential noise. arXiv:2105.07260.
+    .. [3] McSherry, Talwar. Mechanism design via differential privacy. FOCS 2007.
+
+    Examples
+    --------
+    >>> votes = np.array([3, 90, 5])
+    >>> best = ChooseBest(candidates=3, epsilon=2.0)
+    >>> best.release(votes)
+    1
+    >>> best.error_bound(0.01)
+    4
+    >>> best.guarantee.epsilon
+    2.0
+    """
+
+    candidates: int
+    epsilon: float
+    sensitivity: int | Fraction = 1
+    relation: Relation = Relation.REPLACE
+    one_sided: bool = False
+    selection: Selection = Selection.PERMUTE_AND_FLIP
+    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(candidates=self.candidates)
+        _validate.one_of(tuple(Selection), selection=self.selection)
+        if self.scale == math.inf:
+            raise ParameterError(
+                "Expected sensitivity / epsilon to fit into a float, got "
+                f"epsilon={self.epsilon!r} and sensitivity={self.sensitivity!r}."
+            )
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise on the scores, rounded up."""
+        rate = exponential_rate(
+            self.epsilon,
+            sensitivity=self.sensitivity,
+            relation=self.relation,
+            one_sided=self.one_sided,
+        )
+        return float_up(1 / rate)
+
+    @property
+    def event(self) -> Pure:
+        """What the accountant prices."""
+        return Pure(float(self.epsilon))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one call of :meth:`release`."""
+        return Guarantee(
+            epsilon=float(self.epsilon),
+            relation=self.relation,
+            numerics=self.noise.numerics,
+            events=(self.event,),
+        )
+
+    def release(self, scores: NDArray[np.int64]) -> int:
+        """Return the index of a candidate with a large score (integers, one per candidate)."""
+        scores = np.asarray(scores)
+        if scores.shape != (self.candidates,):
+            raise SchemaError(
+                f"Expected one score for each of {self.candidates} candidates, got an array of "
+                f"shape {scores.shape}."
+            )
+        if self.selection is Selection.GUMBEL:
+            return self.noise.gumbel_max(scores, scale=self.scale)
+        return self.noise.permute_and_flip(scores, scale=self.scale)
+
+    def probabilities(self, scores: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the law of :meth:`release` in floating point; for audits, not for release.
+
+        >>> ChooseBest(candidates=2, epsilon=2.0).probabilities(np.array([1, 0])).round(4).tolist()
+        [0.8161, 0.1839]
+        """
+        exponents = np.asarray(scores, dtype=np.float64) / self.scale
+        if self.selection is Selection.PERMUTE_AND_FLIP:
+            return permute_and_flip_probabilities(exponents)
+        weights = np.exp(exponents - np.max(exponents))
+        return np.asarray(weights / weights.sum())
+
+    def error_bound(self, beta: float) -> int:
+        """Return how far below the largest score the chosen one is, except with chance ``beta``."""
+        _validate.probability(beta=beta)
+        if self.candidates == 1:
+            return 0
+        # Gaps are integers, so a gap above t is at least t + 1.
+        return max(0, math.ceil(-math.log(self._largest_flip(beta)) * self.scale) - 1)
+
+    def _largest_flip(self, beta: float) -> float:
+        """Return the largest exp(-gap / scale) at which all others win with chance <= ``beta``."""
+        others = self.candidates - 1
+        if self.selection is Selection.GUMBEL:
+            return min(1.0, beta / (1 - beta) / others)
+        if _miss_the_best(1.0, others) <= beta:
+            return 1.0
+        low, high = math.log(beta / others), 0.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            if _miss_the_best(math.exp(middle), others) <= beta:
+                low = middle
+            else:
+                high = middle
+        return math.exp(low)
+
+
+def _miss_the_best(flip: float, others: int) -> float:
+    """Return the chance that permute-and-flip misses the best of ``others + 1`` candidates.
+
+    The best comes up after i others with chance 1 / (others + 1) for each i, and wins if all of
+    them failed: 1 - sum of (1 - flip)**i / (others + 1).
+    """
+    k = others + 1
+    if flip == 1.0:
+        return others / k
+    if k * flip < 1e-4:  # the difference below would cancel
+        return others * flip / 2 * (1 - (k - 2) * flip / 3 * (1 - (k - 3) * flip / 4))
+    return 1 + math.expm1(k * math.log1p(-flip)) / (k * flip)
