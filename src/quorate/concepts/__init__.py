@@ -1,25 +1,70 @@
 """What can be predicted: classes of rules, without privacy and without noise.
 
-``base`` the contract · ``domains`` ordered public domains · ``thresholds`` cut-offs ·
-``mistake_events`` mistakes over huge ordered classes.
+``base`` the contract · ``domains`` ordered public domains · ``booleans`` patterns and transforms ·
+``thresholds`` ``stumps`` ``intervals`` ``rectangles`` ``points`` numeric rules · ``conjunctions``
+(and disjunctions) ``decision_lists`` ``parities`` Boolean rules · ``tables`` ``classifiers`` any
+finite list · ``mistake_events`` mistakes over huge ordered classes · ``labelings`` a class on a
+finite domain · ``dimensions`` VC and Littlestone, exactly.
 """
 
 from __future__ import annotations
 
-from quorate.concepts.base import Concept, ConceptClass, Constant, OrderedConceptClass
+from quorate.concepts.base import (
+    MAX_ENUMERATED,
+    Concept,
+    ConceptClass,
+    Constant,
+    OrderedConceptClass,
+)
+from quorate.concepts.classifiers import Classifier, Classifiers
+from quorate.concepts.conjunctions import Conjunctions, Disjunctions, Literals
+from quorate.concepts.decision_lists import DecisionList, DecisionLists
+from quorate.concepts.dimensions import littlestone_dimension, vc_dimension
 from quorate.concepts.domains import OrderedDomain
+from quorate.concepts.intervals import Interval, Intervals
+from quorate.concepts.labelings import Labelings, distinct_labelings, sauer_bound
 from quorate.concepts.mistake_events import BestRanges, MistakeEvents
+from quorate.concepts.parities import Parities, Parity
+from quorate.concepts.points import Point, PointFunctions
+from quorate.concepts.rectangles import Rectangle, Rectangles
+from quorate.concepts.stumps import Stump, Stumps
+from quorate.concepts.tables import FiniteTable, TableRow
 from quorate.concepts.thresholds import CutOff, Direction, Thresholds
 
 __all__ = [
+    "MAX_ENUMERATED",
     "BestRanges",
+    "Classifier",
+    "Classifiers",
     "Concept",
     "ConceptClass",
+    "Conjunctions",
     "Constant",
     "CutOff",
+    "DecisionList",
+    "DecisionLists",
     "Direction",
+    "Disjunctions",
+    "FiniteTable",
+    "Interval",
+    "Intervals",
+    "Labelings",
+    "Literals",
     "MistakeEvents",
     "OrderedConceptClass",
     "OrderedDomain",
+    "Parities",
+    "Parity",
+    "Point",
+    "PointFunctions",
+    "Rectangle",
+    "Rectangles",
+    "Stump",
+    "Stumps",
+    "TableRow",
     "Thresholds",
+    "distinct_labelings",
+    "littlestone_dimension",
+    "sauer_bound",
+    "vc_dimension",
 ]

@@ -16,9 +16,8 @@ Four public rules say what odd values mean, so that no value of a record ever ra
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +41,7 @@ __all__ = [
     "OrderedConceptClass",
     "as_features",
     "check_enumerable",
+    "feature_names",
     "labelled_records",
 ]
 
@@ -156,6 +156,19 @@ def check_enumerable(size: int, *, name: str, instead: str) -> None:
         )
 
 
+def feature_names(names: Sequence[str] | None, *, n_features: int) -> tuple[str, ...]:
+    """Return what sentences call the features: the given names, or x0, x1, and so on.
+
+    >>> feature_names(None, n_features=3)
+    ('x0', 'x1', 'x2')
+    """
+    if names is None:
+        return tuple(f"x{j}" for j in range(n_features))
+    if isinstance(names, str) or len(names) != n_features:
+        raise ParameterError(f"Expected {n_features} names, one a feature, got names={names!r}.")
+    return tuple(names)
+
+
 class Concept(ABC):
     """One rule that predicts 0 or 1: frozen, hashable, and readable as a sentence.
 
@@ -234,7 +247,7 @@ class ConceptClass(ABC):
     @property
     def littlestone_dimension(self) -> int:
         """The Littlestone dimension; an upper bound where ``littlestone_is_exact`` is false."""
-        return int(math.log2(self.size)) if self.size < 2**48 else self.size.bit_length() - 1
+        return self.size.bit_length() - 1
 
     @property
     def littlestone_is_exact(self) -> bool:
@@ -244,6 +257,23 @@ class ConceptClass(ABC):
     def predict(self, index: int, X: ArrayLike) -> NDArray[np.int64]:
         """Predict with hypothesis number ``index``."""
         return self.concept(index).predict(X)
+
+    def predictions(self, X: ArrayLike) -> NDArray[np.int8]:
+        """Predict with every hypothesis at once: rows of ``X`` in rows, hypotheses in columns."""
+        values = as_features(X, n_features=self.n_features)
+        table = np.empty((len(values), self.size), dtype=np.int8)
+        step = max(1, _BLOCK_CELLS // self.size)
+        for start in range(0, len(values), step):
+            block = values[start : start + step]
+            # A point that is a user with one record of label 0: a mistake is a prediction of 1.
+            records = LabelledRecords(
+                X=block,
+                y=np.zeros(len(block), dtype=np.bool_),
+                user=np.arange(len(block), dtype=np.int64),
+                n_users=len(block),
+            )
+            table[start : start + step] = self._count_mistakes(records)
+        return table
 
     def mistakes(self, users: UserData) -> NDArray[np.int32]:
         """Count each user's records that each hypothesis gets wrong: ``(n_users, size)``.
@@ -276,6 +306,10 @@ class ConceptClass(ABC):
         from quorate.concepts.labelings import distinct_labelings
 
         return distinct_labelings(self, domain)
+
+    def _labeling_candidates(self, domain: NDArray[Any]) -> Sequence[int] | None:
+        """List hypotheses that show every labeling of ``domain``, or None for all of them."""
+        return None
 
     def _check_index(self, index: int) -> int:
         _validate.non_negative_integer(index=index)

@@ -128,12 +128,14 @@ class MistakeEvents:
 
     @cached_property
     def _opens_piece(self) -> NDArray[np.bool_]:
-        return np.r_[True, self.positions[1:] != self.positions[:-1]][: self.positions.size]
+        opens = np.ones(self.positions.size, dtype=np.bool_)
+        opens[1:] = self.positions[1:] != self.positions[:-1]
+        return opens
 
     @cached_property
     def starts(self) -> NDArray[np.uint64]:
         """The first hypothesis of each piece; the first piece starts at 0."""
-        return np.r_[np.zeros(1, dtype=np.uint64), self.positions[self._opens_piece]]
+        return np.concatenate([np.zeros(1, dtype=np.uint64), self.positions[self._opens_piece]])
 
     @property
     def lengths(self) -> NDArray[np.uint64]:
@@ -208,28 +210,32 @@ class MistakeEvents:
 
     def best_ranges(self) -> BestRanges:
         """Find the hypotheses with the fewest mistakes, for each user alone."""
+        if self.n_users == 0:
+            none = np.zeros(0, dtype=np.uint64)
+            return BestRanges(user=none.astype(np.int64), first=none, last=none)
         order = group_by_user(self.user, n_users=self.n_users)
-        user, position = self.user[order], self.positions[order]
-        last_here = np.r_[(user[1:] != user[:-1]) | (position[1:] != position[:-1]), True]
-        keep = order[last_here[: order.size]]
-        # Every user starts at hypothesis 0 with the initial count; then come their changes.
-        everyone = np.arange(self.n_users, dtype=np.int64)
-        all_users = np.r_[everyone, self.user[keep]]
-        first = np.r_[np.zeros(self.n_users, dtype=np.uint64), self.positions[keep]]
-        count = np.r_[self.initial, self.after[keep]]
-        order = group_by_user(all_users, n_users=self.n_users)
-        all_users, first, count = all_users[order], first[order], count[order]
-        opens = np.flatnonzero(np.r_[True, all_users[1:] != all_users[:-1]][: all_users.size])
-        if opens.size == 0:
-            return BestRanges(user=all_users, first=first, last=first)
-        closes = np.r_[opens[1:], all_users.size] - 1
+        owner, position = self.user[order], self.positions[order]
+        # Of several changes of one user at one position only the last one is attained.
+        attained = np.r_[(owner[1:] != owner[:-1]) | (position[1:] != position[:-1]), True]
+        order = order[attained[: order.size]]
+        owner = self.user[order]
+        # One line per user: hypothesis 0 with the initial count, then the changes in order.
+        held = np.bincount(owner, minlength=self.n_users) + 1
+        closes = np.cumsum(held) - 1
+        opens = closes + 1 - held
+        place = np.arange(order.size) + owner + 1
+        first = np.zeros(order.size + self.n_users, dtype=np.uint64)
+        count = np.empty(order.size + self.n_users, dtype=np.int64)
+        first[place], count[place] = self.positions[order], self.after[order]
+        count[opens] = self.initial
         last = np.r_[first[1:], np.zeros(1, dtype=np.uint64)] - np.uint64(1)
         last[closes] = np.uint64(self.size - 1)
-        fewest = np.repeat(np.minimum.reduceat(count, opens), closes - opens + 1)
+        fewest = np.repeat(np.minimum.reduceat(count, opens), held)
         best = count == fewest
         # Two best pieces that touch (changes that cancel at one position) are one range.
         joins_left = best & np.r_[False, best[:-1]]
         joins_left[opens] = False
         joins_right = np.r_[joins_left[1:], False]
         begins, ends = best & ~joins_left, best & ~joins_right
-        return BestRanges(user=all_users[begins], first=first[begins], last=last[ends])
+        user = np.repeat(np.arange(self.n_users, dtype=np.int64), held)
+        return BestRanges(user=user[begins], first=first[begins], last=last[ends])

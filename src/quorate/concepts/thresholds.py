@@ -7,10 +7,11 @@ highest). Small domains also give the matrix of mistakes; all of them give ``mis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -212,6 +213,13 @@ class Thresholds(OrderedConceptClass):
                 return _joined(above, _opposite(above, records.counts()))
             case _:
                 assert_never(self.direction)
+
+    def _labeling_candidates(self, domain: NDArray[Any]) -> Sequence[int]:
+        points = self.domain.points
+        above = {0, *(int(p) + 1 for p in self.domain.position(domain[:, 0]))}
+        if self.direction is not Direction.EITHER:
+            return sorted(above)
+        return sorted(above | {points + edge for edge in above if edge < points})
 
     def _count_mistakes(self, records: LabelledRecords) -> NDArray[np.int64]:
         check_enumerable(

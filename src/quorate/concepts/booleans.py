@@ -1,0 +1,93 @@
+"""Boolean features: reading them, numbering their patterns, and two fast transforms.
+
+A row of d Boolean features is numbered by its *pattern*, the sum of 2**j over its true features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate.concepts.base import LabelledRecords, as_features
+
+__all__ = ["all_patterns", "pattern_votes", "patterns", "read_booleans", "subcube_sums", "walsh"]
+
+
+def read_booleans(X: ArrayLike, *, n_features: int) -> NDArray[np.bool_]:
+    """Read each value as true if it is greater than 0.5 (NaN: false).
+
+    >>> read_booleans([[0, 1], [0.7, float("nan")]], n_features=2)
+    array([[False,  True],
+           [ True, False]])
+    """
+    truth: NDArray[np.bool_] = as_features(X, n_features=n_features) > 0.5
+    return truth
+
+
+def patterns(X: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of the pattern of each row of ``X``.
+
+    >>> patterns(np.array([[0, 0, 1], [1, 1, 0]]))
+    array([4, 3])
+    """
+    weights = np.left_shift(1, np.arange(X.shape[1], dtype=np.int64))
+    numbers: NDArray[np.int64] = (X > 0.5).astype(np.int64) @ weights
+    return numbers
+
+
+def all_patterns(n_features: int) -> NDArray[np.int8]:
+    """List every row of ``n_features`` Booleans, in the order of their patterns.
+
+    >>> all_patterns(2).tolist()
+    [[0, 0], [1, 0], [0, 1], [1, 1]]
+    """
+    number = np.arange(2**n_features, dtype=np.int64)[:, np.newaxis]
+    return ((number >> np.arange(n_features)) & 1).astype(np.int8)
+
+
+def pattern_votes(records: LabelledRecords) -> NDArray[np.int64]:
+    """Count label 1 minus label 0 for each user and each pattern."""
+    return records.count_by_cell(patterns(records.X), n_cells=2 ** records.X.shape[1])
+
+
+def subcube_sums(votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Add up ``votes`` (rows of 2**d patterns) over all 3**d subcubes.
+
+    A subcube is numbered in base 3; digit j is 0 if feature j is free, 1 if true, 2 if false.
+    One pass per feature replaces the pair (false, true) by (both, true, false): O(3**d) a row.
+
+    >>> subcube_sums(np.array([[10, 1]]))
+    array([[11,  1, 10]])
+    """
+    rows, cells = votes.shape
+    done = 1
+    sums = votes.reshape(rows, cells, 1)
+    while sums.shape[1] > 1:
+        # Axes: row, features still to do (the first one varies fastest), features done.
+        pairs = sums.reshape(rows, sums.shape[1] // 2, 2, done)
+        false, true = pairs[:, :, 0], pairs[:, :, 1]
+        # Digit of this feature is more significant than those done before.
+        sums = np.stack([false + true, true, false], axis=2).reshape(rows, -1, 3 * done)
+        done *= 3
+    return sums.reshape(rows, done)
+
+
+def walsh(votes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sum ``votes[x]`` times (-1)**(number of features in both s and x), for every pattern s.
+
+    The fast Walsh-Hadamard transform, O(d 2**d) a row, in integers.
+
+    >>> walsh(np.array([[1, 2, 3, 4]]))
+    array([[10, -2, -4,  0]])
+    """
+    sums = votes.copy()
+    rows, cells = sums.shape
+    half = 1
+    while half < cells:
+        pairs = sums.reshape(rows, cells // (2 * half), 2, half)
+        false, true = pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]
+        pairs[:, :, 0], pairs[:, :, 1] = false, true
+        half *= 2
+    return sums

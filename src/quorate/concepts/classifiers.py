@@ -1,0 +1,150 @@
+"""A list of fitted classifiers as a class: choose the best of some models, settings or policies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.concepts.base import (
+    Concept,
+    ConceptClass,
+    LabelledRecords,
+    as_features,
+    check_enumerable,
+)
+from quorate.exceptions import ParameterError
+
+__all__ = ["Classifier", "Classifiers"]
+
+# Many models compute in 32 bits and raise beyond; an error would tell something about a record.
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier(Concept):
+    """One of the models; equal only to the same model under the same name."""
+
+    model: Any
+    name: str
+    n_features: int
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Predict with the model; whatever is not 1 counts as 0."""
+        values = _finite(as_features(X, n_features=self.n_features))
+        ones: NDArray[np.bool_] = np.asarray(self.model.predict(values)).ravel() == 1
+        return ones.astype(np.int64)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Classifier):
+            return NotImplemented
+        return self.model is other.model and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((id(self.model), self.name))
+
+    def __str__(self) -> str:
+        return f"Predict as {self.name} does."
+
+
+@dataclass(frozen=True, eq=False)
+class Classifiers(ConceptClass):
+    """Models with a ``predict`` method, fitted on public data or on other people.
+
+    Each model is called with many users' records at once, so ``predict`` must treat every row on
+    its own (as scikit-learn's classifiers do). Whatever it returns other than 1 is read as 0.
+    Infinities are cut to the largest 32-bit float first. Should a model raise nevertheless, it is
+    called again for each user alone, and a user for whom it raises counts as wrong everywhere:
+    one person's record neither stops the program nor changes what another one contributes.
+
+    Both dimensions are bounded by log2 of the number of models.
+
+    Parameters
+    ----------
+    models : sequence of objects with a ``predict`` method
+        The candidates, chosen without looking at the data.
+    features : int
+        Number of columns of ``X``.
+    names : sequence of str, optional
+        One name a model; by default "model 0", "model 1", and so on.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> models = [DummyClassifier(strategy="constant", constant=c).fit([[0]], [c]) for c in (0, 1)]
+    >>> candidates = Classifiers(models, features=1, names=["never", "always"])
+    >>> candidates.predict(1, [[3.0], [4.0]])
+    array([1, 1])
+    >>> print(candidates.concept(0))
+    Predict as never does.
+    """
+
+    models: Sequence[Any]
+    features: int = field(kw_only=True)
+    names: Sequence[str] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(features=self.features)
+        models = tuple(self.models)
+        if not models or not all(callable(getattr(m, "predict", None)) for m in models):
+            raise ParameterError("Expected at least one model, each with a predict method.")
+        check_enumerable(len(models), name="this list", instead="Choose fewer models.")
+        names = self.names
+        if names is None:
+            names = tuple(f"model {place}" for place in range(len(models)))
+        if isinstance(names, str) or len(names) != len(models):
+            raise ParameterError(f"Expected {len(models)} names, one a model, got names={names!r}.")
+        object.__setattr__(self, "models", models)
+        object.__setattr__(self, "names", tuple(names))
+
+    @property
+    def size(self) -> int:
+        """The number of models."""
+        return len(self.models)
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of ``X``."""
+        return self.features
+
+    def concept(self, index: int) -> Classifier:
+        """Return model number ``index``."""
+        place = self._check_index(index)
+        name = f"model {place}" if self.names is None else self.names[place]
+        return Classifier(model=self.models[place], name=name, n_features=self.features)
+
+    def _count_mistakes(self, records: LabelledRecords) -> NDArray[np.int64]:
+        mistakes = np.zeros((records.n_users, self.size), dtype=np.int64)
+        if len(records.X) == 0:
+            return mistakes
+        values = _finite(records.X)
+        for place, model in enumerate(self.models):
+            wrong = _wrong(model, values, records.y)
+            if wrong is None:
+                wrong = np.ones(len(values), dtype=np.bool_)
+                for user in np.unique(records.user):
+                    own = records.user == user
+                    alone = _wrong(model, values[own], records.y[own])
+                    wrong[own] = True if alone is None else alone
+            mistakes[:, place] = np.bincount(records.user[wrong], minlength=records.n_users)
+        return mistakes
+
+
+def _finite(X: NDArray[Any]) -> NDArray[np.float64]:
+    return np.clip(X.astype(np.float64), -_LARGEST, _LARGEST)
+
+
+def _wrong(model: Any, X: NDArray[np.float64], y: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Tell where the model is wrong, or None if it raised or answered with another shape."""
+    try:
+        predicted = np.asarray(model.predict(X)).ravel() == 1
+    except Exception:  # any error of foreign code: its text may quote records, so it stops here
+        return None
+    if predicted.shape != y.shape:
+        return None
+    different: NDArray[np.bool_] = predicted != y
+    return different
