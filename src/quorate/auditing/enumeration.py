@@ -20,17 +20,17 @@ are cut after ``max_draws``, which becomes ``lost`` mass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.auditing.composite import AuditSource, Outcomes, audited, uniform_cells
 from quorate.auditing.laws import (
     Law,
     gaussian_interval,
@@ -40,8 +40,7 @@ from quorate.auditing.laws import (
     permute_and_flip_mass,
 )
 from quorate.exceptions import QuorateError
-from quorate.guarantees import Numerics
-from quorate.noise import NoiseSource, use_noise
+from quorate.noise import NoiseSource
 
 __all__ = ["Cells", "EnumerationError", "Raised", "enumerate_runs", "freeze"]
 
@@ -95,15 +94,6 @@ class Raised:
     message: str
 
 
-@dataclass(frozen=True)
-class _Outcomes:
-    """What one draw can give, how likely, and how much of that is the value itself."""
-
-    values: Sequence[Any]
-    masses: tuple[float, ...]
-    exact: tuple[float, ...]
-
-
 Mass = Callable[[int | None, int | None], float]
 
 _INTERVALS: dict[str, Callable[[float, int | None, int | None], float]] = {
@@ -145,7 +135,8 @@ def enumerate_runs(
     max_draws : int, default=100
         A run with more draws is cut; its probability is lost.
     max_uniform : int, default=1_000
-        Uniform integers below a larger bound are reported in this many cells.
+        Uniform integers below a larger bound, and points chosen from a larger ordered domain, are
+        reported in this many cells.
 
     Returns
     -------
@@ -167,7 +158,7 @@ def enumerate_runs(
     for _ in range(max_runs):
         source.rewind()
         try:
-            with use_noise(source):
+            with audited(source):
                 output = _outcome(run, source)
         except _Cut:
             lost.append(source.probability)
@@ -223,16 +214,14 @@ def _outcome(run: Callable[[NoiseSource], Any], source: NoiseSource) -> Hashable
         return Raised(type(error).__name__, str(error))
 
 
-class _EnumeratedNoise(NoiseSource):
+class _EnumeratedNoise(AuditSource):
     """Follows one path through the tree of outcomes; ``advance`` moves to the next path."""
-
-    numerics = Numerics.VOID
 
     def __init__(self, cells: Cells, max_draws: int, max_uniform: int) -> None:
         self._cells = cells
         self._max_draws = max_draws
         self._max_uniform = max_uniform
-        self._path: list[tuple[int, _Outcomes]] = []
+        self._path: list[tuple[int, Outcomes]] = []
         self.rewind()
 
     def rewind(self) -> None:
@@ -251,7 +240,7 @@ class _EnumeratedNoise(NoiseSource):
                 return True
         return False
 
-    def _draw(self, outcomes: _Outcomes) -> Any:
+    def _draw(self, outcomes: Outcomes) -> Any:
         if self._depth >= self._max_draws:
             raise _Cut
         if self._depth == len(self._path):
@@ -281,22 +270,27 @@ class _EnumeratedNoise(NoiseSource):
         return int(self._draw(_of_law(_CHOICES[law](scores, scale=scale))))
 
     def _bernoulli_exp(self, x: Fraction) -> bool:
-        stay = math.exp(-x)
-        return bool(self._draw(_positive((True, False), (stay, -math.expm1(-x)))))
+        chances = [math.exp(-x), -math.expm1(-x)]
+        return bool(self._draw(Outcomes.possible([True, False], chances)))
 
     def _uniform_below(self, upper: int) -> int:
-        n_cells = min(upper, self._max_uniform)
-        edges = [upper * i // n_cells for i in range(n_cells + 1)]
-        cells = [(low, high - low) for low, high in pairwise(edges)]
-        outcomes = _Outcomes(
-            [low + size // 2 for low, size in cells],
-            tuple(size / upper for _, size in cells),
-            tuple(1 / size for _, size in cells),
-        )
-        return int(self._draw(outcomes))
+        cells = uniform_cells(upper, self._max_uniform)
+        sizes = [high - low for low, high in cells]
+        middles = [low + size // 2 for (low, _), size in zip(cells, sizes, strict=True)]
+        chances, shares = [size / upper for size in sizes], [1 / size for size in sizes]
+        return int(self._draw(Outcomes.possible(middles, chances, shares)))
+
+    def sample(
+        self,
+        method: str,
+        draw: Callable[[], int],
+        law: Callable[[int], Outcomes],
+        **parameters: Any,
+    ) -> int:
+        return int(self._draw(law(self._max_uniform)))
 
 
-def _cell_outcomes(value: int, points: range, mass: Mass) -> _Outcomes:
+def _cell_outcomes(value: int, points: range, mass: Mass) -> Outcomes:
     """Cells of the integers around ``points``, the first and last open, seen from ``value``."""
     before = (points.step - 1) // 2
     after = points.step // 2
@@ -306,22 +300,9 @@ def _cell_outcomes(value: int, points: range, mass: Mass) -> _Outcomes:
         high = None if point == points[-1] else point + after - value
         masses.append(mass(low, high))
         exact.append(mass(point - value, point - value))
-    shares = tuple(e / m if m > 0 else 1.0 for e, m in zip(exact, masses, strict=True))
-    return _positive(points, tuple(masses), shares)
+    shares = [e / m if m > 0 else 1.0 for e, m in zip(exact, masses, strict=True)]
+    return Outcomes.possible(points, masses, shares)
 
 
-def _positive(
-    values: Sequence[Any], masses: tuple[float, ...], exact: tuple[float, ...] | None = None
-) -> _Outcomes:
-    """Leave out what cannot happen."""
-    shares = exact or (1.0,) * len(masses)
-    kept = [i for i, mass in enumerate(masses) if mass > 0]
-    return _Outcomes(
-        [values[i] for i in kept],
-        tuple(masses[i] for i in kept),
-        tuple(min(1.0, shares[i]) for i in kept),
-    )
-
-
-def _of_law(law: Law) -> _Outcomes:
-    return _positive(list(law), tuple(float(law[i]) for i in law))
+def _of_law(law: Law) -> Outcomes:
+    return Outcomes.possible(list(law), list(law.values()))

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.auditing.composite import AuditSource, Outcomes, audited
 from quorate.auditing.observations import Observation, observe
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Numerics
 from quorate.noise import NoiseSource, RecordedNoise, ReplayMismatchError, SeededNoise, use_noise
 
 __all__ = ["ReplayMode", "ReplayReport", "replay"]
@@ -147,7 +147,8 @@ def replay(
 
 
 def _observe(run: Callable[[Data], Any], data: Data, source: NoiseSource) -> Observation:
-    with use_noise(source):
+    context = audited(source) if isinstance(source, AuditSource) else use_noise(source)
+    with context:
         return observe(lambda: run(data))
 
 
@@ -165,22 +166,34 @@ class _Call:
         return f"{self.method}({parameters}) of shape {self.shape}"
 
 
-class _Recording(NoiseSource):
+class _Recording(AuditSource):
     """Draws seeded noise and writes the transcript."""
-
-    numerics = Numerics.VOID
 
     def __init__(self, seed: int) -> None:
         self._seeded = SeededNoise(seed)
-        self._inside = False
+        self._inside_sampler = False
         self.calls: list[_Call] = []
 
     def _give(self, call: _Call, draw: Callable[[], Any]) -> Any:
-        if self._inside:
-            return draw()
         outcome = draw()
-        self.calls.append(_Call(call.method, call.parameters, call.shape, outcome))
+        if not self._inside_sampler:
+            self.calls.append(_Call(call.method, call.parameters, call.shape, outcome))
         return outcome
+
+    def sample(
+        self,
+        method: str,
+        draw: Callable[[], int],
+        law: Callable[[int], Outcomes],
+        **parameters: Any,
+    ) -> int:
+        # The real sampler is always run, because what it raises for some data is to be seen.
+        self._inside_sampler = True
+        try:
+            drawn = draw()
+        finally:
+            self._inside_sampler = False
+        return int(self._give(_Call(method, tuple(parameters.items()), ()), lambda: drawn))
 
     def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
         call = _Call(law, (("scale", scale),), values.shape)
@@ -209,6 +222,8 @@ class _Forced(_Recording):
         self._transcript = transcript
 
     def _give(self, call: _Call, draw: Callable[[], Any]) -> Any:
+        if self._inside_sampler:
+            return draw()
         expected = self._transcript[len(self.calls) : len(self.calls) + 1]
         self.calls.append(call)
         # After the first difference the runs are strangers: go on with noise of its own.
