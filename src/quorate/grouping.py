@@ -1,0 +1,354 @@
+"""Whose record is it: user ids to small integers, without a loop over records.
+
+Ids may be integers, text, bytes or dates, in one column or in several ("person x day"). The dtype
+of a column is its schema and hence public: floats and truth values are refused by dtype. What
+stands in a single row never raises. The public rules are:
+
+* a record without an id (null, None, NaN, NaT) belongs to nobody and is dropped;
+* ids in object arrays and lists are compared as text, so that ``1`` and ``"1"`` are the same user:
+  two people taken for one are protected together, one person taken for two would not be. What has
+  no plain text (a float, a tuple) counts as no id.
+
+Users are numbered in the order of their ids, whatever the order of the rows: the number of a user
+depends on the set of ids, which is the same for two tables that differ in the records of one user.
+(Numbers in the order of appearance would change for many when one user's first record moves.) Every
+user also gets a 64-bit *key* that depends on nothing but the id. Public choices about a user (which
+records to keep, which side of a split) are drawn from that key and a public seed, so that one
+user's records have no influence on what is chosen for another.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import SchemaError
+
+__all__ = [
+    "Groups",
+    "as_text",
+    "group",
+    "keep_smallest",
+    "mix",
+    "order_by_user",
+    "ranges",
+    "sums_by_user",
+]
+
+_WHAT_TO_DO = (
+    "Pass users=, an array with the id of the person behind each row (or a tuple of such arrays); "
+    "rows are never taken for people."
+)
+_BLOCK = 2**16
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which user each record belongs to.
+
+    Attributes
+    ----------
+    codes : array of integers, one per record
+        Numbers in the order of the ids; -1 means that there is no id.
+    keys : array of uint64, one per user
+    """
+
+    codes: NDArray[np.int32] | NDArray[np.int64]
+    keys: NDArray[np.uint64]
+
+
+def group(users: Any) -> Groups:
+    """Give every user of a table a number and a key.
+
+    Parameters
+    ----------
+    users : array-like, tuple of array-likes, 2-d array, or any Arrow array or frame
+        One id per record; several columns together form one id.
+
+    Examples
+    --------
+    >>> group(np.array([7, 5, 7])).codes
+    array([1, 0, 1], dtype=int32)
+    >>> group((["ann", "ann", "bob"], np.array([1, 2, 1]))).codes
+    array([0, 1, 2], dtype=int32)
+    >>> group(["1", None, 1]).codes
+    array([ 0, -1,  0], dtype=int32)
+    """
+    import pyarrow as pa
+
+    columns = [_encode(column) for column in _columns(users)]
+    if len({len(codes) for codes, _ in columns}) > 1:
+        raise SchemaError("Expected id columns of one length, got several lengths.")
+    codes, keys = columns[0]
+    for more, their_keys in columns[1:]:
+        # Both factors are at most the number of records, so the product fits into 64 bits.
+        width = max(len(their_keys), 1)
+        pairs = codes.astype(np.int64) * width + more
+        codes, found = _number(pa.array(pairs, mask=(codes < 0) | (more < 0)))
+        distinct = found.to_numpy()
+        keys = mix(mix(keys[distinct // width]) + their_keys[distinct % width])
+    return Groups(codes, keys)
+
+
+def mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words: a bijection with well spread outputs, for public choices only.
+
+    It is the finalizer of SplitMix64 (Steele, Lea, Flood. Fast splittable pseudorandom number
+    generators. OOPSLA 2014).
+
+    >>> len(set(mix(np.arange(1000, dtype=np.uint64)).tolist()))
+    1000
+    """
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def order_by_user(codes: NDArray[Any], n_users: int) -> NDArray[Any]:
+    """Return the row numbers sorted by user, in their old order within each user.
+
+    A counting sort: transposing a sparse matrix with one entry per row does it in one pass.
+
+    >>> order_by_user(np.array([1, 0, 1, 0], dtype=np.int32), 2)
+    array([1, 3, 0, 2], dtype=int32)
+    """
+    from scipy import sparse
+
+    entries = (np.ones(len(codes), np.int8), codes, _each_its_own(len(codes)))
+    order: NDArray[Any] = sparse.csr_array(entries, shape=(len(codes), n_users)).tocsc().indices
+    return order
+
+
+def sums_by_user(
+    codes: NDArray[Any],
+    n_users: int,
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    """Return the sum of the (weighted) rows of ``values`` of each user, in one pass over them.
+
+    A product with a sparse matrix that has one entry per column. The rows of a user are added one
+    after the other, so the result does not depend on how the rows of other users lie between them.
+
+    >>> sums_by_user(np.array([0, 1, 0], dtype=np.int32), 2, np.array([[1.0], [2.0], [4.0]]))
+    array([[5.],
+           [2.]])
+    """
+    from scipy import sparse
+
+    factors = np.ones(len(codes)) if weights is None else weights
+    entries = (factors, codes, _each_its_own(len(codes)))
+    sums: NDArray[np.float64] = sparse.csc_array(entries, shape=(n_users, len(codes))) @ values
+    return sums
+
+
+def keep_smallest(
+    numbers: NDArray[np.uint64], counts: NDArray[np.int64], records: int
+) -> NDArray[np.bool_]:
+    """Mark the ``records`` smallest numbers of each user; users lie one after the other.
+
+    >>> keep_smallest(np.array([7, 5, 6, 1], dtype=np.uint64), np.array([3, 1]), 2)
+    array([False,  True,  True,  True])
+    """
+    owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    ascending = np.argsort(numbers)
+    by_owner = ascending[order_by_user(owners[ascending], len(counts))]
+    first = np.cumsum(counts) - counts
+    keep = np.empty(len(numbers), dtype=np.bool_)
+    keep[by_owner] = np.arange(len(numbers)) - np.repeat(first, counts) < records
+    return keep
+
+
+def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return ``counts[i]`` consecutive numbers from each ``starts[i]``, in one array.
+
+    >>> ranges(np.array([10, 0]), np.array([2, 3]))
+    array([10, 11,  0,  1,  2])
+    """
+    shifts = starts - (np.cumsum(counts) - counts)
+    return np.repeat(shifts, counts) + np.arange(int(counts.sum()))
+
+
+def _each_its_own(count: int) -> NDArray[Any]:
+    return np.arange(count + 1, dtype=np.int32 if count < 2**31 - 1 else np.int64)
+
+
+def _columns(users: Any) -> list[Any]:
+    """Return the id columns as numpy or Arrow arrays."""
+    if users is None:
+        raise SchemaError(f"Expected the ids of the users, got users=None. {_WHAT_TO_DO}")
+    if isinstance(users, tuple) or (isinstance(users, list) and users and _is_array(users[0])):
+        if not users:
+            raise SchemaError(f"Expected at least one id column, got none. {_WHAT_TO_DO}")
+        return [column for part in users for column in _columns(_as_list(part))]
+    if isinstance(users, list):
+        # A list declares no type: reading it as objects keeps one odd entry from changing the rest.
+        return [np.fromiter(users, dtype=object, count=len(users))]
+    if hasattr(users, "iloc") and users.ndim == 2:
+        return [column for j in range(users.shape[1]) for column in _columns(users.iloc[:, j])]
+    # An object column of a frame library has no declared type either, whatever Arrow would infer.
+    if not isinstance(users, np.ndarray) and getattr(users, "dtype", None) != "O":
+        columns = _arrow_columns(users)
+        if columns is not None:
+            return columns
+    array = np.asarray(users)
+    if array.ndim == 2 and array.shape[1] > 0:
+        return list(array.T)
+    if array.ndim != 1:
+        raise SchemaError(f"Expected one id per row, got {array.ndim} axes. {_WHAT_TO_DO}")
+    return [array]
+
+
+def _is_array(value: Any) -> bool:
+    names = ("__array__", "__arrow_c_stream__", "__arrow_c_array__")
+    return getattr(value, "ndim", 1) > 0 and any(hasattr(value, name) for name in names)
+
+
+def _as_list(part: Any) -> Any:
+    return list(part) if isinstance(part, tuple) else part
+
+
+def _arrow_columns(users: Any) -> list[Any] | None:
+    """Return the columns of anything that speaks Arrow; None if it does not, or cannot."""
+    import pyarrow as pa
+
+    if isinstance(users, pa.ChunkedArray):
+        whole = users
+    elif hasattr(users, "__arrow_c_stream__") or hasattr(users, "__arrow_c_array__"):
+        try:
+            whole = pa.chunked_array(
+                users if hasattr(users, "__arrow_c_stream__") else [pa.array(users)]
+            )
+        except (pa.ArrowException, TypeError, ValueError):
+            return None
+    else:
+        return None
+    if pa.types.is_struct(whole.type):
+        return list(whole.flatten())
+    return [whole]
+
+
+def _encode(column: Any) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+    """Return the codes of one column and the keys of its distinct ids."""
+    import pyarrow as pa
+
+    values = _from_numpy(column) if isinstance(column, np.ndarray) else column
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        values, kind = values.storage, kind.storage_type
+    if pa.types.is_dictionary(kind):
+        values, kind = values.cast(kind.value_type), kind.value_type
+    if pa.types.is_null(kind):
+        return np.full(len(values), -1, dtype=np.int32), np.empty(0, dtype=np.uint64)
+    text = (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+    binary = (
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+    if text or binary:
+        values = values.cast(pa.large_string() if text else pa.large_binary())
+    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        values = values.view(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    elif not pa.types.is_integer(kind):
+        raise SchemaError(
+            f"Expected user ids to be integers, text or dates, got {kind}; "
+            "convert the column first."
+        )
+    codes, distinct = _number(values)
+    return codes, _keys(distinct)
+
+
+def _from_numpy(column: NDArray[Any]) -> Any:
+    """Return a numpy column as an Arrow array; missing ids become null."""
+    import pyarrow as pa
+
+    kind = column.dtype.kind
+    if kind in "iu":
+        return pa.array(np.ascontiguousarray(column).astype(column.dtype.newbyteorder("=")))
+    if kind == "M":
+        return pa.array(
+            column.astype(column.dtype.newbyteorder("=")).view(np.int64), mask=np.isnat(column)
+        )
+    if kind not in "USTO":
+        raise SchemaError(
+            f"Expected user ids to be integers, text or dates, got dtype={column.dtype}; "
+            "convert the column first."
+        )
+    return as_text(column.astype(object))
+
+
+def as_text(objects: NDArray[Any]) -> Any:
+    """Return an Arrow array of the texts by which objects of unknown type are compared.
+
+    >>> as_text(np.array(["1", 1, None], dtype=object)).null_count
+    1
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.array(objects, type=pa.large_string(), from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        return pa.array([_text(value) for value in objects], type=pa.large_binary())
+
+
+def _text(value: object) -> bytes | None:
+    """Return the bytes of a plain value, or None for everything else."""
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str | int | np.integer | uuid.UUID | datetime.date) or value != value:
+        return None
+    try:
+        return str(value).encode("utf-8", "surrogatepass")
+    except ValueError:  # Python refuses to print integers of thousands of digits
+        return None
+
+
+def _number(values: Any) -> tuple[NDArray[Any], Any]:
+    """Return the place of each value among the sorted distinct ones (-1 for null), and these."""
+    import pyarrow.compute as pc
+
+    encoded = values.dictionary_encode()
+    codes, distinct = encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary
+    order = pc.sort_indices(distinct).to_numpy().astype(np.int64)
+    places = np.full(len(order) + 1, -1, dtype=codes.dtype)  # the last place serves the code -1
+    places[order] = np.arange(len(order))
+    if not np.array_equal(order, np.arange(len(order))):
+        codes, distinct = places[codes], distinct.take(order)
+    return codes, distinct
+
+
+def _keys(distinct: Any) -> NDArray[np.uint64]:
+    """Return one key per distinct id, a function of that id alone."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(distinct.type):
+        return mix(distinct.to_numpy().astype(np.int64).view(np.uint64))
+    parts = [
+        _hash(distinct.slice(start, _BLOCK).cast(pa.large_binary()))
+        for start in range(0, len(distinct), _BLOCK)
+    ]
+    return np.concatenate([np.empty(0, dtype=np.uint64), *parts])
+
+
+def _hash(texts: Any) -> NDArray[np.uint64]:
+    """Hash byte strings: add up scrambled pairs of position and byte, modulo 2^64."""
+    _, ends, data = texts.buffers()
+    offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    lengths = np.diff(offsets)
+    octets = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]].astype(np.uint64)
+    starts = offsets[:-1] - offsets[0]
+    places = np.arange(len(octets)) - np.repeat(starts, lengths)
+    scrambled = mix(places.astype(np.uint64) * np.uint64(256) + octets)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(scrambled, dtype=np.uint64)])
+    return mix(sums[starts + lengths] - sums[starts] + lengths.astype(np.uint64))
