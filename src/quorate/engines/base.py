@@ -1,0 +1,139 @@
+"""What every engine computes: exact integer sums of one bounded contribution per user.
+
+A *statistic* maps users to vectors, one per user. An engine runs it on parts of the data (whole
+users), and for each part :func:`sum_users` or :func:`encode_users` clips and rounds what came out
+through the grid, so that a statistic that lies about its bound still cannot break privacy. Parts
+are merged by integer addition: exact, associative, equal on every engine and for every partition.
+
+The duty of a statistic: the row of a user is a function of this user's records alone, and of public
+parameters. Whether it raises must not depend on records either. If it does raise, its message and
+traceback are withheld, because they may quote records.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.grid import Bound, Grid
+from quorate.users import UserData
+
+__all__ = ["Engine", "Statistic", "UserMeans", "encode_users", "sum_users"]
+
+
+class Statistic(Protocol):
+    """One bounded contribution per user.
+
+    An engine may call it on parts of the data. A statistic that needs little memory beside the
+    records, and no order among them, says ``batched = False``; it is then called once on all users.
+    """
+
+    @property
+    def bound(self) -> Bound:
+        """Where contributions should lie; the engine enforces the bound of the grid."""
+
+    def __call__(self, users: UserData) -> NDArray[Any]:
+        """Return an array of shape (n_users, dimension): one row per user, in their order."""
+
+
+@dataclass(frozen=True)
+class UserMeans:
+    """The mean record of each user.
+
+    A user without records contributes the centre of the bound.
+
+    Examples
+    --------
+    >>> from quorate.grid import Ball
+    >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
+    >>> UserMeans(Ball(10.0, dimension=1))(people)
+    array([[2.],
+           [5.]])
+    """
+
+    bound: Bound
+    batched: ClassVar[bool] = False
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        """Return the means, one row per user."""
+        return users.user_means()
+
+
+class Engine(ABC):
+    """Computes sums and votes over the users of a data set."""
+
+    @abstractmethod
+    def sum_over_users(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
+        """Return the exact sum, in steps of ``grid``, of the contributions of all users."""
+
+    @abstractmethod
+    def votes(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
+        """Return the contribution of each user in steps of ``grid``: (n_users, dimension)."""
+
+
+def sum_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
+    """Return the exact sum of the clipped contributions of the users of one part.
+
+    >>> from quorate.grid import Interval
+    >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
+    >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
+    >>> sum_users(people, UserMeans(grid.bound), grid)
+    array([10])
+    """
+    return grid.encode_sum(_contributions(data, statistic, grid))
+
+
+def encode_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
+    """Return the clipped contribution of each user of one part, in steps.
+
+    >>> from quorate.grid import Interval
+    >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
+    >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
+    >>> encode_users(people, UserMeans(grid.bound), grid)
+    array([[2],
+           [8]])
+    """
+    return grid.encode(_contributions(data, statistic, grid))
+
+
+def check_request(data: UserData, statistic: Statistic, grid: Grid) -> None:
+    """Refuse from public facts, before any record is read."""
+    if not isinstance(data, UserData):
+        raise SchemaError(
+            f"Expected a UserData, got {type(data).__name__}; see UserData.from_arrays."
+        )
+    if not isinstance(grid, Grid):
+        raise ParameterError(f"Expected a Grid, got {type(grid).__name__}; see choose_grid.")
+    if statistic.bound.dimension != grid.bound.dimension:
+        raise ParameterError(
+            f"Expected a grid of the statistic's dimension {statistic.bound.dimension}, "
+            f"got {grid.bound.dimension}."
+        )
+    grid.check_sum(data.n_users)
+
+
+def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:
+    """Call the statistic; let neither its warnings nor its errors speak of records."""
+    values = None
+    with np.errstate(all="ignore"), suppress(Exception):
+        values = np.asarray(statistic(data))
+    name = type(statistic).__name__
+    if values is None:
+        # No handler is active here, so that no traceback leads from this error to the records.
+        raise SchemaError(
+            f"The statistic {name} raised an exception; its text is withheld because it may quote "
+            "records. Call the statistic on made-up users to see it."
+        )
+    shape = (data.n_users, grid.bound.dimension)
+    if values.shape != shape or values.dtype.kind not in "fiub":
+        raise SchemaError(
+            f"Expected the statistic {name} to return numbers of shape (n_users, "
+            f"{grid.bound.dimension}), got another shape or dtype."
+        )
+    return values
