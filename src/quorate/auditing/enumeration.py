@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -93,8 +93,6 @@ class Raised:
     kind: str
     message: str
 
-
-Mass = Callable[[int | None, int | None], float]
 
 _INTERVALS: dict[str, Callable[[float, int | None, int | None], float]] = {
     "discrete_laplace": lambda scale, low, high: laplace_interval(low, high, scale=scale),
@@ -214,6 +212,15 @@ def _outcome(run: Callable[[NoiseSource], Any], source: NoiseSource) -> Hashable
         return Raised(type(error).__name__, str(error))
 
 
+@dataclass(frozen=True)
+class _Branch:
+    """A draw of the current path: what was asked for, what can come, what comes this time."""
+
+    asked: Hashable
+    outcomes: Outcomes
+    taken: int = 0
+
+
 class _EnumeratedNoise(AuditSource):
     """Follows one path through the tree of outcomes; ``advance`` moves to the next path."""
 
@@ -221,7 +228,7 @@ class _EnumeratedNoise(AuditSource):
         self._cells = cells
         self._max_draws = max_draws
         self._max_uniform = max_uniform
-        self._path: list[tuple[int, Outcomes]] = []
+        self._path: list[_Branch] = []
         self.rewind()
 
     def rewind(self) -> None:
@@ -234,24 +241,24 @@ class _EnumeratedNoise(AuditSource):
         if self._depth < len(self._path):
             raise self._not_repeatable()
         while self._path:
-            index, outcomes = self._path.pop()
-            if index + 1 < len(outcomes.values):
-                self._path.append((index + 1, outcomes))
+            branch = self._path.pop()
+            if branch.taken + 1 < len(branch.outcomes.values):
+                self._path.append(replace(branch, taken=branch.taken + 1))
                 return True
         return False
 
-    def _draw(self, outcomes: Outcomes) -> Any:
+    def _draw(self, asked: Hashable, outcomes: Callable[[], Outcomes]) -> Any:
         if self._depth >= self._max_draws:
             raise _Cut
         if self._depth == len(self._path):
-            self._path.append((0, outcomes))
-        index, recorded = self._path[self._depth]
-        if recorded.masses != outcomes.masses:
+            self._path.append(_Branch(asked, outcomes()))
+        branch = self._path[self._depth]
+        if branch.asked != asked:
             raise self._not_repeatable()
         self._depth += 1
-        self.probability *= outcomes.masses[index]
-        self.exact *= outcomes.exact[index]
-        return outcomes.values[index]
+        self.probability *= branch.outcomes.masses[branch.taken]
+        self.exact *= branch.outcomes.exact[branch.taken]
+        return branch.outcomes.values[branch.taken]
 
     @staticmethod
     def _not_repeatable() -> EnumerationError:
@@ -261,24 +268,34 @@ class _EnumeratedNoise(AuditSource):
         )
 
     def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        mass = partial(_INTERVALS[law], scale)
         points = self._cells.representatives(scale)
-        noisy = [self._draw(_cell_outcomes(int(value), points, mass)) for value in values]
+        noisy = [
+            self._draw((law, scale, value), partial(_cell_outcomes, law, scale, value, points))
+            for value in values.tolist()
+        ]
         return np.array(noisy, dtype=np.int64)
 
     def _choose(self, law: str, scores: NDArray[np.int64], scale: float) -> int:
-        return int(self._draw(_of_law(_CHOICES[law](scores, scale=scale))))
+        def outcomes() -> Outcomes:
+            chances = _CHOICES[law](scores, scale=scale)
+            return Outcomes.possible(list(chances), list(chances.values()))
+
+        return int(self._draw((law, scale, scores.tobytes()), outcomes))
 
     def _bernoulli_exp(self, x: Fraction) -> bool:
         chances = [math.exp(-x), -math.expm1(-x)]
-        return bool(self._draw(Outcomes.possible([True, False], chances)))
+        outcomes = partial(Outcomes.possible, [True, False], chances)
+        return bool(self._draw(("bernoulli_exp", x), outcomes))
 
     def _uniform_below(self, upper: int) -> int:
-        cells = uniform_cells(upper, self._max_uniform)
-        sizes = [high - low for low, high in cells]
-        middles = [low + size // 2 for (low, _), size in zip(cells, sizes, strict=True)]
-        chances, shares = [size / upper for size in sizes], [1 / size for size in sizes]
-        return int(self._draw(Outcomes.possible(middles, chances, shares)))
+        def outcomes() -> Outcomes:
+            cells = uniform_cells(upper, self._max_uniform)
+            sizes = [high - low for low, high in cells]
+            middles = [low + size // 2 for (low, _), size in zip(cells, sizes, strict=True)]
+            chances, shares = [size / upper for size in sizes], [1 / size for size in sizes]
+            return Outcomes.possible(middles, chances, shares)
+
+        return int(self._draw(("uniform_below", upper), outcomes))
 
     def sample(
         self,
@@ -287,22 +304,22 @@ class _EnumeratedNoise(AuditSource):
         law: Callable[[int], Outcomes],
         **parameters: Any,
     ) -> int:
-        return int(self._draw(law(self._max_uniform)))
+        asked = (method, *parameters.items())
+        return int(self._draw(asked, partial(law, self._max_uniform)))
 
 
-def _cell_outcomes(value: int, points: range, mass: Mass) -> Outcomes:
+# Without the cache a vector's second coordinate would be worked out for each outcome of its first.
+@lru_cache(maxsize=1024)
+def _cell_outcomes(law: str, scale: float, value: int, points: range) -> Outcomes:
     """Cells of the integers around ``points``, the first and last open, seen from ``value``."""
+    mass = partial(_INTERVALS[law], scale)
     before = (points.step - 1) // 2
     after = points.step // 2
-    masses, exact = [], []
+    masses, shares = [], []
     for point in points:
         low = None if point == points[0] else point - before - value
         high = None if point == points[-1] else point + after - value
         masses.append(mass(low, high))
-        exact.append(mass(point - value, point - value))
-    shares = [e / m if m > 0 else 1.0 for e, m in zip(exact, masses, strict=True)]
+        literal = mass(point - value, point - value)
+        shares.append(literal / masses[-1] if masses[-1] > 0 else 1.0)
     return Outcomes.possible(points, masses, shares)
-
-
-def _of_law(law: Law) -> Outcomes:
-    return Outcomes.possible(list(law), list(law.values()))
