@@ -140,8 +140,7 @@ class NoiseSource(ABC):
         The draws inside belong together and the release is made by all of them, so a recording
         compares ``method`` and the public ``parameters`` and not each draw.
 
-        >>> with SecureNoise().sampling("a rejection loop", rate=Fraction(1, 2)):
-        ...     pass
+        >>> with SecureNoise().sampling("a rejection loop", rate=Fraction(1, 2)): pass
         """
         yield
 
@@ -207,9 +206,7 @@ class SecureNoise(NoiseSource):
 
 
 class SeededNoise(NoiseSource):
-    """Repeatable noise for tests only; it voids every guarantee it touches.
-
-    The distributions are right up to floating point, and the draws are predictable.
+    """Repeatable noise, right up to floating point; for tests, as it voids every guarantee.
 
     >>> SeededNoise(7).discrete_laplace(np.zeros(4, np.int64), scale=2.0).shape
     (4,)
@@ -229,8 +226,9 @@ class SeededNoise(NoiseSource):
             "discrete_gaussian": self._discrete_gaussian,
             "geometric": self._floor_of_exponential,
         }[law]
-        # 2**63 - 1024 is the largest float below 2**63; beyond it a cast is undefined.
-        noise = np.clip(draw(values.size, scale), -(2.0**63), 2.0**63 - 1024)
+        # Beyond 2**100 everything saturates. 2**63 - 1024 is the largest float below 2**63.
+        noise = draw(values.size, min(max(scale, 2.0**-100), 2.0**100))
+        noise = np.clip(noise, -(2.0**63), 2.0**63 - 1024)
         return _add_saturating(values, noise.astype(np.int64))
 
     def _choose(self, law: str, scores: Integers, scale: float) -> int:
@@ -450,10 +448,11 @@ def _scale(**given: Any) -> float:
     """Return the scale as a float that is at least as large."""
     _validate.positive(**given)
     ((name, value),) = given.items()
-    if value > sys.float_info.max:
+    exact = Fraction(value if isinstance(value, numbers.Rational) else float(value))
+    if exact > sys.float_info.max:
         raise ParameterError(f"Expected a {name} that a float can hold, got {name}={value!r}.")
-    scale = float(value)
-    return scale if scale >= value else math.nextafter(scale, math.inf)
+    scale = float(exact)
+    return scale if scale >= exact else math.nextafter(scale, math.inf)
 
 
 def _add_saturating(values: Integers, noise: Integers) -> Integers:

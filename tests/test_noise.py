@@ -1,0 +1,493 @@
+"""The noise has the laws it claims, refuses what OpenDP would swallow, and replays."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodness import FALSE_ALARM, counts_in, law_in, p_value
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Numerics
+from quorate.noise import (
+    NoiseSource,
+    RecordedNoise,
+    ReplayMismatchError,
+    SecureNoise,
+    SeededNoise,
+    ambient_noise,
+    use_noise,
+)
+
+LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+SOURCES = [SecureNoise, lambda: SeededNoise(11), lambda: RecordedNoise(11)]
+every_source = pytest.mark.parametrize("make", SOURCES, ids=["secure", "seeded", "recorded"])
+SECURE_AND_SEEDED = pytest.mark.parametrize("make", SOURCES[:2], ids=["secure", "seeded"])
+
+
+def laplace_mass(scale):
+    ratio = math.exp(-1 / scale)
+    return lambda z: (1 - ratio) / (1 + ratio) * ratio ** abs(z)
+
+
+def gaussian_mass(sigma):
+    total = sum(math.exp(-(z**2) / (2 * sigma**2)) for z in range(-200, 201))
+    return lambda z: math.exp(-(z**2) / (2 * sigma**2)) / total
+
+
+def geometric_mass(scale):
+    ratio = math.exp(-1 / scale)
+    return lambda z: (1 - ratio) * ratio**z if z >= 0 else 0.0
+
+
+LAWS = [
+    ("discrete_laplace", "scale", laplace_mass, (-12, 12)),
+    ("discrete_gaussian", "sigma", gaussian_mass, (-12, 12)),
+    ("geometric", "scale", geometric_mass, (-1, 14)),
+]
+every_law = pytest.mark.parametrize(("method", "keyword", "mass", "window"), LAWS)
+
+
+class HalvedNoise(NoiseSource):
+    """A broken source: every scale is half of what was asked for."""
+
+    def __init__(self):
+        self.real = SeededNoise(5)
+
+    def _add(self, law, values, scale):
+        return self.real._add(law, values, scale / 2)
+
+    def _choose(self, law, scores, scale):
+        return self.real._choose(law, scores, scale / 2)
+
+    def _uniform_below(self, upper):
+        return self.real._uniform_below(max(1, upper // 2))
+
+
+class TestAdditiveNoise:
+    """Chi-squared with a false alarm of 1e-7 a test; the halved twin must be seen."""
+
+    def fit(self, source, method, keyword, mass, window, scale):
+        noise = getattr(source, method)(np.zeros(20_000, np.int64), **{keyword: scale})
+        return p_value(counts_in(noise, window), law_in(mass(scale), window))
+
+    @every_law
+    @SECURE_AND_SEEDED
+    @pytest.mark.parametrize("scale", [0.6, 2.5])
+    def test_noise_has_the_stated_mass(self, make, method, keyword, mass, window, scale):
+        assert self.fit(make(), method, keyword, mass, window, scale) > FALSE_ALARM
+
+    @every_law
+    def test_half_the_noise_is_caught(self, method, keyword, mass, window):
+        assert self.fit(HalvedNoise(), method, keyword, mass, window, 2.5) < FALSE_ALARM
+
+    @every_law
+    @every_source
+    def test_noise_is_added_to_the_values(self, make, method, keyword, mass, window):
+        values = np.array([-(10**12), 0, 10**12])
+        noisy = getattr(make(), method)(values, **{keyword: 3.0})
+        assert noisy.dtype == np.int64
+        # Noise beyond 200 scales has probability below 1e-80.
+        assert np.abs(noisy - values).max() < 600
+
+    @every_law
+    @every_source
+    def test_sums_saturate_at_the_ends_of_int64(self, make, method, keyword, mass, window):
+        ends = np.array([LARGEST, SMALLEST] * 50)
+        noisy = getattr(make(), method)(ends, **{keyword: 1e6})
+        assert np.all(noisy[::2] > LARGEST - 10**9)
+        assert np.all(noisy[1::2] < SMALLEST + 10**9)
+        assert np.any(noisy[::2] == LARGEST)
+
+    @every_law
+    @every_source
+    def test_enormous_and_tiny_scales_work(self, make, method, keyword, mass, window):
+        for scale in (5e-324, 1e-3, 1e30, sys.float_info.max):
+            noisy = getattr(make(), method)(np.array([0, 7]), **{keyword: scale})
+            assert noisy.shape == (2,)
+        assert getattr(make(), method)(np.array([0, 7]), **{keyword: 1e-3}).tolist() == [0, 7]
+
+    @every_law
+    @every_source
+    def test_no_values_give_no_noise(self, make, method, keyword, mass, window):
+        noisy = getattr(make(), method)(np.zeros(0, np.int64), **{keyword: 1.0})
+        assert noisy.shape == (0,)
+        assert noisy.dtype == np.int64
+
+    @every_source
+    def test_views_and_foreign_layouts_are_read_by_value(self, make):
+        source = make()
+        whole = np.arange(10, dtype=np.int64) * 1000
+        for values in (whole[::3], whole[::-1], whole.astype(">i8"), whole.astype(np.int32)):
+            noisy = source.discrete_laplace(values, scale=0.01)
+            assert noisy.tolist() == values.tolist()
+
+    def test_the_callers_array_is_not_written_to(self):
+        values = np.zeros(100, np.int64)
+        SecureNoise().discrete_gaussian(values, sigma=50.0)
+        assert not values.any()
+
+
+class TestSelection:
+    """4000 draws each; false alarm 1e-7."""
+
+    SCORES = np.array([0, 3, 3, 5])
+
+    def counts(self, source, method, scores, scale, draws=4000):
+        drawn = [getattr(source, method)(scores, scale=scale) for _ in range(draws)]
+        return np.bincount(drawn, minlength=len(scores))
+
+    def exponential_law(self, scale):
+        weights = np.exp(self.SCORES / scale)
+        return weights / weights.sum()
+
+    def permute_and_flip_law(self, scale):
+        """By the definition: a random order, and the first whose flip succeeds."""
+        from itertools import permutations
+
+        flips = np.exp((self.SCORES - self.SCORES.max()) / scale)
+        law = np.zeros(4)
+        for order in permutations(range(4)):
+            alive = 1 / 24
+            for i in order:
+                law[i] += alive * flips[i]
+                alive *= 1 - flips[i]
+        return law
+
+    @SECURE_AND_SEEDED
+    def test_gumbel_max_is_the_exponential_mechanism(self, make):
+        counts = self.counts(make(), "gumbel_max", self.SCORES, 2.0)
+        assert p_value(counts, self.exponential_law(2.0)) > FALSE_ALARM
+
+    @SECURE_AND_SEEDED
+    def test_permute_and_flip_has_its_law(self, make):
+        counts = self.counts(make(), "permute_and_flip", self.SCORES, 2.0)
+        assert p_value(counts, self.permute_and_flip_law(2.0)) > FALSE_ALARM
+
+    def test_half_the_noise_and_the_other_law_are_caught(self):
+        for method, law in (
+            ("gumbel_max", self.exponential_law(2.0)),
+            ("permute_and_flip", self.permute_and_flip_law(2.0)),
+        ):
+            assert p_value(self.counts(HalvedNoise(), method, self.SCORES, 2.0), law) < FALSE_ALARM
+        counts = self.counts(SeededNoise(1), "gumbel_max", self.SCORES, 2.0, draws=20_000)
+        assert p_value(counts, self.permute_and_flip_law(2.0)) < FALSE_ALARM
+
+    @every_source
+    @pytest.mark.parametrize("method", ["gumbel_max", "permute_and_flip"])
+    def test_extreme_scores_do_not_overflow(self, make, method):
+        scores = np.array([SMALLEST, LARGEST, 0])
+        assert getattr(make(), method)(scores, scale=1.0) == 1
+        assert getattr(make(), method)(np.array([SMALLEST]), scale=1.0) == 0
+        assert getattr(make(), method)(scores, scale=1e-3) == 1
+
+
+def probability_of_true(run, max_draws):
+    """Enumerate all outcomes of the uniform integers that ``run`` asks for, exactly."""
+
+    class Exhausted(Exception):
+        pass
+
+    class Scripted(NoiseSource):
+        def __init__(self, script):
+            self.script, self.asked = list(script), []
+
+        def _uniform_below(self, upper):
+            self.asked.append(upper)
+            if len(self.asked) > len(self.script):
+                raise Exhausted
+            return self.script[len(self.asked) - 1]
+
+        def _add(self, law, values, scale):
+            raise NotImplementedError
+
+        def _choose(self, law, scores, scale):
+            raise NotImplementedError
+
+    true, undecided, stack = Fraction(0), Fraction(0), [((), Fraction(1))]
+    while stack:
+        script, chance = stack.pop()
+        source = Scripted(script)
+        try:
+            true += chance * run(source)
+        except Exhausted:
+            upper = source.asked[-1]
+            if len(script) == max_draws:
+                undecided += chance
+            else:
+                stack += [((*script, v), chance / upper) for v in range(upper)]
+    return true, true + undecided
+
+
+class TestExactBits:
+    @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(3, 2)])
+    def test_bernoulli_exp_is_exact_when_all_its_integers_are_enumerated(self, x):
+        low, high = probability_of_true(lambda source: source.bernoulli_exp(x), max_draws=5)
+        assert low <= Fraction(math.exp(-x)) + Fraction(1, 10**15)
+        assert high >= Fraction(math.exp(-x)) - Fraction(1, 10**15)
+        assert high - low < Fraction(1, 5)
+
+    def test_an_off_by_one_in_the_series_is_caught(self):
+        class OffByOne(NoiseSource):
+            def bernoulli_exp(self, x, source):
+                k = 2
+                while source.uniform_below(x.denominator * k) < x.numerator:
+                    k += 1
+                return k % 2 == 1
+
+        run = OffByOne.bernoulli_exp
+        low, high = probability_of_true(lambda s: run(None, Fraction(1, 3), s), max_draws=5)
+        assert not low <= Fraction(math.exp(-1 / 3)) <= high
+
+    def test_a_huge_argument_ends_quickly(self):
+        # exp(-10**9) is zero for every purpose; the flips stop at the first failure.
+        assert not SecureNoise().bernoulli_exp(Fraction(10**9))
+
+    @pytest.mark.parametrize("upper", [1, 2, 7])
+    @SECURE_AND_SEEDED
+    def test_small_uniform_integers_are_uniform(self, make, upper):
+        source = make()
+        drawn = [source.uniform_below(upper) for _ in range(7000)]
+        assert p_value(np.bincount(drawn, minlength=upper), np.full(upper, 1 / upper)) > FALSE_ALARM
+
+    def test_a_shorter_range_is_caught(self):
+        drawn = [HalvedNoise().uniform_below(7) for _ in range(7000)]
+        assert p_value(np.bincount(drawn, minlength=7), np.full(7, 1 / 7)) < FALSE_ALARM
+
+    @every_source
+    def test_large_uniform_integers_fill_their_range(self, make):
+        source, upper = make(), 10**60
+        tenths = [source.uniform_below(upper) * 10 // upper for _ in range(2000)]
+        assert p_value(np.bincount(tenths, minlength=10), np.full(10, 0.1)) > FALSE_ALARM
+
+
+class TestRefusals:
+    @every_source
+    @pytest.mark.parametrize(
+        "values",
+        [
+            np.array([1.0, np.nan]),
+            np.array([True]),
+            np.array([2**63], dtype=np.uint64),
+            np.array([1, "x"], dtype=object),
+            np.zeros((2, 2), np.int64),
+            np.int64(3),
+        ],
+        ids=["float", "bool", "uint64", "object", "two axes", "scalar"],
+    )
+    def test_arrays_that_are_not_int64_vectors_are_refused(self, make, values):
+        source = make()
+        for method in ("discrete_laplace", "geometric", "permute_and_flip", "gumbel_max"):
+            with pytest.raises(SchemaError):
+                getattr(source, method)(values, scale=1.0)
+
+    @every_source
+    @pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, "1", None, True, 10**400])
+    def test_scales_that_are_no_scales_are_refused(self, make, scale):
+        source, values = make(), np.array([1])
+        for method in ("discrete_laplace", "geometric", "permute_and_flip", "gumbel_max"):
+            with pytest.raises(ParameterError, match="scale"):
+                getattr(source, method)(values, scale=scale)
+        with pytest.raises(ParameterError, match="sigma"):
+            source.discrete_gaussian(values, sigma=scale)
+
+    @every_source
+    def test_no_candidates_are_refused(self, make):
+        for method in ("permute_and_flip", "gumbel_max"):
+            with pytest.raises(SchemaError, match="at least one candidate"):
+                getattr(make(), method)(np.zeros(0, np.int64), scale=1.0)
+
+    @every_source
+    @pytest.mark.parametrize("upper", [0, -1, 1.5, True, None])
+    def test_empty_ranges_are_refused(self, make, upper):
+        with pytest.raises(ParameterError, match="upper"):
+            make().uniform_below(upper)
+
+    @every_source
+    @pytest.mark.parametrize("x", [Fraction(-1, 2), 0.5, math.nan, None, True])
+    def test_exponents_that_are_not_rational_are_refused(self, make, x):
+        with pytest.raises(ParameterError, match="Fraction"):
+            make().bernoulli_exp(x)
+
+    def test_messages_do_not_quote_values(self):
+        with pytest.raises(SchemaError) as caught:
+            SecureNoise().discrete_laplace(np.array([123456.5]), scale=1.0)
+        assert "123456" not in str(caught.value)
+
+    def test_a_rational_scale_is_rounded_up(self):
+        asked = []
+
+        class Asking(SeededNoise):
+            def _add(self, law, values, scale):
+                asked.append(scale)
+                return values
+
+        for scale in (Fraction(1, 3), Fraction(2, 3), 2**53 + 1):
+            Asking(0).discrete_laplace(np.array([0]), scale=scale)
+            assert Fraction(asked[-1]) >= scale
+        Asking(0).discrete_laplace(np.array([0]), scale=np.float32(0.1))
+        assert asked[-1] == float(np.float32(0.1))
+
+
+class TestDoubles:
+    def test_only_secure_noise_is_exact(self):
+        assert SecureNoise().numerics is Numerics.EXACT
+        assert SeededNoise(0).numerics is Numerics.VOID
+        assert RecordedNoise(0).numerics is Numerics.VOID
+        assert RecordedNoise(0).replay().numerics is Numerics.VOID
+
+    def test_the_same_seed_gives_the_same_noise(self):
+        first, second = (
+            SeededNoise(3).discrete_gaussian(np.zeros(9, int), sigma=9.0) for _ in "ab"
+        )
+        assert first.tolist() == second.tolist()
+
+
+class TestReplay:
+    """Recorded noise is given again, and every other sequence of calls is refused."""
+
+    vectors = st.lists(st.integers(-(2**40), 2**40), min_size=3, max_size=3)
+
+    @settings(max_examples=30, deadline=None)
+    @given(first=vectors, second=vectors, seed=st.integers(0, 2**32))
+    def test_additive_noise_is_the_same_integers_on_other_data(self, first, second, seed):
+        recorded = RecordedNoise(seed)
+        calls = [
+            ("discrete_laplace", "scale"),
+            ("discrete_gaussian", "sigma"),
+            ("geometric", "scale"),
+        ]
+        noise = [
+            getattr(recorded, method)(np.array(first), **{keyword: 40.0}) - first
+            for method, keyword in calls
+        ]
+        replayed = recorded.replay()
+        for (method, keyword), expected, draw in zip(calls, noise, recorded.log, strict=True):
+            again = getattr(replayed, method)(np.array(second), **{keyword: 40.0}) - second
+            assert again.tolist() == expected.tolist() == draw.noise
+        replayed.finish()
+
+    @pytest.mark.parametrize("method", ["permute_and_flip", "gumbel_max"])
+    def test_a_choice_sees_the_same_noise_per_candidate(self, method):
+        recorded = RecordedNoise(9)
+        getattr(recorded, method)(np.array([1, 2, 3]), scale=2.0)
+        noise = np.array(recorded.log[0].noise)
+        other = np.array([3, 0, -4])
+        again = getattr(recorded.replay(), method)(other, scale=2.0)
+        assert again == int(np.argmax(other / 2.0 + noise))
+
+    def test_uniform_integers_come_from_the_same_variate(self):
+        recorded = RecordedNoise(2)
+        with recorded.sampling("a choice"):
+            recorded.uniform_below(10**6)
+        (draw,) = recorded.log
+        replayed = recorded.replay()
+        with replayed.sampling("a choice"):
+            assert replayed.uniform_below(10**9) == int(draw.noise[0] * 10**9)
+
+    def test_inside_a_sampler_the_number_of_draws_may_differ(self):
+        recorded = RecordedNoise(2)
+        with recorded.sampling("a choice", rate=1):
+            recorded.uniform_below(5)
+        after = recorded.uniform_below(100)
+        replayed = recorded.replay()
+        with replayed.sampling("a choice", rate=1):
+            for _ in range(10):
+                replayed.uniform_below(5)
+            replayed.bernoulli_exp(Fraction(1, 2))
+        assert replayed.uniform_below(100) == after
+        replayed.finish()
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda s: s.discrete_laplace(np.array([1, 2]), scale=2.0),
+            lambda s: s.geometric(np.array([1]), scale=2.0),
+            lambda s: s.discrete_laplace(np.array([1]), scale=2.5),
+            lambda s: s.uniform_below(3),
+            lambda s: s.bernoulli_exp(Fraction(1)),
+            lambda s: s.permute_and_flip(np.array([1]), scale=2.0),
+            lambda s: s.sampling("a choice").__enter__(),
+        ],
+        ids=["shape", "method", "scale", "uniform", "bernoulli", "choice", "sampler"],
+    )
+    def test_another_call_is_refused(self, call):
+        recorded = RecordedNoise(0)
+        recorded.discrete_laplace(np.array([1]), scale=2.0)
+        with pytest.raises(ReplayMismatchError, match="Call 0 was recorded as discrete_laplace"):
+            call(recorded.replay())
+
+    def test_another_range_outside_of_a_sampler_is_refused(self):
+        recorded = RecordedNoise(0)
+        recorded.uniform_below(10)
+        with pytest.raises(ReplayMismatchError, match="upper=10"):
+            recorded.replay().uniform_below(11)
+
+    def test_one_call_more_and_one_call_less_are_refused(self):
+        recorded = RecordedNoise(0)
+        recorded.uniform_below(10)
+        replayed = recorded.replay()
+        with pytest.raises(ReplayMismatchError, match="not replayed"):
+            replayed.finish()
+        replayed.uniform_below(10)
+        replayed.finish()
+        with pytest.raises(ReplayMismatchError, match="recorded as nothing"):
+            replayed.uniform_below(10)
+
+    def test_an_error_inside_a_sampler_closes_it(self):
+        recorded = RecordedNoise(0)
+
+        def fails():
+            with recorded.sampling("a choice"):
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            fails()
+        recorded.uniform_below(10)
+        assert [draw.method for draw in recorded.log] == ["a choice", "uniform_below"]
+
+
+class TestAmbientNoise:
+    def test_it_is_secure_unless_a_block_says_otherwise(self):
+        assert isinstance(ambient_noise(), SecureNoise)
+        outer, inner = SeededNoise(1), SeededNoise(2)
+        with use_noise(outer) as given_back:
+            assert given_back is outer
+            with use_noise(inner):
+                assert ambient_noise() is inner
+            assert ambient_noise() is outer
+        assert isinstance(ambient_noise(), SecureNoise)
+
+    def test_it_is_restored_after_an_error(self):
+        def fails():
+            with use_noise(SeededNoise(1)):
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            fails()
+        assert isinstance(ambient_noise(), SecureNoise)
+
+    def test_another_thread_does_not_see_the_double(self):
+        seen = []
+        with use_noise(SeededNoise(1)):
+            thread = threading.Thread(target=lambda: seen.append(ambient_noise()))
+            thread.start()
+            thread.join()
+        assert isinstance(seen[0], SecureNoise)
+
+    def test_what_is_not_a_source_is_refused(self):
+        with pytest.raises(ParameterError, match="NoiseSource"), use_noise(42):
+            pass
+
+
+def test_importing_the_module_does_not_import_opendp():
+    code = "import sys, quorate.noise; print('opendp' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
