@@ -56,6 +56,21 @@ class TestWorlds:
         assert (("a",), ()) in pairs
         assert all(len(larger) == len(smaller) + 1 for larger, smaller in pairs)
 
+    @given(n_records=st.integers(2, 4), n_users=st.integers(1, 4))
+    def test_without_order_every_pair_stays_once(self, n_records, n_users):
+        world = SmallWorld(records=range(n_records), n_users=n_users, ordered=False)
+        ordered = SmallWorld(records=range(n_records), n_users=n_users)
+        for relation in Relation:
+            listed = [frozenset(pair) for pair in world.neighbours(relation)]
+            assert len(set(listed)) == len(listed)
+            assert set(listed) == {
+                frozenset(tuple(sorted(held)) for held in pair)
+                for pair in ordered.neighbours(relation)
+            }
+            assert set(world.data_sets(relation)) == {
+                tuple(sorted(held)) for held in ordered.data_sets(relation)
+            }
+
     @pytest.mark.parametrize("records", [(), (1,), (1, 1)])
     def test_a_world_without_choice_is_refused(self, records):
         with pytest.raises(ParameterError, match="at least two records"):

@@ -20,7 +20,7 @@ import numbers
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,9 @@ class SmallWorld:
     n_users : int
         How many users; under ``Relation.ADD_REMOVE`` the largest number, and every smaller number
         down to nobody is in the world too.
+    ordered : bool, default=True
+        Whether users are told apart by their place. ``False`` keeps one data set of each that
+        differ in order only: far fewer, for mechanisms that are known not to see the order.
 
     Examples
     --------
@@ -67,41 +70,55 @@ class SmallWorld:
     ((0, 0), (0, 1), (1, 0), (1, 1))
     >>> world.data_sets(Relation.ADD_REMOVE)[:3]
     ((), (0,), (1,))
+    >>> len(SmallWorld(records=(0, 1), n_users=20, ordered=False).data_sets(Relation.REPLACE))
+    21
     """
 
     records: Sequence[Hashable]
     n_users: int
+    ordered: bool = True
 
     def __post_init__(self) -> None:
         _validate.positive_integer(n_users=self.n_users)
-        if len(set(self.records)) != len(self.records) or len(self.records) < 2:
+        kinds = len(self.records)
+        if len(set(self.records)) != kinds or kinds < 2:
             raise ParameterError("Expected at least two records, all different.")
-        if (size := len(self.records) ** self.n_users) > MAX_DATA_SETS:
+        n = self.n_users
+        if (size := kinds**n if self.ordered else math.comb(n + kinds - 1, n)) > MAX_DATA_SETS:
             raise ParameterError(
                 f"Expected at most {MAX_DATA_SETS} data sets, got {size}. Take fewer records or "
                 f"users."
             )
 
     def data_sets(self, relation: Relation) -> tuple[DataSet, ...]:
-        """Return every data set; users are told apart by their place."""
+        """Return every data set, one record per user."""
         sizes = (self.n_users,) if relation is Relation.REPLACE else range(self.n_users + 1)
-        return tuple(held for size in sizes for held in product(self.records, repeat=size))
+        if self.ordered:
+            return tuple(held for size in sizes for held in product(self.records, repeat=size))
+        return tuple(
+            held for size in sizes for held in combinations_with_replacement(self.records, size)
+        )
 
     def neighbours(self, relation: Relation) -> Iterator[tuple[DataSet, DataSet]]:
-        """Yield every unordered pair of data sets that differ in one user.
+        """Yield every unordered pair of data sets that differ in one user, once.
 
         >>> len(list(SmallWorld(records=(0, 1, 2), n_users=2).neighbours(Relation.REPLACE)))
         18
         >>> len(list(SmallWorld(records=(0, 1), n_users=1).neighbours(Relation.ADD_REMOVE)))
         2
         """
+        rank = {record: i for i, record in enumerate(self.records)}
         for held in self.data_sets(relation):
-            if relation is Relation.ADD_REMOVE:
-                yield from ((held, held[:i] + held[i + 1 :]) for i in range(len(held)))
-                continue
             for i, record in enumerate(held):
-                for other in self.records[self.records.index(record) + 1 :]:
-                    yield held, (*held[:i], other, *held[i + 1 :])
+                if not self.ordered and record in held[:i]:
+                    continue  # the same user as far as the world can tell
+                rest = held[:i] + held[i + 1 :]
+                if relation is Relation.ADD_REMOVE:
+                    yield held, rest
+                    continue
+                for other in self.records[rank[record] + 1 :]:
+                    new = (*held[:i], other, *held[i + 1 :])
+                    yield held, new if self.ordered else tuple(sorted(new, key=rank.__getitem__))
 
 
 @dataclass(frozen=True, kw_only=True)
