@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from quorate import _validate
 from quorate.accounting import gaussian_dp
@@ -39,12 +40,11 @@ from quorate.accounting.events import (
 )
 from quorate.accounting.loss_distributions import LossDistribution, loss_distribution
 from quorate.accounting.rounding import decimal_up, exact, float_down, float_up
+from quorate.accounting.sampling import amplified, amplified_epsilon, doubled
 from quorate.exceptions import ParameterError, UnsupportedEventError
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 
 __all__ = ["delta_of", "guarantee", "price"]
-
-_AMPLIFIED_ROUNDING = Fraction(1) + Fraction(1, 2**48)
 
 
 def price(event: Event, *, delta: float = 0.0, relation: Relation = Relation.REPLACE) -> float:
@@ -152,7 +152,7 @@ class _Chain:
     def of(cls, event: Event, relation: Relation) -> _Chain:
         if not isinstance(relation, Relation):
             raise ParameterError(f"Expected relation to be a Relation, got relation={relation!r}.")
-        return cls(_count(event), relation)
+        return cls(_count(event, relation), relation)
 
     @property
     def others(self) -> dict[Event, int]:
@@ -171,13 +171,12 @@ class _Chain:
     @property
     def reserve(self) -> Fraction:
         """The part of delta that no epsilon buys off, by the union bound."""
-        parts = (count * exact(_basic(e)[1]) for e, count in self.others.items() if _has_basic(e))
-        return sum(parts, Fraction(0))
+        return self._basic_sum(1)
 
     @property
     def is_gaussian(self) -> bool:
         """Whether basic composition adds no epsilon to Gaussian differential privacy."""
-        return all(_has_basic(e) and _basic(e)[0] == 0 for e in self.others)
+        return all(map(_has_basic, self.others)) and self._basic_sum(0) == 0
 
     @property
     def is_mixed(self) -> bool:
@@ -196,7 +195,7 @@ class _Chain:
         left = delta - self.reserve
         if left < 0:
             return math.inf
-        pure = self._pure_sum()
+        pure = self._basic_sum(0)
         mu = self.mu
         if mu == 0:
             return float_up(pure)
@@ -207,7 +206,7 @@ class _Chain:
         """Solve the same bound for delta."""
         if not all(map(_has_basic, self.others)):
             return 1.0
-        left = epsilon - self._pure_sum()
+        left = epsilon - self._basic_sum(0)
         if left < 0:
             return 1.0
         mu = self.mu
@@ -217,8 +216,13 @@ class _Chain:
             gaussian = gaussian_dp.delta_bound(float_down(covered), mu) if covered > 0 else 1.0
         return min(1.0, float_up(self.reserve + exact(gaussian)))
 
-    def _pure_sum(self) -> Fraction:
-        parts = (count * exact(_basic(e)[0]) for e, count in self.others.items())
+    def _basic_sum(self, which: Literal[0, 1]) -> Fraction:
+        """Sum up the epsilons (0) or the deltas (1) of all events that have them."""
+        parts = (
+            count * exact(_basic(e, self.relation)[which])
+            for e, count in self.others.items()
+            if _has_basic(e)
+        )
         return sum(parts, Fraction(0))
 
     def loss(self) -> LossDistribution | None:
@@ -232,7 +236,7 @@ class _Chain:
         return loss_distribution(counts, relation=self.relation)
 
 
-def _count(event: Event) -> Counter[Event]:
+def _count(event: Event, relation: Relation) -> Counter[Event]:
     """Return the elementary events in ``event``."""
     counts: Counter[Event] = Counter()
     match event:
@@ -242,12 +246,13 @@ def _count(event: Event) -> Counter[Event]:
             counts[event] += 1
         case Composed(events=parts):
             for part in parts:
-                counts.update(_count(part))
+                counts.update(_count(part, relation))
         case Repeated(event=part, count=times):
-            for elementary, count in _count(part).items():
+            for elementary, count in _count(part, relation).items():
                 counts[elementary] += count * times
         case Subsampled(event=part, rate=rate):
-            counts.update(_count_sampled(_count(part), rate))
+            # What happens inside a sample is stated for a user who comes or stays away.
+            counts.update(_count_sampled(_count(part, Relation.ADD_REMOVE), rate, relation))
         case _:
             raise UnsupportedEventError(
                 f"Expected an event of quorate.accounting.events, got {event!r}. Describe the "
@@ -257,49 +262,43 @@ def _count(event: Event) -> Counter[Event]:
 
 
 def _is_free(event: Event) -> bool:
-    return isinstance(event, Pure | Approximate) and _basic(event) == (0.0, 0.0)
+    match event:
+        case Pure(epsilon=epsilon):
+            return epsilon == 0
+        case Approximate(epsilon=epsilon, delta=delta):
+            return epsilon == 0 and delta == 0
+        case _:
+            return False
 
 
-def _count_sampled(counts: Counter[Event], rate: float) -> Counter[Event]:
+def _count_sampled(counts: Counter[Event], rate: float, relation: Relation) -> Counter[Event]:
     """Return the elementary events of a chain that runs on one Poisson sample of the users."""
     if rate == 0 or not counts:
         return Counter()
+    if counts.total() == 1 and isinstance(event := next(iter(counts)), Subsampled):
+        inner: Counter[Event] = Counter({event.event: 1})
+        return _count_sampled(inner, float_up(exact(rate) * exact(event.rate)), relation)
     if rate == 1:
-        return counts
+        if relation is Relation.ADD_REMOVE:
+            return counts
+        return Counter({doubled(e): count for e, count in counts.items()})
     if all(isinstance(e, Gaussian) for e in counts):
-        mu = _Chain(counts, Relation.ADD_REMOVE).mu
-        if mu == math.inf:
-            raise UnsupportedEventError("Expected Gaussian noise of ordinary size in Subsampled.")
-        return Counter({Subsampled(Gaussian(float_down(1 / Fraction(mu))), rate): 1})
-    if counts.total() == 1:
-        [event] = counts
-        if isinstance(event, Laplace):
-            return Counter({Subsampled(event, rate): 1})
-        if isinstance(event, Subsampled):
-            return Counter({Subsampled(event.event, float_up(exact(rate) * exact(event.rate))): 1})
-    if all(isinstance(e, Pure | Approximate | Laplace) for e in counts):
-        parts = [(count, *_basic(e)) for e, count in counts.items()]
+        mu = _Chain(counts, relation).mu
+        if mu < math.inf:
+            return Counter({Subsampled(Gaussian(float_down(1 / Fraction(mu))), rate): 1})
+    elif counts.total() == 1 and isinstance(event := next(iter(counts)), Laplace):
+        return Counter({Subsampled(event, rate): 1})
+    elif all(isinstance(e, Pure | Approximate | Laplace) for e in counts):
+        parts = [(count, *_basic(e, relation)) for e, count in counts.items()]
         epsilon = float_up(sum(count * exact(part) for count, part, _ in parts))
         delta = float_up(sum(count * exact(part) for count, _, part in parts))
-        amplified = _amplified(epsilon, rate)
-        if delta == 0:
-            return Counter({Pure(amplified): 1})
-        if delta < 1:
-            return Counter({Approximate(amplified, float_up(exact(rate) * exact(delta))): 1})
+        if epsilon < math.inf and delta < 1:
+            return Counter({amplified(epsilon, delta, rate=rate, relation=relation): 1})
     raise UnsupportedEventError(
         "Expected Subsampled to hold one event, only Gaussian noise, or only pure and approximate "
-        f"events, got {sorted(type(e).__name__ for e in counts)}. Sample anew for each of them, "
-        "or describe them together by one (epsilon, delta)."
+        f"events of a total delta below 1, got {sorted(type(e).__name__ for e in counts)}. Sample "
+        "anew for each of them, or describe them together by one (epsilon, delta)."
     )
-
-
-def _amplified(epsilon: float, rate: float) -> float:
-    r"""Return :math:`\log(1+q(e^\varepsilon-1))`, rounded up and never above epsilon."""
-    if epsilon < 1:
-        amplified = math.log1p(rate * math.expm1(epsilon))
-    else:
-        amplified = epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
-    return min(epsilon, float_up(exact(amplified) * _AMPLIFIED_ROUNDING))
 
 
 def _has_basic(event: Event) -> bool:
@@ -307,7 +306,7 @@ def _has_basic(event: Event) -> bool:
     return not (isinstance(event, Subsampled) and isinstance(event.event, Gaussian))
 
 
-def _basic(event: Event) -> tuple[float, float]:
+def _basic(event: Event, relation: Relation) -> tuple[float, float]:
     """Return the (epsilon, delta) of an elementary event that has one."""
     match event:
         case Pure(epsilon=epsilon):
@@ -317,6 +316,7 @@ def _basic(event: Event) -> tuple[float, float]:
         case Laplace(noise_multiplier=multiplier):
             return float_up(1 / Fraction(multiplier)), 0.0
         case Subsampled(event=Laplace() as inner, rate=rate):
-            return _amplified(_basic(inner)[0], rate), 0.0
+            epsilon, _ = _basic(inner, relation)
+            return amplified_epsilon(epsilon, rate=rate, relation=relation), 0.0
         case _:
             raise UnsupportedEventError(f"No (epsilon, delta) is known for {event!r} alone.")

@@ -10,6 +10,7 @@ rationals; they are kept as floats, rounded towards the higher cost.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,12 +34,12 @@ __all__ = [
 ]
 
 
-class Event:
+class Event(ABC):
     """Base of all events."""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -156,12 +157,12 @@ class Gaussian(Event):
 class Subsampled(Event):
     """``event`` on a Poisson sample: each user takes part with probability ``rate``, secretly.
 
-    ``event`` is what happens to the users of the sample, and its sensitivity must cover a user who
-    stays away. Under add/remove that is the usual meaning. Under replacement the mechanism runs on
-    a sample that holds the old record, the new one, or neither, and ``event`` must hold between any
-    two of the three: if a user adds a vector of a set that contains zero (what an absent user
-    adds), the sensitivity is the diameter of that set. The accountant then proves amplification
-    under replacement too; see ``docs/proofs/composition.md``.
+    ``event`` describes the mechanism on the sample *for a user who comes or stays away*: its
+    sensitivity is how far one user's presence can move the result, whatever relation the chain is
+    priced under. For a sum of vectors of norm at most C that is C, not the diameter 2C. Under
+    replacement the accountant adds the rest itself: a replaced user moves additive noise by twice
+    the sensitivity and is a group of two for anything else; see ``docs/proofs/composition.md``.
+    Hence ``Subsampled(Gaussian(2.0), rate=1.0)`` costs ``Gaussian(1.0)`` under replacement.
 
     A chain inside shares one sample: ``Subsampled(Repeated(e, 3), rate)`` samples once,
     ``Repeated(Subsampled(e, rate), 3)`` three times.
