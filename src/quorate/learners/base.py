@@ -1,0 +1,235 @@
+"""What the learners of rules share: decide on a score, buy what it needs, choose, promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from quorate import _validate
+from quorate.accounting.events import Event, compose_events
+from quorate.concepts.base import Concept, ConceptClass
+from quorate.concepts.thresholds import Direction, Thresholds
+from quorate.estimators import UserEstimator
+from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.automatic import (
+    MANY_RECORDS,
+    Decision,
+    Situation,
+    Way,
+    decide,
+    record_cuts,
+)
+from quorate.learners.min_error import choose_by_estimated_level
+from quorate.learners.records import (
+    RECORD_LADDER,
+    RecordRange,
+    RoughRecords,
+    rough_records_budget,
+)
+from quorate.learners.scores import (
+    AnyMistake,
+    ClippedPairwise,
+    Crossing,
+    Duels,
+    KolmogorovSmirnov,
+    Mistakes,
+    MoreThan,
+    Score,
+)
+from quorate.learners.scores.pairwise import MAX_DUELLISTS, published_clip
+from quorate.learners.selection import (
+    Choice,
+    choose_by_crossing,
+    choose_by_median,
+    choose_by_score,
+    is_walked,
+)
+from quorate.users import UserData
+
+__all__ = ["CONSTANTS", "RuleLearner"]
+
+CONSTANTS = ("calibrated", "published")
+"""Whether utility constants are exact and optimised, or those of the papers."""
+
+
+class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
+    """Base of the learners that release one rule.
+
+    Subclasses have the parameters ``records``, ``error_level``, ``excess`` and ``constants``, and
+    call :meth:`_learn` with a class of concepts. Fitted attributes are releases or functions of
+    them: ``index_``, ``concept_``, ``score_``, ``reason_``, ``records_``, ``classes_``, ``guarantee_``.
+    """
+
+    records: Any
+    error_level: float | None
+    excess: float
+    constants: str
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Predict 0 or 1 for every row of ``X`` by the released rule."""
+        check_is_fitted(self, "concept_")
+        concept: Concept = self.concept_
+        return concept.predict(self._features(X))
+
+    def _validate_common(self) -> None:
+        if self.records != "auto":
+            _validate.positive_integer(records=self.records)
+        if self.error_level is not None:
+            _validate.fraction(error_level=self.error_level)
+        _validate.probability(excess=self.excess)
+        _validate.one_of(CONSTANTS, constants=self.constants)
+
+    def _learn(self, concepts: ConceptClass, data: UserData, asked: str | Way | Score) -> None:
+        """Choose a concept and set all fitted attributes."""
+        self._events: list[Event] = []
+        self._left = float(self.epsilon)
+        self.records_ = None if self.records == "auto" else RecordRange.exactly(self.records)
+        situation = self._situation(concepts, data)
+        if isinstance(asked, Score):
+            self.score_, self.reason_ = asked.name, "this score was asked for"
+            choice = self._by_score(concepts, data, asked)
+        else:
+            decision = self._decide(situation, data, asked)
+            self.score_, self.reason_ = decision.way.value, decision.reason
+            choice = self._choose(decision.way, concepts, data, situation)
+        event = compose_events([*self._events, choice.event])
+        self.index_ = choice.index
+        self.concept_ = concepts.concept(choice.index)
+        self.classes_ = np.array([0, 1])
+        self.guarantee_ = self._promise(event)
+
+    def _situation(self, concepts: ConceptClass, data: UserData) -> Situation:
+        return Situation(
+            size=concepts.size,
+            ordered=is_walked(concepts),
+            both_ways=isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER,
+            epsilon=float(self.epsilon),
+            relation=self.relation,
+            n_users=data.n_users if self.relation is Relation.REPLACE else None,
+            error_level=self.error_level,
+        )
+
+    def _decide(self, situation: Situation, data: UserData, asked: str | Way) -> Decision:
+        if asked != "auto":
+            return Decision(Way(asked), "this algorithm was asked for")
+        if self.constants == "published":
+            return Decision(
+                Way.ESTIMATED_LEVEL, "constants='published': the learner of Theorem 4.6"
+            )
+        cuts = record_cuts(situation)
+        if cuts and self.records_ is None:
+            self._buy_records(data, cuts)
+        return decide(situation, self.records_)
+
+    def _buy_records(self, data: UserData, cuts: tuple[int, ...]) -> None:
+        """Spend a little on the range of records that holds the median user."""
+        rough = RoughRecords(
+            cuts=cuts,
+            epsilon=rough_records_budget(
+                float(self.epsilon), relation=self.relation, n_users=data.n_users
+            ),
+            relation=self.relation,
+        )
+        self.records_ = rough.release(data.record_counts())
+        self._events.append(rough.event)
+        self._left -= rough.epsilon
+
+    def _typical_records(self, data: UserData) -> int:
+        """Return the number of records an algorithm is tuned to, stated or bought."""
+        if self.records_ is None:
+            self._buy_records(data, RECORD_LADDER)
+        return max(1, self.records_.lower if self.records_ is not None else 1)
+
+    def _by_score(self, concepts: ConceptClass, data: UserData, score: Score) -> Choice:
+        return choose_by_score(
+            concepts,
+            data,
+            score,
+            epsilon=self._left,
+            relation=self.relation,
+            random_state=self.random_state,
+        )
+
+    def _choose(
+        self, way: Way, concepts: ConceptClass, data: UserData, situation: Situation
+    ) -> Choice:
+        match way:
+            case Way.MISTAKES:
+                return self._by_score(concepts, data, Mistakes(records=1))
+            case Way.ANY_MISTAKE:
+                return self._by_score(concepts, data, AnyMistake())
+            case Way.MORE_THAN:
+                return self._by_score(concepts, data, self._more_than())
+            case Way.KOLMOGOROV_SMIRNOV:
+                return self._by_score(concepts, data, KolmogorovSmirnov())
+            case Way.CROSSING:
+                return choose_by_crossing(
+                    concepts, data, Crossing(), epsilon=self._left, relation=self.relation
+                )
+            case Way.DUELS:
+                return self._by_duels(concepts, data, situation, Duels())
+            case Way.CLIPPED_PAIRWISE:
+                m = self._typical_records(data)
+                score = ClippedPairwise(tau=published_clip(m, self.excess))
+                return self._by_duels(concepts, data, situation, score)
+            case Way.ESTIMATED_LEVEL:
+                return choose_by_estimated_level(
+                    concepts,
+                    data,
+                    records=self._typical_records(data),
+                    excess=self.excess,
+                    published=self.constants == "published",
+                    epsilon=self._left,
+                    relation=self.relation,
+                    random_state=self.random_state,
+                )
+            case Way.MEDIAN:
+                if not isinstance(concepts, Thresholds):
+                    raise ParameterError(
+                        f"Expected Thresholds for the median of cut-offs, got "
+                        f"{type(concepts).__name__}. Use 'duels', 'crossing' or "
+                        "'kolmogorov_smirnov'."
+                    )
+                return choose_by_median(concepts, data, epsilon=self._left, relation=self.relation)
+            case _:
+                raise ParameterError(
+                    f"Expected an algorithm of {type(self).__name__}, got {way.value!r}."
+                )
+
+    def _more_than(self) -> MoreThan:
+        if self.error_level is None:
+            raise ParameterError(
+                "Expected error_level= for 'more_than': the t that separates best depends on the "
+                "error of the best concept. State it, or use 'crossing'."
+            )
+        return MoreThan.separating(error_level=self.error_level, excess=self.excess)
+
+    def _by_duels(
+        self,
+        concepts: ConceptClass,
+        data: UserData,
+        situation: Situation,
+        score: Duels | ClippedPairwise,
+    ) -> Choice:
+        if not situation.ordered:
+            return self._by_score(concepts, data, score)
+        if situation.n_users is None:
+            raise ParameterError(
+                "Expected relation=Relation.REPLACE for duels along a line: the table they fill "
+                "grows with the number of users, which is private under addition and removal. Use "
+                "'median'."
+            )
+        cap = MANY_RECORDS - 1 if self.records == "auto" else int(self.records)
+        pieces = situation.n_users * cap * (2 if situation.both_ways else 1) + 1
+        if pieces > MAX_DUELLISTS:
+            raise NotEnoughUsersError(
+                f"Expected users x records below {MAX_DUELLISTS} for duels along a line, got up to "
+                f"{pieces} pieces. Use 'median' or 'crossing'."
+            )
+        capped = data.cap(records=cap, random_state=self.random_state)
+        return self._by_score(concepts, capped, score)

@@ -1,0 +1,157 @@
+"""Learn one rule of a finite or ordered class, hiding any one user (K1, F4 to F6, L1 to L4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quorate.accounting.ledger import Ledger
+from quorate.concepts.base import ConceptClass
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.automatic import Way
+from quorate.learners.base import RuleLearner
+from quorate.learners.scores.base import Score
+from quorate.public_randomness import RandomState
+
+__all__ = ["ConceptLearner"]
+
+_WAYS = tuple(way.value for way in Way if way is not Way.PRIVATE_THRESHOLD)
+
+
+class ConceptLearner(RuleLearner):
+    r"""Learn the rule of a class that errs least, by a private choice among all rules.
+
+    Every user reduces what they hold to one bounded opinion about the rules; the opinions are added
+    up into a loss for each rule, and one rule is chosen with noise that hides any one opinion. More
+    records make opinions clearer at no price: at a fixed number of users the error falls with the
+    records per user, which group privacy and one record a user cannot do.
+
+    Learning
+    --------
+    concept class : any :class:`~quorate.concepts.ConceptClass`
+    setting : agnostic or realizable; proper (improper with a ``Surrogate`` score); users i.i.d.,
+        records of one user i.i.d.; privacy needs none of this
+    users needed : of order :math:`\ln|H| / \varepsilon` whatever the records, plus
+        :math:`\ln|H| / (\varepsilon\alpha\sqrt{m})` and :math:`d/(m\alpha^2)` for excess error
+        :math:`\alpha` (Theorem 40 of [1]_, Theorem 4.6 of [2]_)
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : the class, all parameters, the features' names; under ``Relation.REPLACE`` the number
+        of users. How many records a user holds is private.
+    numerics : exact
+    proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
+        :class:`~quorate.mechanisms.choose.ChooseBest` or
+        :class:`~quorate.mechanisms.intervals.ChooseOrdered`; costs of several releases add up.
+        Released are ``index_``, ``records_`` and functions of them: ``concept_``, ``score_``,
+        ``reason_``; nothing else.
+
+    Complexity
+    ----------
+    Mistakes of all rules by the class's closed form, in blocks of users; duels
+    :math:`O(n |H|^2)` time and :math:`O(|H|^2)` memory up to 4096 rules, all other scores
+    :math:`O(n |H|)` time and :math:`O(|H|)` memory.
+
+    Parameters
+    ----------
+    concepts : ConceptClass
+        The rules; chosen without looking at the data.
+    epsilon : float, default=1.0
+    score : {"auto", "duels", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", \
+            "mistakes", "clipped_pairwise", "estimated_level", "median"} or Score, default="auto"
+        How users' mistakes become a loss. ``"auto"`` decides from public numbers
+        (:mod:`quorate.learners.automatic`) and says why in ``reason_``.
+    records : int or "auto", default="auto"
+        How many records a user typically holds: a public number, or a rough private estimate that
+        is paid for, where the decision needs one.
+    error_level : float, optional
+        The error of the best rule, if it is known publicly; 0 means realizable.
+    excess : float, default=0.05
+        Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
+    constants : {"calibrated", "published"}, default="calibrated"
+        ``"published"`` with ``score="auto"`` is the learner of Theorem 4.6 of [2]_ as printed.
+    delta, relation, ledger, data_name, random_state
+        As everywhere; ``random_state`` is public and decides which records are kept under a cap.
+
+    Attributes
+    ----------
+    concept_ : Concept
+        The rule; ``print(concept_)`` is a sentence.
+    index_ : int
+        Its number in the class.
+    score_, reason_ : str
+        Which score was used, and why.
+    records_ : RecordRange or None
+        What is known about the records of a user: stated, bought, or nothing.
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Ghazi et al. User-level differential privacy with few examples per user. NeurIPS 2023.
+    .. [2] Li, Wang, Ye. Improved bounds for pure private agnostic learning: item-level and
+       user-level privacy. ICML 2024.
+    .. [3] Kasiviswanathan et al. What can we learn privately? SIAM J. Comput. 40(3), 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from quorate.concepts import Thresholds
+    >>> ages = np.tile([20, 30, 40, 50, 60, 70], 100)
+    >>> learner = ConceptLearner(Thresholds(0, 120, name="age"), epsilon=1.0)
+    >>> learner = learner.fit(ages.reshape(-1, 1), ages >= 45, users=np.arange(600) // 6)
+    >>> 41 <= learner.index_ <= 50, learner.score_, learner.guarantee_.epsilon
+    (True, 'duels', 1.0)
+    >>> learner.predict([[25.0], [90.0]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        concepts: ConceptClass,
+        epsilon: float = 1.0,
+        *,
+        score: str | Score = "auto",
+        records: int | str = "auto",
+        error_level: float | None = None,
+        excess: float = 0.05,
+        constants: str = "calibrated",
+        delta: float = 0.0,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.concepts = concepts
+        self.epsilon = epsilon
+        self.score = score
+        self.records = records
+        self.error_level = error_level
+        self.excess = excess
+        self.constants = constants
+        self.delta = delta
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ConceptLearner:
+        """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
+        if not isinstance(self.concepts, ConceptClass):
+            raise ParameterError(
+                f"Expected concepts to be a ConceptClass, got {type(self.concepts).__name__}. See "
+                "quorate.concepts."
+            )
+        if not isinstance(self.score, Score) and self.score not in ("auto", *_WAYS):
+            raise ParameterError(
+                f"Expected score to be a Score or one of {('auto', *_WAYS)}, got "
+                f"score={self.score!r}."
+            )
+        self._validate_common()
+        self._charge(X)
+        data = self._gather(X, y, users, target=True)
+        self._learn(self.concepts, data, self.score)
+        return self

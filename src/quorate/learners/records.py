@@ -1,0 +1,182 @@
+"""A rough private estimate of how many records a user holds.
+
+Which score learns best depends on the records per user, and these are private. A caller who knows
+the number from elsewhere states it; otherwise a small share of the budget buys the *range* that
+holds the median user, among a few ranges with public cuts. The answer is only used to choose an
+algorithm: whatever it says, the algorithm stays inside its sensitivity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.events import Pure
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee, Relation
+from quorate.mechanisms.choose import ChooseBest
+from quorate.noise import NoiseSource, ambient_noise
+
+__all__ = ["RECORD_LADDER", "RecordRange", "RoughRecords", "rough_records_budget"]
+
+RECORD_LADDER = tuple(2**k for k in range(1, 13))
+"""Cuts of the rough estimate where an algorithm needs the number itself."""
+
+# A wrong range among few costs exp(-epsilon * users / 2): this many epsilon x users make it rare.
+_ENOUGH = 20.0
+_LARGEST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class RecordRange:
+    """How many records a typical user holds: at least ``lower``, and below ``upper`` if known.
+
+    >>> print(RecordRange(4, 8))
+    4 to 7 records
+    >>> print(RecordRange(8))
+    8 records or more
+    """
+
+    lower: int
+    upper: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.non_negative_integer(lower=self.lower)
+        if self.upper is not None and not self.upper > self.lower:
+            raise ParameterError(
+                f"Expected upper > lower, got lower={self.lower} and upper={self.upper}."
+            )
+
+    @classmethod
+    def exactly(cls, records: int) -> RecordRange:
+        """Return the range of a number that was stated publicly."""
+        _validate.positive_integer(records=records)
+        return cls(int(records), int(records) + 1)
+
+    def __str__(self) -> str:
+        if self.upper is None:
+            return f"{self.lower} records or more"
+        if self.upper == self.lower + 1:
+            return f"{self.lower} record{'' if self.lower == 1 else 's'}"
+        return f"{self.lower} to {self.upper - 1} records"
+
+
+def rough_records_budget(epsilon: float, *, relation: Relation, n_users: int) -> float:
+    """Return what a rough estimate may cost: a tenth of ``epsilon``, or less if users are many.
+
+    The number of users is used under ``Relation.REPLACE`` only, where it is public.
+
+    >>> rough_records_budget(1.0, relation=Relation.REPLACE, n_users=1000)
+    0.02
+    >>> rough_records_budget(1.0, relation=Relation.ADD_REMOVE, n_users=1000)
+    0.1
+    """
+    share = _LARGEST_SHARE * epsilon
+    if relation is Relation.REPLACE and n_users > 0:
+        return min(share, _ENOUGH / n_users)
+    return share
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoughRecords:
+    r"""Choose the range of records that holds the median user, hiding any one user.
+
+    The cuts :math:`c_1 < \dots < c_k` make k + 1 ranges. The loss of a range is the larger of the
+    numbers of users below it and above it; permute-and-flip chooses a range with a small loss.
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : ``cuts`` and all other parameters
+    numerics : exact
+    proof : Each user is below, inside or above a range, so replacing or adding a user moves both
+        counts, and their maximum, by at most 1; adding one never lowers them. The rest is
+        :class:`~quorate.mechanisms.choose.ChooseBest`.
+
+    Utility
+    -------
+    If all n users are in one range, another one is chosen with probability at most
+    :math:`\frac{k}{2} e^{-\varepsilon n / 2}` (replacement).
+
+    Complexity
+    ----------
+    Time O(n k).
+
+    Parameters
+    ----------
+    cuts : tuple of int
+        Increasing and public.
+    epsilon : float
+    relation : Relation, default=Relation.REPLACE
+    noise : NoiseSource, default=ambient_noise()
+
+    References
+    ----------
+    .. [1] McKenna, Sheldon. Permute-and-Flip: a new mechanism for differentially private selection.
+       arXiv:2010.12603.
+
+    Examples
+    --------
+    >>> rough = RoughRecords(cuts=(4, 8), epsilon=1.0)
+    >>> print(rough.release(np.full(100, 5)))
+    4 to 7 records
+    """
+
+    cuts: tuple[int, ...]
+    epsilon: float
+    relation: Relation = Relation.REPLACE
+    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.cuts or any(a >= b for a, b in pairwise((0, *self.cuts))):
+            raise ParameterError(f"Expected increasing cuts above 0, got cuts={self.cuts!r}.")
+        for cut in self.cuts:
+            _validate.positive_integer(cut=cut)
+        _validate.positive(epsilon=self.epsilon)
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one user moves a loss."""
+        return 1
+
+    @property
+    def chooser(self) -> ChooseBest:
+        """The selection that does the work."""
+        return ChooseBest(
+            candidates=len(self.cuts) + 1,
+            epsilon=self.epsilon,
+            sensitivity=self.sensitivity,
+            relation=self.relation,
+            one_sided=self.relation is Relation.ADD_REMOVE,
+            noise=self.noise,
+        )
+
+    @property
+    def event(self) -> Pure:
+        """What the accountant prices."""
+        return self.chooser.event
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one call of :meth:`release`."""
+        return self.chooser.guarantee
+
+    def losses(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return, for each range, the larger of the users below and above it."""
+        place = np.searchsorted(np.asarray(self.cuts), counts, side="right")
+        inside = np.bincount(place, minlength=len(self.cuts) + 1).astype(np.int64)
+        below = np.cumsum(inside) - inside
+        return np.asarray(np.maximum(below, len(counts) - below - inside))
+
+    def release(self, counts: NDArray[np.int64]) -> RecordRange:
+        """Release the range of the median user, given the records each user holds."""
+        place = self.chooser.release(-self.losses(counts))
+        edges: tuple[int | None, ...] = (0, *self.cuts, None)
+        return RecordRange(edges[place] or 0, edges[place + 1])

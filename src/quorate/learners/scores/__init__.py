@@ -1,0 +1,41 @@
+"""Scores: how users' mistakes become one bounded, integer loss for every hypothesis.
+
+One score a file; each proves its sensitivity for both neighbouring relations.
+
+* :class:`Mistakes`: item level, a bounded number of records a user (K1).
+* :class:`AnyMistake`: realizable data (F4).
+* :class:`MoreThan`: more than t mistakes, t from exact binomial tails (L2).
+* :class:`Crossing`: a private choice of that t.
+* :class:`KolmogorovSmirnov`: all t at once.
+* :class:`Duels`, :class:`ClippedPairwise`: users judge pairs (F5, F6); default for small classes.
+* :class:`Surrogate`: representations (L1, L4).
+* :class:`ClippedDifference`: differences to a private reference, for bounded losses.
+"""
+
+from __future__ import annotations
+
+from quorate.learners.scores.any_mistake import AnyMistake
+from quorate.learners.scores.base import AdditiveScore, MistakeLine, MistakeTable, Score
+from quorate.learners.scores.crossing import Crossing
+from quorate.learners.scores.kolmogorov_smirnov import KolmogorovSmirnov
+from quorate.learners.scores.mistakes import Mistakes
+from quorate.learners.scores.more_than import MoreThan
+from quorate.learners.scores.pairwise import ClippedPairwise, Duels
+from quorate.learners.scores.reference import ClippedDifference
+from quorate.learners.scores.surrogate import Surrogate
+
+__all__ = [
+    "AdditiveScore",
+    "AnyMistake",
+    "ClippedDifference",
+    "ClippedPairwise",
+    "Crossing",
+    "Duels",
+    "KolmogorovSmirnov",
+    "MistakeLine",
+    "MistakeTable",
+    "Mistakes",
+    "MoreThan",
+    "Score",
+    "Surrogate",
+]

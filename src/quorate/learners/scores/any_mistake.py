@@ -1,0 +1,48 @@
+"""Count the users for whom a hypothesis is wrong at least once (F4).
+
+Theorem 4 and Lemma 22 of Ghazi et al., *User-level differential privacy with few examples per
+user*: for realizable data, clip each user's mistakes to one and keep all records. The paper drops
+records beyond 1/alpha; for an exact class that is not needed, so nothing is dropped here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.learners.scores.base import AdditiveScore, Integers
+
+__all__ = ["AnyMistake"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnyMistake(AdditiveScore):
+    """Loss: the number of users with at least one mistake.
+
+    Best when some hypothesis is nearly always right: it breaks down once a user expects more than
+    about one mistake from the best hypothesis.
+
+    Privacy
+    -------
+    sensitivity : 1, under both relations; one more user only adds
+    proof : A user contributes 0 or 1; see :class:`AdditiveScore`.
+
+    Examples
+    --------
+    >>> AnyMistake().tally(np.array([[0, 3], [1, 1]]), np.array([3, 3]))
+    array([1, 2])
+    """
+
+    name = "any_mistake"
+
+    @property
+    def bound(self) -> int:
+        """One vote."""
+        return 1
+
+    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
+        """Return 1 where a user errs."""
+        del held
+        return np.asarray(np.minimum(mistakes, 1))

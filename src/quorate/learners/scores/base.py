@@ -1,0 +1,191 @@
+"""What every score is: one bounded contribution a user, added up, turned into integer losses.
+
+A *loss* is what the selection minimises; there is one for every hypothesis. Each score states how
+far one user can move any loss (its sensitivity, an integer) under both neighbouring relations.
+Records may be unequal, missing or adversarial: a user's contribution depends on that user's own
+mistakes and on how many records that user holds, and stays inside its bound whatever they are.
+
+The same score runs on two kinds of input: a :class:`MistakeTable` (finite classes, users in rows,
+read in blocks) and a :class:`MistakeLine` (ordered classes of any size, read as changes).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.concepts.base import ConceptClass, OrderedConceptClass, labelled_records
+from quorate.concepts.mistake_events import MistakeEvents
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.users import UserData
+
+__all__ = ["AdditiveScore", "Integers", "MistakeLine", "MistakeTable", "Score"]
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MistakeTable:
+    """Each user's mistakes under each hypothesis of a finite class, read in blocks of users.
+
+    >>> from quorate.concepts import Thresholds
+    >>> people = UserData.from_arrays([[0], [1], [1]], [0, 1, 0], users=["a", "a", "b"])
+    >>> table = MistakeTable(concepts=Thresholds(0, 1), users=people)
+    >>> [(mistakes.tolist(), held.tolist()) for mistakes, held in table.batches()]
+    [([[1, 0, 1], [1, 1, 0]], [2, 1])]
+    """
+
+    concepts: ConceptClass
+    users: UserData
+
+    @property
+    def size(self) -> int:
+        """The number of hypotheses."""
+        return self.concepts.size
+
+    @property
+    def n_users(self) -> int:
+        """The number of users."""
+        return self.users.n_users
+
+    @cached_property
+    def held(self) -> Integers:
+        """How many records of each user count."""
+        return labelled_records(self.users, n_features=self.concepts.n_features).counts()
+
+    def batches(self) -> Iterator[tuple[NDArray[np.int32], Integers]]:
+        """Yield mistakes (users x hypotheses) and records held, for consecutive users."""
+        for rows, mistakes in self.concepts.mistakes_in_batches(self.users):
+            yield mistakes, self.held[rows]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MistakeLine:
+    """Each user's mistakes along an ordered class, as changes between pieces of hypotheses.
+
+    >>> from quorate.concepts import Thresholds
+    >>> people = UserData.from_arrays([[0], [1], [1]], [0, 1, 0], users=["a", "a", "b"])
+    >>> line = MistakeLine.of(Thresholds(0, 2**40), people)
+    >>> line.add_up(line.events.after - line.events.before, initial=2)
+    array([2, 1, 1])
+    """
+
+    events: MistakeEvents
+    held: Integers
+
+    @classmethod
+    def of(cls, concepts: OrderedConceptClass, users: UserData) -> MistakeLine:
+        """Read the changes of all users."""
+        held = labelled_records(users, n_features=concepts.n_features).counts()
+        return cls(events=concepts.mistake_events(users), held=held)
+
+    def add_up(self, changes: NDArray[np.int64], *, initial: int) -> Integers:
+        """Return, for each piece, ``initial`` plus all changes up to it."""
+        moved = np.bincount(self.events.piece, weights=changes, minlength=self.events.n_pieces)
+        return np.int64(initial) + np.cumsum(moved).astype(np.int64)
+
+
+class Score(ABC):
+    """A loss for every hypothesis, bounded in what one user can do to it.
+
+    Subclasses are frozen dataclasses; what they hold is public or was released before.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def record_cap(self) -> int | None:
+        """How many records a user may bring; ``None`` keeps all of them."""
+        return None
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether one more user can never lower any loss."""
+        return False
+
+    @abstractmethod
+    def sensitivity(self, relation: Relation) -> int:
+        """How far one user can move any loss."""
+
+    @abstractmethod
+    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+        """Add up what some users (rows) contribute; tallies of disjoint users may be added."""
+
+    @abstractmethod
+    def losses(self, tally: Integers, *, n_users: int) -> Integers:
+        """Turn the tally of all users into one loss for each hypothesis."""
+
+    def losses_of_table(self, table: MistakeTable) -> Integers:
+        """Return the loss of every hypothesis of a finite class."""
+        total: Integers | None = None
+        for mistakes, held in table.batches():
+            part = self.tally(mistakes, held)
+            total = part if total is None else total + part
+        if total is None:
+            empty = np.zeros((0, table.size), dtype=np.int32)
+            total = self.tally(empty, np.zeros(0, dtype=np.int64))
+        return self.losses(total, n_users=table.n_users)
+
+    def losses_on_line(self, line: MistakeLine) -> Integers:
+        """Return the loss of every piece of an ordered class."""
+        raise ParameterError(
+            f"Expected a finite class for the score {self.name!r}, got an ordered one of "
+            f"{line.events.size} hypotheses. Use 'crossing' or the median of users' cut-offs."
+        )
+
+
+class AdditiveScore(Score):
+    """A score whose loss is a sum over users of something between 0 and ``bound``.
+
+    Privacy
+    -------
+    proof : Each loss is a sum of one term per user in {0, ..., ``bound``}. Replacing a user
+        exchanges one term, adding a user adds one: both move the loss by at most ``bound``, and
+        an addition never lowers it.
+    """
+
+    @property
+    @abstractmethod
+    def bound(self) -> int:
+        """The largest contribution of one user."""
+
+    @abstractmethod
+    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
+        """Return what users contribute, element by element; ``held`` broadcasts."""
+
+    @property
+    def one_sided(self) -> bool:
+        """One more user only adds."""
+        return True
+
+    def sensitivity(self, relation: Relation) -> int:
+        """Return ``bound``, under both relations."""
+        del relation
+        return self.bound
+
+    def _bounded(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
+        inside = np.clip(self.contribution(mistakes, held), 0, self.bound)
+        return np.asarray(inside, dtype=np.int64)
+
+    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+        """Add up the contributions of some users."""
+        return np.asarray(self._bounded(mistakes, held[:, np.newaxis]).sum(axis=0))
+
+    def losses(self, tally: Integers, *, n_users: int) -> Integers:
+        """Return the sums themselves."""
+        del n_users
+        return tally
+
+    def losses_on_line(self, line: MistakeLine) -> Integers:
+        """Return the loss of every piece of an ordered class."""
+        events = line.events
+        held = line.held[events.user]
+        changes = self._bounded(events.after, held) - self._bounded(events.before, held)
+        return line.add_up(changes, initial=int(self._bounded(events.initial, line.held).sum()))

@@ -1,0 +1,62 @@
+"""Count mistakes, a bounded number of records from each user (K1).
+
+Theorem 3.4 of Kasiviswanathan et al., *What can we learn privately?*, learns any finite class by
+the exponential mechanism on the number of mistakes when every person holds one record. With
+``records=1`` each user keeps one record and this is that learner; with ``records=k`` it is group
+privacy, the baseline whose noise grows as fast as the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.learners.scores.base import AdditiveScore, Integers
+
+__all__ = ["Mistakes"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistakes(AdditiveScore):
+    """Loss: mistakes on at most ``records`` records of each user, added up.
+
+    Privacy
+    -------
+    sensitivity : ``records``, under both relations; one more user only adds
+    proof : A user's mistakes are cut at ``records``, so the sum is one of terms in
+        {0, ..., ``records``}; see :class:`AdditiveScore`. The cut holds even if more records came.
+
+    Parameters
+    ----------
+    records : int, default=1
+        How many records of each user are kept, chosen by public randomness.
+
+    Examples
+    --------
+    >>> Mistakes(records=2).tally(np.array([[0, 3], [1, 1]]), np.array([3, 3]))
+    array([1, 3])
+    """
+
+    name = "mistakes"
+    records: int = 1
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(records=self.records)
+
+    @property
+    def record_cap(self) -> int:
+        """As many as are counted."""
+        return self.records
+
+    @property
+    def bound(self) -> int:
+        """All kept records wrong."""
+        return self.records
+
+    def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
+        """Return the mistakes, cut at ``records``."""
+        del held
+        return np.asarray(np.minimum(mistakes, self.records))

@@ -1,0 +1,140 @@
+"""Score a representation by the concepts it stands for (L1, L4).
+
+Theorems 3.4 and 4.6 of Li, Wang, Ye: when hypotheses H merely represent a class C (improper
+learning), score h by ``min over c in C of err(c) + dis(c, h)``, so that only C and not H has to
+generalise agnostically. At user level err counts the users with more than t mistakes of c, and dis
+the users on more than s of whose records c and h disagree (s = 0 suffices). With H inside C and
+s = 0 this equals the plain count of users, at twice the sensitivity: use it for representations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.concepts.base import ConceptClass, labelled_records
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.scores.base import Integers, MistakeTable, Score
+
+__all__ = ["Surrogate"]
+
+# Pairs (concept, hypothesis): one table of counts of this size is held in memory.
+_MAX_PAIRS = 2**24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Surrogate(Score):
+    """Loss of h: the fewest users, over concepts c, who speak against c or tell c and h apart.
+
+    Privacy
+    -------
+    sensitivity : 2, under both relations; one more user only adds
+    proof : For each pair (c, h) the sum has one term per user in {0, 1, 2}: 1 if c errs on more
+        than t of the user's records, plus 1 if c and h differ on more than ``disagreements`` of
+        them. A minimum over c moves no further than its terms.
+
+    Complexity
+    ----------
+    Time O(N |C| |H|) for N records, memory O(|C| |H|), at most 2**24 pairs.
+
+    Parameters
+    ----------
+    target : ConceptClass
+        The class C.
+    rate : float, default=0.0
+        t = floor(rate x records held), as in :class:`MoreThan`.
+    disagreements : int, default=0
+        The s of the paper.
+    records : int or None, default=None
+        Keep at most so many records a user; 1 gives the item-level learner L1.
+
+    Examples
+    --------
+    >>> from quorate.concepts import Thresholds
+    >>> from quorate.learners.scores import MistakeTable
+    >>> from quorate.users import UserData
+    >>> people = UserData.from_arrays([[0], [2], [1]], [0, 1, 1], users=["a", "a", "b"])
+    >>> coarse = MistakeTable(concepts=Thresholds(0, 2, step=2), users=people)
+    >>> Surrogate(target=Thresholds(0, 2)).losses_of_table(coarse)
+    array([1, 1, 2])
+    """
+
+    name = "surrogate"
+    target: ConceptClass
+    rate: float = 0.0
+    disagreements: int = 0
+    records: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.fraction(rate=self.rate)
+        _validate.non_negative_integer(disagreements=self.disagreements)
+        if self.records is not None:
+            _validate.positive_integer(records=self.records)
+
+    @property
+    def record_cap(self) -> int | None:
+        """``records``."""
+        return self.records
+
+    @property
+    def one_sided(self) -> bool:
+        """One more user only adds."""
+        return True
+
+    def sensitivity(self, relation: Relation) -> int:
+        """Return 2, under both relations."""
+        del relation
+        return 2
+
+    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+        """Refuse: mistakes of the representation alone do not determine this score."""
+        raise ParameterError(
+            "Expected losses_of_table for the surrogate score: it needs the records themselves, "
+            "not only the mistakes."
+        )
+
+    def losses(self, tally: Integers, *, n_users: int) -> Integers:
+        """Return the best concept's count for each hypothesis."""
+        del n_users
+        best: Integers = tally.min(axis=0)
+        return best
+
+    def losses_of_table(self, table: MistakeTable) -> Integers:
+        """Return the loss of every hypothesis of the representation ``table.concepts``."""
+        pairs = self.target.size * table.size
+        if pairs > _MAX_PAIRS:
+            raise ParameterError(
+                f"Expected at most {_MAX_PAIRS} pairs of concept and hypothesis for the surrogate "
+                f"score, got {pairs}. Use a smaller representation."
+            )
+        users = table.users
+        records = labelled_records(users, n_features=table.concepts.n_features)
+        predicted_by_c = _predictions(self.target, records.X)
+        predicted_by_h = _predictions(table.concepts, records.X)
+        wrong = predicted_by_c != records.y[:, np.newaxis]
+        tally = np.zeros((self.target.size, table.size), dtype=np.int64)
+        for rows in _users(records.counts()):
+            c, h = predicted_by_c[rows].astype(np.float32), predicted_by_h[rows].astype(np.float32)
+            differ = c.T @ (1 - h) + (1 - c).T @ h
+            limit = np.floor(self.rate * len(c))
+            tally += (wrong[rows].sum(axis=0) > limit)[:, np.newaxis]
+            tally += differ > self.disagreements + 0.5
+        return self.losses(tally, n_users=users.n_users)
+
+
+def _predictions(concepts: ConceptClass, X: NDArray[np.generic]) -> NDArray[np.bool_]:
+    columns = [concepts.predict(index, X) == 1 for index in range(concepts.size)]
+    return np.stack(columns, axis=1)
+
+
+def _users(counts: Integers) -> Iterator[slice]:
+    """Yield the rows of each user; records stand in the order of their users."""
+    stop = 0
+    for count in counts.tolist():
+        stop, start = stop + count, stop
+        yield slice(start, stop)

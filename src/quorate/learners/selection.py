@@ -1,0 +1,212 @@
+"""From a score to a hypothesis: the private releases that the learners are made of.
+
+Each function here takes users and a budget and returns a :class:`Choice`: the number of a
+hypothesis, and the event that the accountant prices. Finite classes are chosen from by
+permute-and-flip, ordered ones of any size by exact sampling of pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.accounting.events import Event, compose_events
+from quorate.concepts.base import ConceptClass, OrderedConceptClass
+from quorate.concepts.mistake_events import group_by_user
+from quorate.concepts.thresholds import Direction, Thresholds
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.scores.base import MistakeLine, MistakeTable, Score
+from quorate.learners.scores.crossing import Crossing
+from quorate.learners.scores.more_than import MoreThan
+from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.quantiles import PrivateQuantile
+from quorate.public_randomness import RandomState
+from quorate.users import UserData
+
+__all__ = [
+    "CROSSING_SHARE",
+    "Choice",
+    "choose_by_crossing",
+    "choose_by_median",
+    "choose_by_score",
+    "is_walked",
+]
+
+CROSSING_SHARE = 0.125
+"""Share of the budget that chooses the t of "more than t mistakes"."""
+
+DIRECTION_SHARE = 0.1
+"""Share of the budget that chooses on which side of a cut-off 1 is predicted."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A hypothesis that was released, and what it cost."""
+
+    index: int
+    event: Event
+
+
+def is_walked(concepts: ConceptClass) -> bool:
+    """Return whether a class is walked along its line rather than enumerated.
+
+    >>> is_walked(Thresholds(0, 2**32)), is_walked(Thresholds(0, 99))
+    (True, False)
+    """
+    return isinstance(concepts, OrderedConceptClass) and concepts.size > MAX_DUELLISTS
+
+
+def choose_by_score(
+    concepts: ConceptClass,
+    users: UserData,
+    score: Score,
+    *,
+    epsilon: float,
+    relation: Relation,
+    random_state: RandomState = None,
+) -> Choice:
+    """Choose a hypothesis with a small loss, by one release.
+
+    >>> from quorate.learners.scores import AnyMistake
+    >>> people = UserData.from_arrays([[1], [6]] * 40, [0, 1] * 40, users=np.arange(80) // 2)
+    >>> choice = choose_by_score(
+    ...     Thresholds(0, 9), people, AnyMistake(), epsilon=2.0, relation=Relation.REPLACE
+    ... )
+    >>> 2 <= choice.index <= 6
+    True
+    """
+    if score.record_cap is not None:
+        users = users.cap(records=score.record_cap, random_state=random_state)
+    if is_walked(concepts):
+        line = MistakeLine.of(_ordered(concepts), users)
+        losses = score.losses_on_line(line)
+        ordered = ChooseOrdered(
+            epsilon=epsilon,
+            sensitivity=score.sensitivity(relation),
+            relation=relation,
+            one_sided=score.one_sided and relation is Relation.ADD_REMOVE,
+        )
+        return Choice(ordered.release(line.events.lengths, losses), ordered.event)
+    table = MistakeTable(concepts=concepts, users=users)
+    chooser = _best_of(concepts.size, score, epsilon=epsilon, relation=relation)
+    return Choice(chooser.release(-score.losses_of_table(table)), chooser.event)
+
+
+def choose_by_crossing(
+    concepts: ConceptClass,
+    users: UserData,
+    crossing: Crossing,
+    *,
+    epsilon: float,
+    relation: Relation,
+    random_state: RandomState = None,
+) -> Choice:
+    """Choose the t of "more than t mistakes" with a share of the budget, then a hypothesis."""
+    level = _best_of(
+        len(crossing.rates), crossing, epsilon=CROSSING_SHARE * epsilon, relation=relation
+    )
+    if is_walked(concepts):
+        losses = crossing.losses_on_line(MistakeLine.of(_ordered(concepts), users))
+    else:
+        losses = crossing.losses_of_table(MistakeTable(concepts=concepts, users=users))
+    rate = crossing.rates[level.release(-losses)]
+    choice = choose_by_score(
+        concepts,
+        users,
+        MoreThan(rate=rate),
+        epsilon=epsilon - CROSSING_SHARE * epsilon,
+        relation=relation,
+        random_state=random_state,
+    )
+    return Choice(choice.index, compose_events([level.event, choice.event]))
+
+
+def choose_by_median(
+    concepts: Thresholds, users: UserData, *, epsilon: float, relation: Relation
+) -> Choice:
+    """Choose the median of the users' own best cut-offs.
+
+    Each user contributes one interval: from their first to their last cut-off with the fewest
+    mistakes on their own records. The loss of a cut-off is the larger of the numbers of intervals
+    entirely to its left and to its right. Taking the whole interval in place of one point of it
+    keeps the median unbiased when records are few; a user without records abstains.
+    """
+    if concepts.direction is Direction.EITHER:
+        return _median_either_way(concepts, users, epsilon=epsilon, relation=relation)
+    first, last = concepts.mistake_events(users).best_ranges().hull()
+    # Up to 2**63 + 1 cut-offs: numbered from the middle they fit into 64 bits with a sign.
+    middle = concepts.size // 2
+    median = PrivateQuantile(
+        domain=(-middle, concepts.size - 1 - middle), epsilon=epsilon, relation=relation
+    )
+    shift = np.uint64(middle)
+    index = middle + median.release_between(
+        (first - shift).view(np.int64), (last - shift).view(np.int64)
+    )
+    return Choice(index, median.event)
+
+
+def _median_either_way(
+    concepts: Thresholds, users: UserData, *, epsilon: float, relation: Relation
+) -> Choice:
+    """Let users vote on the direction, then take the median in that direction."""
+    sides = (Direction.ABOVE, Direction.BELOW)
+    classes = [
+        Thresholds(
+            concepts.lower, concepts.upper, step=concepts.step, direction=side, name=concepts.name
+        )
+        for side in sides
+    ]
+    fewest = [_fewest_mistakes(each, users) for each in classes]
+    votes = np.array(
+        [np.count_nonzero(fewest[0] < fewest[1]), np.count_nonzero(fewest[1] < fewest[0])]
+    )
+    vote = ChooseBest(candidates=2, epsilon=DIRECTION_SHARE * epsilon, relation=relation)
+    side = vote.release(votes)
+    choice = choose_by_median(
+        classes[side], users, epsilon=epsilon - DIRECTION_SHARE * epsilon, relation=relation
+    )
+    # The line of both directions lists "above" first and then the cut-offs 1, ..., D - 1 of
+    # "below"; the constants at the ends of "below" are those of "above" the other way round.
+    points = concepts.domain.points
+    index = choice.index
+    if side == 1:
+        index = points - index if index in (0, points) else points + index
+    return Choice(index, compose_events([vote.event, choice.event]))
+
+
+def _fewest_mistakes(concepts: Thresholds, users: UserData) -> NDArray[np.int64]:
+    """Return each user's smallest number of mistakes over all cut-offs."""
+    events = concepts.mistake_events(users)
+    order = group_by_user(events.user, n_users=events.n_users)
+    user, position = events.user[order], events.positions[order]
+    # Of several changes of one user at one position only the last is attained.
+    attained = np.r_[(user[1:] != user[:-1]) | (position[1:] != position[:-1]), True]
+    kept = order[attained[: order.size]]
+    fewest = events.initial.copy()
+    np.minimum.at(fewest, events.user[kept], events.after[kept])
+    return fewest
+
+
+def _best_of(candidates: int, score: Score, *, epsilon: float, relation: Relation) -> ChooseBest:
+    return ChooseBest(
+        candidates=candidates,
+        epsilon=epsilon,
+        sensitivity=score.sensitivity(relation),
+        relation=relation,
+        one_sided=score.one_sided and relation is Relation.ADD_REMOVE,
+    )
+
+
+def _ordered(concepts: ConceptClass) -> OrderedConceptClass:
+    if not isinstance(concepts, OrderedConceptClass):
+        raise ParameterError(
+            f"Expected an ordered class, got {type(concepts).__name__}: its hypotheses do not "
+            "stand in a line."
+        )
+    return concepts

@@ -1,0 +1,171 @@
+"""Learn a cut-off on one ordered feature, over domains of up to 2^63 points (K1, L2, L5, F5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quorate.accounting.ledger import Ledger
+from quorate.concepts.thresholds import Direction, Thresholds
+from quorate.exceptions import ParameterError, UnboundedContributionError
+from quorate.guarantees import Relation
+from quorate.learners.automatic import Way
+from quorate.learners.base import RuleLearner
+from quorate.learners.scores.base import Score
+from quorate.public_randomness import RandomState
+
+__all__ = ["ThresholdLearner", "threshold_class"]
+
+_ALGORITHMS = tuple(way.value for way in Way if way is not Way.PRIVATE_THRESHOLD)
+
+
+def threshold_class(
+    domain: tuple[int | float, int | float] | None, *, step: int | float, direction: Direction
+) -> Thresholds:
+    """Return the cut-offs of a public domain; a missing domain is refused.
+
+    >>> threshold_class((0, 9), step=1, direction=Direction.ABOVE).size
+    11
+    """
+    if domain is None:
+        raise UnboundedContributionError(
+            "Expected domain=(lower, upper): the range of the feature must not be taken from the "
+            "data. Choose it from public knowledge; it may be as wide as 2**63 points."
+        )
+    if not (isinstance(domain, tuple | list) and len(domain) == 2):
+        raise ParameterError(f"Expected domain=(lower, upper), got domain={domain!r}.")
+    return Thresholds(domain[0], domain[1], step=step, direction=direction)
+
+
+class ThresholdLearner(RuleLearner):
+    r"""Learn the cut-off that errs least, over an ordered domain of any size.
+
+    Between two neighbouring records no cut-off differs from another, so a domain of 2^32 points
+    falls into few pieces; a piece is chosen by its length and its loss, exactly, and then a point
+    inside. With many records a user, each finds a cut-off alone and the private median of the
+    users' intervals of best cut-offs wins; with few, users are counted by their mistakes.
+
+    Learning
+    --------
+    concept class : "x >= threshold" over {lower, ..., upper} (or "x <", or both); VC dimension 1
+        (2 with both directions); Littlestone dimension the number of binary digits
+    setting : agnostic or realizable, proper; users i.i.d., records of one user i.i.d.; privacy
+        needs none of this
+    users needed : of order :math:`\ln|X| / \varepsilon` whatever the records, plus
+        :math:`\ln|X| / (\varepsilon\alpha\sqrt{m})` and :math:`1/(m\alpha^2)` (Section 5 of [1]_)
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : ``domain``, ``step`` and all parameters; under ``Relation.REPLACE`` the number of
+        users. How many records a user holds is private.
+    numerics : exact
+    proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
+        :class:`~quorate.mechanisms.intervals.ChooseOrdered` or
+        :class:`~quorate.mechanisms.quantiles.PrivateQuantile`; costs of several releases add up.
+        Released are ``index_``, ``records_`` and functions of them: ``threshold_``, ``concept_``,
+        ``score_``, ``reason_``; nothing else.
+
+    Complexity
+    ----------
+    One sort of all records, and O(N) for each score.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+    domain : tuple of two numbers
+        Lowest and highest value of the feature, public; values outside are clipped.
+    step : int or float, default=1
+        Distance between points; with integers everywhere the domain is exact.
+    direction : Direction, default=Direction.ABOVE
+        On which side of the threshold 1 is predicted; ``EITHER`` learns the side too.
+    algorithm : {"auto", "median", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", \
+            "duels", "mistakes", "clipped_pairwise", "estimated_level"} or Score, default="auto"
+        ``"auto"`` decides from public numbers and a rough private estimate of the records per user,
+        and says why in ``reason_``. The paper's binary search is
+        :class:`~quorate.learners.private_threshold.PrivateThreshold`.
+    records : int or "auto", default="auto"
+        How many records a user typically holds: a public number, or a rough private estimate that
+        is paid for.
+    error_level : float, optional
+        The error of the best threshold, if it is known publicly; 0 means realizable.
+    excess : float, default=0.05
+        Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
+    constants : {"calibrated", "published"}, default="calibrated"
+    delta, relation, ledger, data_name, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    threshold_ : int or float
+    concept_ : Concept
+        The rule; ``print(concept_)`` is a sentence.
+    score_, reason_ : str
+        Which algorithm was used, and why.
+    records_ : RecordRange or None
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Li, Wang, Ye. Improved bounds for pure private agnostic learning: item-level and
+       user-level privacy. ICML 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.tile([3, 900, 1100, 70_000], 200)
+    >>> cutoff = ThresholdLearner(epsilon=1.0, domain=(0, 2**32 - 1), records=4)
+    >>> cutoff = cutoff.fit(x.reshape(-1, 1), x >= 1000, users=np.arange(800) // 4)
+    >>> 900 < cutoff.threshold_ <= 1100, cutoff.score_
+    (True, 'duels')
+    """
+
+    def __init__(  # noqa: PLR0913 - the common keywords and those of a domain
+        self,
+        epsilon: float = 1.0,
+        *,
+        domain: tuple[int | float, int | float] | None = None,
+        step: int | float = 1,
+        direction: Direction = Direction.ABOVE,
+        algorithm: str | Score = "auto",
+        records: int | str = "auto",
+        error_level: float | None = None,
+        excess: float = 0.05,
+        constants: str = "calibrated",
+        delta: float = 0.0,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.domain = domain
+        self.step = step
+        self.direction = direction
+        self.algorithm = algorithm
+        self.records = records
+        self.error_level = error_level
+        self.excess = excess
+        self.constants = constants
+        self.delta = delta
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ThresholdLearner:
+        """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
+        if not isinstance(self.algorithm, Score) and self.algorithm not in ("auto", *_ALGORITHMS):
+            raise ParameterError(
+                f"Expected algorithm to be a Score or one of {('auto', *_ALGORITHMS)}, got "
+                f"algorithm={self.algorithm!r}."
+            )
+        self._validate_common()
+        concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
+        self._charge(X)
+        data = self._gather(X, y, users, target=True)
+        self._learn(concepts, data, self.algorithm)
+        self.threshold_ = concepts.cut_off(self.index_)
+        return self
