@@ -1,0 +1,376 @@
+"""The mean under a Gaussian budget: clip to the range, shrink a ball, or start from a core.
+
+One :class:`GaussianRun` spends one :class:`~quorate.means.allowance.Allowance`. It buys the spread,
+compares the predicted errors of the routes (from released numbers), and takes the best. Whatever
+it decides, its cost is the allowance plus the reserve of the core test, which is declared whether
+or not the test takes place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.bounds import Interval
+from quorate.exceptions import NumericalFailure
+from quorate.grid import choose_grid
+from quorate.guarantees import Relation
+from quorate.means.allowance import Allowance
+from quorate.means.core import CoreMean, CoreTest, IntegerUsers, friends_within
+from quorate.means.plan import (
+    CORE_RADII,
+    RADIUS_CERTAINTY,
+    CorePlan,
+    Setting,
+    ShrinkPlan,
+    plan_core,
+    plan_shrinking,
+    spread_looks_cost,
+)
+from quorate.means.radius import find_spread
+from quorate.means.release import MeanError, MeanRelease, Route
+from quorate.means.search import NoisySearch, looks_needed
+from quorate.means.shrinking import clipped_mean, shrink
+from quorate.means.weighted_users import WeightedUsers, public_size, record_weights
+from quorate.mechanisms.sums import GaussianSum
+from quorate.public_randomness import RandomState
+
+__all__ = ["GaussianRun"]
+
+# A search that would eat more than this share of the budget is not worth starting.
+_MAX_SPREAD_SHARE = 0.4
+# The route must promise an error this much below clipping to the range.
+_WORTHWHILE = 0.7
+# The core costs time: it must promise this much less error than the ball.
+_CORE_WORTHWHILE = 0.75
+# A sum of weights below this many standard deviations of its noise is no basis for a mean.
+_VISIBLE = 10.0
+# The core compares all pairs of users.
+_MAX_CORE_USERS = 5000
+_MAX_CORE_WORK = 1e11
+_CAP_SHARE = 0.015
+_NORMALISER_SHARE = 0.02
+_SIZE_SHARE = 0.03
+_RECORD_CAPS = 2.0 ** np.arange(0.0, 20.5, 0.5)
+
+
+@dataclass(kw_only=True)
+class GaussianRun:
+    """One private mean under Gaussian noise.
+
+    Parameters
+    ----------
+    users : WeightedUsers
+        Offsets from the centre of the public bound.
+    counts : array of int or None
+        Records of each user, if users are to be weighted.
+    reach : float
+        Radius of the public bound.
+    allowance : Allowance
+    core_delta : float
+        Reserve for the core test; 0 rules the core out.
+    hostile : float
+        Share of users who may be anywhere.
+    relation : Relation
+    random_state : int, Generator or None
+        Public randomness, for the pairs.
+    spread : float or None
+        A public spread, if the caller knows one.
+    records : float or None
+        Number of records from which on a user has full weight; ``None`` buys it if there are
+        ``counts``.
+    """
+
+    users: WeightedUsers
+    counts: NDArray[np.int64] | None
+    reach: float
+    allowance: Allowance
+    core_delta: float
+    hostile: float
+    relation: Relation
+    random_state: RandomState
+    spread: float | None = None
+    records: float | None = None
+    _size: float | None = field(init=False, default=None)
+    _effective: float = field(init=False, default=0.0)
+    _normaliser_error: float = field(init=False, default=0.0)
+    _core_spread: float = field(init=False, default=0.0)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return self.users.dimension
+
+    @property
+    def diameter(self) -> float:
+        """Change of a clipped sum by one user, in radii."""
+        return 2.0 if self.relation is Relation.REPLACE else 1.0
+
+    def clip(self, reason: str) -> MeanRelease:
+        """Clip everybody to the public bound and spend all that is left."""
+        n_users = self._number_of_users()
+        self.records = None
+        multiplier = self.allowance.take(self.allowance.left)
+        mean, noise = clipped_mean(
+            self.users.equally(),
+            np.zeros(self.dimension),
+            radius=self.reach,
+            noise_multiplier=multiplier,
+            effective_users=n_users,
+            relation=self.relation,
+        )
+        error = MeanError.of_noise(
+            noise, dimension=self.dimension, radius=self.reach, cut_share=0.0
+        )
+        return MeanRelease(mean=mean, error=error, route=self._route("clip", reason))
+
+    def adapt(self, *, core: bool | None = None) -> MeanRelease:
+        """Buy a spread and take the best route; ``core`` forces or forbids the friendly core."""
+        n_users = self._number_of_users()
+        self._weigh(n_users)
+        self._normalise(n_users)
+        if self.spread is None:
+            refusal = self._why_no_spread()
+            if refusal:
+                return self.clip(refusal)
+            self.spread = self._find_spread(self.users)
+        self._core_spread = self.spread
+        if self.users.weights is not None:
+            self._reconsider_weights(n_users)
+        release = self._from_core(n_users, wanted=core)
+        if release is not None:
+            return release
+        ball = self._plan_ball()
+        if ball is None and self.users.weights is not None:
+            self._drop_weights(n_users)
+            self.spread = self._core_spread
+            ball = self._plan_ball()
+        clipping = self.diameter * self.reach * math.sqrt(self.dimension)
+        clipping /= n_users * math.sqrt(self.allowance.left)
+        if ball is None or ball.error > _WORTHWHILE * clipping:
+            return self.clip("every other route would need more users for this spread.")
+        return self._finish(
+            np.zeros(self.dimension),
+            start=self.reach,
+            plan=ball,
+            n_users=n_users,
+            route=self._route("ball", "a ball can shrink from the bound to the users' spread."),
+        )
+
+    def _from_core(self, n_users: float, *, wanted: bool | None) -> MeanRelease | None:
+        """Return a mean that starts from a friendly core, or ``None`` if there is none."""
+        plan = None if wanted is False else self._plan_core(self.setting)
+        if plan is None:
+            return None
+        ball = self._plan_ball()
+        if ball is not None and not wanted and plan.error > _CORE_WORTHWHILE * ball.error:
+            return None
+        found = self._core_centre(plan)
+        if found is None:
+            return None
+        centre, noise = found
+        start = math.hypot(self.setting.spread, noise * self.setting.noise_length)
+        rest = plan_shrinking(self.setting, start=start, square=self.allowance.left)
+        if rest is None:
+            return None
+        return self._finish(
+            centre,
+            start=start,
+            plan=rest,
+            n_users=n_users,
+            route=self._route("core", "almost all users have most of the others nearby."),
+        )
+
+    def _reconsider_weights(self, n_users: float) -> None:
+        """Count everybody equally if the weights leave too little to find the centre with."""
+        if self._plan_ball() is not None or self._why_no_spread():
+            return
+        self._core_spread = self._find_spread(self.users.equally())
+        equal = replace(
+            self.setting,
+            effective_users=n_users,
+            spread=self._core_spread,
+            normaliser_error=0.0,
+        )
+        square = self.allowance.left
+        plans = (plan_shrinking(equal, start=self.reach, square=square), self._plan_core(equal))
+        errors = [plan.error for plan in plans if plan is not None]
+        weighted = self._plan_core(self.setting)
+        if weighted is None or min(errors, default=math.inf) < weighted.error:
+            self._drop_weights(n_users)
+            self.spread = self._core_spread
+
+    def _finish(
+        self,
+        centre: NDArray[np.float64],
+        *,
+        start: float,
+        plan: ShrinkPlan,
+        n_users: float,
+        route: Route,
+    ) -> MeanRelease:
+        final = shrink(
+            self.users,
+            centre,
+            start=start,
+            plan=plan,
+            setting=self.setting,
+            allowance=self.allowance,
+            n_users=n_users,
+            hostile=self.hostile,
+            relation=self.relation,
+        )
+        error = MeanError.of_noise(
+            final.standard_error,
+            dimension=self.dimension,
+            radius=final.radius,
+            cut_share=final.cut_share,
+        )
+        return MeanRelease(mean=final.mean, error=error, route=route)
+
+    def _route(self, name: str, reason: str) -> Route:
+        return Route(name=name, reason=reason, spread=self.spread, records=self.records)
+
+    @property
+    def setting(self) -> Setting:
+        """The public and released numbers that plans are made from."""
+        if self.spread is None:
+            raise NumericalFailure("Expected a spread before a plan. Please report this.")
+        return Setting(
+            effective_users=self._effective,
+            dimension=self.dimension,
+            reach=self.reach,
+            spread=self.spread,
+            diameter=self.diameter,
+            drift=max(0.1, 1.25 * self.hostile),
+            normaliser_error=self._normaliser_error,
+        )
+
+    def _plan_ball(self) -> ShrinkPlan | None:
+        return plan_shrinking(self.setting, start=self.reach, square=self.allowance.left)
+
+    def _normalise(self, n_users: float) -> None:
+        """Buy the sum of the weights, if there are any."""
+        self._effective = n_users
+        if self.users.weights is None:
+            return
+        multiplier = self.allowance.take(_NORMALISER_SHARE * self.allowance.left)
+        total = self._noisy_sum(self.users.weights, multiplier)
+        if total < _VISIBLE * multiplier:
+            # Hardly anybody has enough records for a weight.
+            self._drop_weights(n_users)
+        else:
+            self._effective, self._normaliser_error = total, multiplier / total
+
+    def _drop_weights(self, n_users: float) -> None:
+        self.users, self.records = self.users.equally(), None
+        self._effective, self._normaliser_error = n_users, 0.0
+
+    def _weigh(self, n_users: float) -> None:
+        """Weigh users by their records, up to a cap that is public or bought."""
+        if self.counts is None:
+            return
+        if self.records is None:
+            looks = looks_needed(_RECORD_CAPS.size)
+            multiplier = self.allowance.take(_CAP_SHARE * self.allowance.left) * math.sqrt(looks)
+            outside = min(0.5, max(0.05, RADIUS_CERTAINTY * multiplier / n_users))
+            search = NoisySearch(
+                thresholds=_RECORD_CAPS,
+                target=(1.0 - outside) * n_users,
+                noise_multiplier=multiplier,
+                relation=self.relation,
+            )
+            self.records = float(_RECORD_CAPS[search.release(self.counts)])
+        weights = record_weights(self.counts, records=self.records)
+        self.users = WeightedUsers(self.users.vectors, weights)
+
+    def _number_of_users(self) -> float:
+        """Return n, which is public under replacement and bought otherwise."""
+        if self.relation is Relation.REPLACE:
+            return float(max(1, self.users.n_users))
+        if self._size is None:
+            multiplier = self.allowance.take(_SIZE_SHARE * self.allowance.left)
+            self._size = max(1.0, self._noisy_sum(np.ones(self.users.n_users), multiplier))
+        return self._size
+
+    def _noisy_sum(self, values: NDArray[np.float64], multiplier: float) -> float:
+        """Release the sum of one number in [0, 1] a user."""
+        many = public_size(self.users.n_users, self.relation)
+        grid = choose_grid(Interval(0.0, 1.0, centre=0.0), n_users=many)
+        mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
+        return float(mechanism.release(grid.encode_sum(values), count=0)[0])
+
+    def _why_no_spread(self) -> str:
+        """Return why the spread cannot be bought, from public numbers, or nothing."""
+        if self.relation is not Relation.REPLACE:
+            return "pairs of users, from which a spread is found, need Relation.REPLACE."
+        pairs = self.users.n_users // 2
+        whole = self.allowance.left
+        if pairs == 0 or spread_looks_cost(pairs, whole) > _MAX_SPREAD_SHARE * whole:
+            return "there are too few users to find their spread privately."
+        return ""
+
+    def _find_spread(self, users: WeightedUsers) -> float:
+        square = spread_looks_cost(users.n_users // 2, self.allowance.left)
+        return find_spread(
+            users,
+            reach=self.reach,
+            allowance=self.allowance,
+            square=square,
+            random_state=self.random_state,
+        )
+
+    def _plan_core(self, setting: Setting) -> CorePlan | None:
+        """Return a plan for a core, if one is possible."""
+        n_users = self.users.n_users
+        impossible = (
+            not self.core_delta
+            or self.relation is not Relation.REPLACE
+            or n_users > _MAX_CORE_USERS
+            or n_users**2 * self.dimension > _MAX_CORE_WORK
+        )
+        if impossible:
+            return None
+        return plan_core(
+            setting,
+            n_users=n_users,
+            core_spread=self._core_spread,
+            square=self.allowance.left,
+            delta=self.core_delta,
+            hostile=self.hostile,
+        )
+
+    def _core_centre(self, plan: CorePlan) -> tuple[NDArray[np.float64], float] | None:
+        """Test for a core at growing radii; return its noisy mean and the noise, or ``None``."""
+        n, d = self.users.n_users, self.dimension
+        radii = tuple(multiple * math.sqrt(2.0) * self._core_spread for multiple in CORE_RADII)
+        finest = self.reach / IntegerUsers.largest_radius(step=1.0, dimension=d)
+        step = max(radii[0] / (8.0 * math.sqrt(d)), 1.001 * finest)
+        if step * math.sqrt(d) > radii[0]:
+            return None
+        integers = IntegerUsers.rounded(self.users.vectors, radius=self.reach, step=step)
+        top, few = int(plan.top_share * n), int(plan.few_share * n)
+        for radius, friends in zip(radii, friends_within(integers, radii), strict=True):
+            if self.allowance.left < plan.test_square + plan.centre_square:
+                return None
+            test = CoreTest(
+                top=top,
+                few=few,
+                noise_multiplier=self.allowance.take(plan.test_square),
+                delta=self.core_delta / len(radii),
+            )
+            if test.release(friends):
+                mechanism = CoreMean(
+                    n_users=n,
+                    dimension=d,
+                    radius=radius,
+                    step=step,
+                    top=top,
+                    few=few,
+                    noise_multiplier=self.allowance.take(plan.centre_square),
+                )
+                return mechanism.release(integers, friends), mechanism.standard_error
+        return None

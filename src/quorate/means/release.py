@@ -1,0 +1,97 @@
+"""What a run of the mean gives back: the mean, its error, and the way that was taken."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MeanError", "MeanRelease", "Route"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanError:
+    """How wrong a released mean is expected to be; computed from public and released numbers.
+
+    Attributes
+    ----------
+    standard_error : float
+        Root mean square length (L2) of the privacy noise in the mean.
+    bound : float
+        Length that the noise exceeds with a probability of at most ``1 - confidence``.
+    confidence : float
+    radius : float
+        Users farther than this from the centre of the last step were pulled in to it.
+    cut_share : float
+        Share of users that the radius was planned to leave outside, noise of the search included.
+        Pulling users in biases the mean by at most this share times how far they were outside;
+        that bias, and the sampling error of a mean of n users, are not part of the two figures.
+
+    Examples
+    --------
+    >>> error = MeanError.of_noise(0.1, dimension=4, radius=1.0, cut_share=0.0)
+    >>> error.standard_error, round(error.bound, 3)
+    (0.2, 0.445)
+    """
+
+    standard_error: float
+    bound: float
+    confidence: float
+    radius: float
+    cut_share: float
+
+    @classmethod
+    def of_noise(
+        cls, per_coordinate: float, *, dimension: int, radius: float, cut_share: float
+    ) -> MeanError:
+        """Return the error of Gaussian noise of this standard deviation in each coordinate."""
+        confidence = 0.95
+        # The length of a Gaussian vector is 1-Lipschitz and its mean at most sqrt(d).
+        reach = math.sqrt(dimension) + math.sqrt(2.0 * math.log(1.0 / (1.0 - confidence)))
+        return cls(
+            standard_error=per_coordinate * math.sqrt(dimension),
+            bound=per_coordinate * reach,
+            confidence=confidence,
+            radius=radius,
+            cut_share=cut_share,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """Which algorithm made a release, and why; a function of public and released numbers.
+
+    Attributes
+    ----------
+    name : str
+        ``"clip"``, ``"quantile"``, ``"ball"``, ``"core"`` or ``"winsorized"``.
+    reason : str
+    spread : float or None
+        Released estimate of how far one user lies from the centre, if it was bought.
+    records : float or None
+        Number of records from which on a user has full weight, if users were weighted.
+
+    Examples
+    --------
+    >>> print(Route(name="clip", reason="Too few users for a private radius."))
+    clip: Too few users for a private radius.
+    """
+
+    name: str
+    reason: str
+    spread: float | None = None
+    records: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanRelease:
+    """A released mean as an offset from the centre of the public bound."""
+
+    mean: NDArray[np.float64]
+    error: MeanError
+    route: Route

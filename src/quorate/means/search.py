@@ -1,0 +1,146 @@
+"""Where a count passes a target: a binary search in which every look is noisy.
+
+The helper behind each private radius: values are distances, one a user or one a pair of users, and
+the answer is a radius that holds about a given share of them. Doubling the number of candidate
+radii costs one more look.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.events import Event, Gaussian, Repeated
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.noise import NoiseSource, ambient_noise
+
+__all__ = ["NoisySearch", "looks_needed"]
+
+# Counts are multiplied by this, so that the discrete noise is close to continuous even when little
+# of it is needed.
+_FINENESS = 16
+# The discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs.
+_DISCRETENESS = 4.0
+
+
+def looks_needed(candidates: int) -> int:
+    """Return how many noisy counts a search among ``candidates`` thresholds takes.
+
+    >>> looks_needed(128), looks_needed(1)
+    (7, 0)
+    """
+    return max(0, math.ceil(math.log2(candidates)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySearch:
+    r"""Find the smallest threshold below which about ``target`` values lie.
+
+    Each look counts the values up to one threshold, adds discrete Gaussian noise and compares with
+    ``target``; the largest threshold is never asked for and holds by default.
+
+    Privacy
+    -------
+    guarantee : Gaussian DP with parameter :math:`\sqrt{L} / z`, for :math:`L` looks and
+        :math:`z` = ``noise_multiplier``
+    neighbours : replace all records of one user, or add or remove them
+    trust : central
+    public : the thresholds, the target, which user (or pair of users) has which place
+    numerics : exact
+    proof : A user owns one value (or half of the one value of a pair), so each count changes by at
+        most 1. A look is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
+        ``docs/proofs/discrete_gaussian.md``); later thresholds depend on noisy answers only, hence
+        adaptive composition; the index is computed from the noisy answers.
+
+    Utility
+    -------
+    If no look errs by more than ``error_bound(beta)``, which has probability at least
+    :math:`1-\beta`, the threshold found holds at least ``target`` minus that many values, and the
+    one before it fewer than ``target`` plus that many.
+
+    Complexity
+    ----------
+    Time :math:`O(n L)`.
+
+    Parameters
+    ----------
+    thresholds : array of float
+        Increasing candidates.
+    target : float
+    noise_multiplier : float
+        Standard deviation of the noise of each count.
+    relation : Relation, default=Relation.REPLACE
+    noise : NoiseSource
+
+    References
+    ----------
+    .. [1] Amin, Kulesza, Munoz, Vassilvitskii. Bounding user contributions: a bias-variance
+       trade-off in differential privacy. ICML 2019. (Why a quantile is the radius to look for.)
+
+    Examples
+    --------
+    >>> from quorate.noise import SeededNoise
+    >>> search = NoisySearch(
+    ...     thresholds=2.0 ** np.arange(8), target=50, noise_multiplier=1.0, noise=SeededNoise(0)
+    ... )
+    >>> search.release(np.arange(100.0))
+    6
+    """
+
+    thresholds: NDArray[np.float64]
+    target: float
+    noise_multiplier: float
+    relation: Relation = Relation.REPLACE
+    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        _validate.finite(target=self.target)
+        thresholds = np.array(self.thresholds, dtype=np.float64)
+        if thresholds.ndim != 1 or not thresholds.size or not np.all(np.diff(thresholds) > 0):
+            raise ParameterError("Expected increasing thresholds, at least one.")
+        thresholds.flags.writeable = False
+        object.__setattr__(self, "thresholds", thresholds)
+
+    @property
+    def looks(self) -> int:
+        """Largest number of noisy counts."""
+        return looks_needed(self.thresholds.size)
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one user moves a count."""
+        return 1
+
+    @property
+    def event(self) -> Event:
+        """What the accountant prices."""
+        return Repeated(Gaussian(self.noise_multiplier), self.looks)
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the integer noise on ``16 x count``."""
+        return math.sqrt((_FINENESS * self.noise_multiplier) ** 2 + _DISCRETENESS)
+
+    def release(self, values: NDArray[Any]) -> int:
+        """Return the index of the threshold found; NaN counts as infinitely far."""
+        low, high = -1, self.thresholds.size - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            count = np.count_nonzero(values <= self.thresholds[middle])
+            exact = np.array([_FINENESS * count], dtype=np.int64)
+            noisy = self.noise.discrete_gaussian(exact, sigma=self.sigma)[0] / _FINENESS
+            low, high = (low, middle) if noisy >= self.target else (middle, high)
+        return high
+
+    def error_bound(self, beta: float) -> float:
+        """Return what no look's noise exceeds, with probability at least ``1 - beta``."""
+        _validate.probability(beta=beta)
+        tail = math.sqrt(2.0 * math.log(2.0 * max(1, self.looks) / beta))
+        return tail * self.sigma / _FINENESS

@@ -1,0 +1,355 @@
+"""The private mean people use: no radius to guess, an error that falls with records per user."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.events import Approximate, Composed, Event
+from quorate.accounting.ledger import Ledger
+from quorate.bounds import Bound, Box, Interval
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError, UnboundedContributionError
+from quorate.guarantees import Relation
+from quorate.means.allowance import Allowance
+from quorate.means.gaussian_routes import GaussianRun
+from quorate.means.private_range import CONSTANTS
+from quorate.means.pure_routes import PureRun, laplace_error
+from quorate.means.release import MeanRelease, Route
+from quorate.means.rotation import Rotation
+from quorate.means.weighted_users import WeightedUsers, bounded_vectors
+from quorate.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.public_randomness import RandomState
+from quorate.users import UserData
+
+__all__ = ["UserMean", "as_bound"]
+
+_ALGORITHMS = ("auto", "clip", "quantile", "ball", "core", "winsorized")
+# Share of delta that is set aside for the core test, whether or not it takes place.
+_CORE_DELTA_SHARE = 0.1
+
+
+def as_bound(bound: Any, dimension: int) -> Bound:
+    """Return a public bound for vectors of ``dimension`` coordinates.
+
+    A number b means that every coordinate lies in [-b, b]; a pair means lower and upper limits,
+    each a number or one number a coordinate; a :class:`~quorate.bounds.Bound` stays itself.
+
+    >>> as_bound(2.0, 2).l2_radius.__round__(6)
+    2.828427
+    >>> as_bound(([0.0, -1.0], 1.0), 2).centre
+    array([0.5, 0. ])
+    """
+    if bound is None:
+        raise UnboundedContributionError(
+            "UserMean needs bound=, a loose public range of the values; it must not be taken from "
+            "the data. Pass a number b for [-b, b], or a pair (lower, upper)."
+        )
+    if isinstance(bound, Bound):
+        if bound.dimension != dimension:
+            raise ParameterError(
+                f"Expected a bound of {dimension} dimensions, got {bound.dimension}."
+            )
+        return bound
+    if isinstance(bound, tuple | list) and len(bound) == 2:
+        lower, upper = (_limit(limit, dimension) for limit in bound)
+        return Box(lower, upper)
+    _validate.positive(bound=bound)
+    return Box(np.full(dimension, -float(bound)), np.full(dimension, float(bound)))
+
+
+def _limit(limit: ArrayLike, dimension: int) -> NDArray[np.float64]:
+    array = np.asarray(limit, dtype=np.float64)
+    if array.ndim > 1 or (array.ndim == 1 and array.size != dimension):
+        raise ParameterError(
+            f"Expected limits of bound as numbers or vectors of length {dimension}, got shape "
+            f"{array.shape}."
+        )
+    return np.broadcast_to(array, (dimension,)).copy()
+
+
+class UserMean(UserEstimator):
+    r"""The mean over users of each user's mean record, hiding any one user's whole record.
+
+    Every user counts once, however many records they hold (see ``records`` for weights). The only
+    thing to know about the data is a loose public range. Where the users lie and how far apart is
+    found privately, and the noise scales with how much users *really* differ: with m records a user
+    it falls as :math:`1/\sqrt m`.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP, pure if ``delta`` = 0
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
+        users; released: ``mean_``, ``error_``, ``algorithm_``
+    numerics : exact
+    proof : Records of a user are averaged and clipped to ``bound``; what follows sees one vector a
+        user. *Gaussian routes*: noisy counts of sensitivity 1 over users or disjoint pairs, clipped
+        sums, and the core of ``docs/proofs/friendly_core.md``, each with a part of one
+        :class:`~quorate.means.allowance.Allowance`; decisions use released numbers only; every run
+        costs the allowance plus the reserve of the core test. *Pure routes*: a median, a quantile
+        and a Laplace sum per coordinate, adding up to ``epsilon``.
+
+    Utility
+    -------
+    ``error_.standard_error`` is the root mean square length of the noise, ``error_.bound`` holds it
+    with probability 95 %; ``error_.cut_share`` is the share of users that may have been pulled in.
+    For n users whose means spread by :math:`\tau` (L2) in d dimensions the noise is about
+    :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` = ``gdp_mu(epsilon, delta)``: about 4 times
+    the sampling error at n = 1000, d = 100, epsilon = 1, delta = 1e-6. Below some 300 / epsilon
+    users it is that of clipping to the range, and ``algorithm_`` says so.
+
+    Complexity
+    ----------
+    About ten passes over one vector a user; the core, used up to 5000 users, compares all pairs.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float, default=0.0
+        0 gives pure differential privacy and Laplace noise, for few dimensions.
+    bound : float, pair or Bound
+        Public range of the values: a number b for [-b, b] in each coordinate, (lower, upper), or a
+        :class:`~quorate.bounds.Bound`. Loose is fine; it costs a few percent per power of ten.
+    algorithm : str, default="auto"
+        ``"clip"`` to the range; ``"quantile"`` (pure, per coordinate); ``"ball"``: private radius,
+        shrinking ball; ``"core"``: private radius, friendly core; ``"winsorized"`` as published
+        (needs ``radius``).
+    radius : float, optional
+        How far users lie from their centre (L2), if that is public knowledge.
+    records : int, "auto" or None, default=None
+        ``None`` counts every user equally. A number M weighs users by sqrt(min(1, m/M)), m being
+        how many records they hold: best when users differ less than their records. ``"auto"`` finds
+        M privately.
+    robust : float, default=0.0
+        Share of users who may be hostile or far away; they are kept from dragging the mean, at the
+        price of a bias if they are honest. Up to 0.25.
+    constants : {"calibrated", "published"}, default="calibrated"
+        For ``algorithm="winsorized"``.
+    relation, ledger, data_name, random_state
+        As everywhere; ``random_state`` seeds public randomness (pairs, rotation) only.
+
+    Attributes
+    ----------
+    mean_ : array of shape (d,)
+    guarantee_ : Guarantee
+    error_ : MeanError
+    algorithm_ : Route
+        Which way was taken, and why.
+
+    References
+    ----------
+    .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> steps = rng.normal(70.0, 1.0, size=(40_000, 2))
+    >>> people = np.repeat(np.arange(2000), 20)
+    >>> mean = UserMean(epsilon=1.0, delta=1e-6, bound=1000.0).fit(steps, users=people)
+    >>> bool(np.all(np.abs(mean.mean_ - 70.0) < 0.2))
+    True
+    >>> mean.guarantee_.epsilon, mean.algorithm_.name
+    (1.0, 'ball')
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bound: Any = None,
+        algorithm: str = "auto",
+        radius: float | None = None,
+        records: int | str | None = None,
+        robust: float = 0.0,
+        constants: str = "calibrated",
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bound = bound
+        self.algorithm = algorithm
+        self.radius = radius
+        self.records = records
+        self.robust = robust
+        self.constants = constants
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserMean:
+        """Release the mean of ``X`` (records x features, with ``users``, or a UserData).
+
+        Parameters
+        ----------
+        X : array, frame or UserData
+        y : ignored
+        users : array of shape (records,)
+            Whose record each row is.
+        """
+        self._check_parameters()
+        self._charge(X)
+        data = self._gather(X, None, users)
+        bound = as_bound(self.bound, data.n_features)
+        release = self._release(data, bound)
+        self.mean_ = release.mean + bound.centre
+        self.error_ = release.error
+        self.algorithm_ = release.route
+        return self
+
+    def _check_parameters(self) -> None:
+        _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
+        _validate.one_of(CONSTANTS, constants=self.constants)
+        _validate.delta(delta=self.delta)
+        if self.bound is None:
+            as_bound(None, 1)
+        if self.radius is not None:
+            _validate.positive(radius=self.radius)
+        if not (isinstance(self.robust, int | float) and 0 <= self.robust <= 0.25):
+            raise ParameterError(f"Expected 0 <= robust <= 0.25, got robust={self.robust!r}.")
+        if self.records is not None and self.records != "auto":
+            _validate.positive_integer(records=self.records)
+        for refused, reason in self._conflicts():
+            if refused:
+                raise ParameterError(reason)
+
+    def _conflicts(self) -> list[tuple[bool, str]]:
+        """Return combinations of parameters that mean nothing, with what to do."""
+        pure, replace = self.delta == 0, self.relation is Relation.REPLACE
+        pairs_needed = self.algorithm in ("ball", "core") and self.radius is None
+        return [
+            (
+                pure and self.algorithm in ("ball", "core"),
+                f"algorithm={self.algorithm!r} needs delta > 0; with delta=0 use 'quantile'.",
+            ),
+            (
+                not pure and self.algorithm == "quantile",
+                "algorithm='quantile' is the route for delta=0; with delta > 0 use 'ball'.",
+            ),
+            (
+                self.algorithm == "winsorized" and self.radius is None,
+                "algorithm='winsorized' needs radius=; the other algorithms find one privately.",
+            ),
+            (
+                not replace and (pairs_needed or self.algorithm in ("core", "winsorized")),
+                f"algorithm={self.algorithm!r} needs Relation.REPLACE (or, for 'ball', radius=); "
+                "use 'auto'.",
+            ),
+            (
+                self.records is not None and (pure or not replace),
+                "records= needs delta > 0 and Relation.REPLACE; use records=None, which counts "
+                "every user equally.",
+            ),
+            (
+                bool(self.robust) and pure,
+                "robust= needs delta > 0; with delta=0 use PrivateMedian.",
+            ),
+        ]
+
+    def _release(self, data: UserData, bound: Bound) -> MeanRelease:
+        if self.algorithm == "winsorized":
+            return self._winsorized(data, bound)
+        if self.delta == 0:
+            return self._pure(data, bound)
+        return self._gaussian(data, bound)
+
+    def _gaussian(self, data: UserData, bound: Bound) -> MeanRelease:
+        core = self.relation is Relation.REPLACE and self.algorithm in ("auto", "core")
+        reserve = _CORE_DELTA_SHARE * self.delta if core else 0.0
+        allowance = Allowance(gdp_mu(self.epsilon, self.delta - reserve))
+        event: Event = allowance.event
+        if reserve:
+            event = Composed((event, Approximate(0.0, reserve)))
+        self.guarantee_ = self._promise(event)
+        run = GaussianRun(
+            users=WeightedUsers(bounded_vectors(data.user_means(), bound)),
+            counts=None if self.records is None else data.record_counts(),
+            reach=bound.l2_radius,
+            allowance=allowance,
+            core_delta=reserve,
+            hostile=float(self.robust),
+            relation=self.relation,
+            random_state=self.random_state,
+            spread=None if self.radius is None else float(self.radius),
+            records=float(self.records) if isinstance(self.records, int) else None,
+        )
+        if self.algorithm == "clip":
+            return run.clip("you asked for it.")
+        return run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
+
+    def _pure(self, data: UserData, bound: Bound) -> MeanRelease:
+        run = PureRun(
+            vectors=bounded_vectors(data.user_means(), bound),
+            half_widths=half_widths(bound),
+            epsilon=float(self.epsilon),
+            relation=self.relation,
+        )
+        self.guarantee_ = self._promise(run.event)
+        if self.algorithm == "auto":
+            return run.adapt()
+        if self.algorithm == "clip":
+            return run.clip("you asked for it.")
+        return run.quantile("you asked for it.")
+
+    def _winsorized(self, data: UserData, bound: Bound) -> MeanRelease:
+        radius = float(self.radius or 0.0)
+        reach = float(half_widths(bound).max())
+        if self.delta == 0 and data.n_features > 1:
+            raise ParameterError(
+                "algorithm='winsorized' needs delta > 0 in more than one dimension (U3)."
+            )
+        route = Route(name="winsorized", reason="you asked for it.", spread=radius)
+        if self.delta == 0:
+            scalar = WinsorizedMean(
+                lower=-reach,
+                upper=reach,
+                radius=radius,
+                epsilon=float(self.epsilon),
+                n_users=data.n_users,
+                constants=self.constants,
+            )
+            self.guarantee_ = self._promise(scalar.event)
+            column = bounded_vectors(data.user_means(), bound)[:, 0]
+            scales, mean = np.array([scalar.noise_scale]), np.array([scalar.release(column)])
+            width = scalar.range.half_width
+        else:
+            vector = RotatedWinsorizedMean(
+                bound=reach,
+                radius=radius,
+                epsilon=float(self.epsilon),
+                delta=float(self.delta),
+                n_users=data.n_users,
+                dimension=data.n_features,
+                constants=self.constants,
+            )
+            self.guarantee_ = self._promise(vector.event)
+            rotation = Rotation.random(data.n_features, random_state=self.random_state)
+            mean = vector.release(bounded_vectors(data.user_means(), bound), rotation=rotation)
+            scales = np.full(vector.padded, vector.coordinate.noise_scale)
+            width = vector.coordinate.range.half_width * math.sqrt(vector.padded)
+        error = laplace_error(scales, radius=width, cut_share=0.0)
+        return MeanRelease(mean=mean, error=error, route=route)
+
+
+def half_widths(bound: Bound) -> NDArray[np.float64]:
+    """Return how far an offset may reach in each coordinate.
+
+    >>> half_widths(Interval(0.0, 4.0))
+    array([2.])
+    """
+    if isinstance(bound, Box | Interval):
+        lower, upper = np.atleast_1d(bound.lower), np.atleast_1d(bound.upper)
+        return np.asarray(np.maximum(upper - bound.centre, bound.centre - lower))
+    return np.full(bound.dimension, bound.largest_offset)

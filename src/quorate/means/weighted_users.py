@@ -1,0 +1,146 @@
+"""One vector and one bounded weight a user: what every route of the mean works on.
+
+Vectors are offsets from the centre of the public bound, finite and inside it; weights lie in
+[0, 1]. Each method treats users one by one, or in disjoint pairs, in blocks that stay in the
+cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.bounds import Ball, Bound
+from quorate.grid import Grid, choose_grid
+from quorate.guarantees import Relation
+
+__all__ = ["WeightedUsers", "bounded_vectors", "public_size", "record_weights"]
+
+# A megabyte of floats.
+_BLOCK = 2**17
+# Under add/remove the number of users is private, so grids are made for this many.
+_MANY_USERS = 2**31
+
+
+def public_size(n_users: int, relation: Relation) -> int:
+    """Return a public upper bound of the number of users, for which grids are made.
+
+    >>> public_size(100, Relation.REPLACE)
+    100
+    >>> public_size(100, Relation.ADD_REMOVE) == public_size(101, Relation.ADD_REMOVE)
+    True
+    """
+    return n_users if relation is Relation.REPLACE else _MANY_USERS
+
+
+def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.float64]:
+    """Return the offsets of ``values`` from the centre of ``bound``, clipped into it.
+
+    A coordinate (in a box) or a row (in a ball) that is NaN or infinite becomes the centre.
+
+    >>> from quorate.bounds import Box
+    >>> bounded_vectors(np.array([[3.0, np.nan]]), Box([0.0, 0.0], [2.0, 2.0]))
+    array([[1., 0.]])
+    """
+    return bound.clip(values)
+
+
+def record_weights(counts: NDArray[np.int64], *, records: float) -> NDArray[np.float64]:
+    """Return min(1, sqrt(count / records)): the weight that makes every user equally noisy.
+
+    The mean of m records has a standard error of 1/sqrt(m); multiplied by sqrt(m) all users differ
+    from the centre by about the same, so one radius fits all and no one's weight exceeds 1.
+
+    >>> record_weights(np.array([1, 25, 100, 10_000]), records=100)
+    array([0.1, 0.5, 1. , 1. ])
+    """
+    return np.sqrt(np.minimum(1.0, counts / records))
+
+
+@dataclass(frozen=True)
+class WeightedUsers:
+    """Offsets of the users' means from the public centre, with weights in [0, 1].
+
+    Parameters
+    ----------
+    vectors : array of shape (n, d)
+    weights : array of shape (n,) or None
+        ``None`` means that everybody has weight 1.
+
+    Examples
+    --------
+    >>> users = WeightedUsers(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([1.0, 0.5]))
+    >>> users.distances(np.zeros(2))
+    array([0. , 2.5])
+    """
+
+    vectors: NDArray[np.float64]
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.vectors)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return int(self.vectors.shape[1])
+
+    def equally(self) -> WeightedUsers:
+        """Return the same users, all with weight 1."""
+        return WeightedUsers(self.vectors)
+
+    def distances(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far each user's weighted offset from ``centre`` reaches."""
+        result = np.empty(self.n_users)
+        for part, block in self._offsets(centre):
+            np.sqrt(np.vecdot(block, block), out=result[part])
+        return result
+
+    def pair_distances(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return, for disjoint ``pairs`` of places, the distance in units of one user's spread.
+
+        Two independent users who each deviate by s / weight from a common centre are
+        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root.
+        """
+        result = np.empty(len(pairs))
+        size = max(1, _BLOCK // self.dimension)
+        for start in range(0, len(pairs), size):
+            left, right = pairs[start : start + size].T
+            apart = self.vectors[left] - self.vectors[right]
+            length = np.sqrt(np.vecdot(apart, apart))
+            if self.weights is None:
+                result[start : start + size] = length * np.sqrt(0.5)
+            else:
+                w, v = self.weights[left], self.weights[right]
+                together = np.sqrt(np.maximum(w * w + v * v, 1e-300))
+                result[start : start + size] = length * (w * v / together)
+        return result
+
+    def clipped_total(
+        self, centre: NDArray[np.float64], radius: float, relation: Relation
+    ) -> tuple[Grid, NDArray[np.int64]]:
+        """Return the exact sum of weighted offsets from ``centre``, each clipped to ``radius``."""
+        many = public_size(self.n_users, relation)
+        if self.weights is None:
+            grid = choose_grid(Ball(radius, centre=centre), n_users=many)
+            return grid, grid.encode_sum(self.vectors)
+        grid = choose_grid(Ball(radius, dimension=self.dimension), n_users=many)
+        totals = np.zeros(self.dimension, dtype=np.int64)
+        for _, block in self._offsets(centre):
+            totals += grid.encode_sum(block)
+        return grid, totals
+
+    def _offsets(self, centre: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        size = max(1, _BLOCK // self.dimension)
+        buffer = np.empty((min(size, self.n_users), self.dimension))
+        for start in range(0, self.n_users, size):
+            part = slice(start, min(start + size, self.n_users))
+            block = np.subtract(self.vectors[part], centre, out=buffer[: part.stop - start])
+            if self.weights is not None:
+                block *= self.weights[part, None]
+            yield part, block
