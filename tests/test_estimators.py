@@ -5,7 +5,7 @@ import pytest
 
 from quorate import Ledger, Relation, UserData
 from quorate.accounting.events import Pure
-from quorate.estimators import UserEstimator, as_feature_matrix, column_names
+from quorate.estimators import UserEstimator, as_feature_matrix
 from quorate.exceptions import (
     BudgetExceededError,
     NumericalFailure,
@@ -166,8 +166,3 @@ class TestInput:
             fitted._features(pd.DataFrame(X, columns=["bmi", "age"]))
         with pytest.raises(SchemaError, match="expecting 2 features"):
             fitted._features(X[:, :1])
-
-    def test_column_names_that_are_not_text_are_ignored(self):
-        import pandas as pd
-
-        assert column_names(pd.DataFrame(X)) is None

@@ -14,6 +14,7 @@ scikit-learn's contract, with the parts that leak replaced:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,56 +30,36 @@ from quorate.engines.local import LocalEngine
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import ambient_noise
+from quorate.tables import as_matrix, is_frame
 from quorate.users import UserData
 
-__all__ = ["UserEstimator", "as_feature_matrix", "column_names"]
+__all__ = ["UserEstimator", "as_feature_matrix"]
 
 # The accountant rounds up; a plan that was calibrated to the budget may exceed it by this much
 # through rounding alone, and no more.
 _ROUNDING = 1e-9
 
 
-def column_names(table: Any) -> tuple[str, ...] | None:
-    """Return the column names of a frame if all of them are strings, else ``None``.
+def as_feature_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """Return ``X`` as a matrix of float64 and its column names; reject shapes and types only.
 
-    >>> column_names(np.zeros((2, 3))) is None
-    True
-    """
-    names = getattr(table, "columns", None)
-    if names is None or callable(names):
-        return None
-    collected = tuple(names)
-    return collected if collected and all(isinstance(name, str) for name in collected) else None
-
-
-def as_feature_matrix(X: Any) -> NDArray[np.float64]:
-    """Return ``X`` as a matrix of float64; reject shapes and types, never values.
-
-    >>> as_feature_matrix([[1, 2], [3, float("nan")]]).shape
+    >>> as_feature_matrix([[1, 2], [3, float("nan")]])[0].shape
     (2, 2)
     """
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
-    array = np.asarray(X)
-    if array.dtype.kind == "c":
-        raise SchemaError(f"Complex data not supported: expected real numbers, got {array.dtype}.")
-    if array.dtype.kind not in "biuf":
-        # Objects are refused by type: trying to convert them would fail or not by one user's value.
-        raise SchemaError(
-            f"Expected numbers in X, got dtype={array.dtype}. Convert the table with "
-            "X.astype(float); encode other columns first, by a public rule."
-        )
-    if array.ndim != 2:
-        raise SchemaError(
-            f"Expected X with 2 dimensions (records x features), got {array.ndim}. "
-            "Reshape your data with X.reshape(-1, 1) for a single feature."
-        )
-    if array.shape[1] == 0:
-        raise SchemaError(
-            f"Expected features, got 0 feature(s) (shape={array.shape}) while a minimum of 1 is "
-            "required."
-        )
-    return array.astype(np.float64, copy=False)
+    if not is_frame(X):
+        X = np.asarray(X)
+        if X.dtype.kind == "c":
+            raise SchemaError(f"Complex data not supported: expected real numbers, got {X.dtype}.")
+        if X.ndim != 2:
+            raise SchemaError(
+                f"Expected X with 2 dimensions (records x features), got {X.ndim}. "
+                "Reshape your data with X.reshape(-1, 1) for a single feature."
+            )
+        if X.shape[1] == 0:
+            raise SchemaError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    return as_matrix(X)
 
 
 class UserEstimator(BaseEstimator):  # type: ignore[misc]
@@ -148,46 +129,54 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return declared
 
     def _gather(
-        self, X: Any, y: Any = None, users: Any = None, *, target: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        users: Any = None,
+        *,
+        target: bool = False,
+        classes: Sequence[Any] | None = None,
     ) -> UserData:
-        """Return the records grouped by user; set the public schema attributes."""
+        """Return the records grouped by user; set the public schema attributes.
+
+        ``classes`` are the public labels of ``y``, which becomes the place of its label.
+        """
         if isinstance(X, UserData):
             if y is not None or users is not None:
                 raise ParameterError(
                     "Expected either a UserData alone or X, y and users=; got a UserData together "
                     "with y or users."
                 )
-            data = X
+            data, names = X, X.feature_names
         else:
             if users is None:
                 raise ParameterError(
                     f"{type(self).__name__} needs users=, one id a row: a row is not a person. If "
                     "each row really is another person, pass users=range(len(X))."
                 )
-            names = column_names(X)
-            data = UserData.from_arrays(as_feature_matrix(X), y, users=users)
-            if names is not None:
-                self.feature_names_in_ = np.asarray(names, dtype=object)
+            rows, names = as_feature_matrix(X)
+            data = UserData.from_arrays(rows, y, users=users, classes=classes)
         if target and data.y is None:
             raise SchemaError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass y, "
                 "or build the UserData with target=."
             )
-        if isinstance(X, UserData) and data.feature_names is not None:
-            self.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self.n_features_in_ = data.n_features
         return data
 
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return ``X`` as the matrix ``predict`` works on, with the columns seen in ``fit``."""
-        names = column_names(X)
+        matrix, names = as_feature_matrix(X)
         seen = getattr(self, "feature_names_in_", None)
         if names is not None and seen is not None and tuple(seen) != names:
             raise SchemaError(
                 "The feature names should match those that were passed during fit: expected "
                 f"{list(seen)}, got {list(names)}."
             )
-        matrix = as_feature_matrix(X)
         if matrix.shape[1] != self.n_features_in_:
             raise SchemaError(
                 f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
