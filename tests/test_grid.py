@@ -1,0 +1,207 @@
+"""Integers on a public grid: exact sums, exact sensitivities, no overflow."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
+from quorate.grid import Ball, Box, Grid, Interval, Vote, choose_grid
+from quorate.guarantees import Relation
+
+
+def exact_sum(integers):
+    return [sum(int(z) for z in column) for column in np.asarray(integers).T]
+
+
+class TestEncode:
+    def test_rounding_goes_towards_the_centre(self):
+        grid = Grid(Interval(0.0, 8.0), 1.0)
+        values = np.array([[0.2], [3.9], [4.0], [4.1], [7.8], [8.0]])
+        assert grid.encode(values).ravel().tolist() == [-3, 0, 0, 0, 3, 4]
+
+    def test_an_error_is_below_one_step(self):
+        bound = Ball(2.0, dimension=5)
+        grid = Grid(bound, 2.0**-12)
+        values = np.random.default_rng(0).standard_normal((500, 5))
+        decoded = grid.encode(values) * grid.step
+        assert np.abs(decoded - bound.clip(values)).max() < grid.step
+        assert (np.abs(decoded) <= np.abs(bound.clip(values))).all()
+
+    @pytest.mark.parametrize(
+        "dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8, bool]
+    )
+    def test_all_kinds_of_numbers_are_welcome(self, dtype):
+        grid = Grid(Box([0.0, 0.0], [4.0, 4.0], centre=[0.0, 0.0]), 0.5)
+        values = np.array([[0, 1], [1, 0]], dtype=dtype)
+        assert grid.encode(values).tolist() == [[0, 2], [2, 0]]
+
+    def test_long_doubles_beyond_the_range_of_floats_do_not_warn(self):
+        values = np.array([[np.longdouble(1e308) * 10], [np.longdouble(1.0)]])
+        assert grid_of_one().encode(values)[1, 0] == 4
+
+    def test_memory_order_does_not_matter(self):
+        values = np.random.default_rng(1).standard_normal((300, 7))
+        grid = Grid(Ball(1.0, dimension=7), 2.0**-20)
+        expected = grid.encode(values)
+        assert (grid.encode(np.asfortranarray(values)) == expected).all()
+        assert (grid.encode(values[::-1])[::-1] == expected).all()
+
+    def test_values_stay_untouched(self):
+        values = np.full((3, 2), 9.0)
+        Grid(Ball(1.0, dimension=2), 0.25).encode(values)
+        assert (values == 9.0).all()
+
+    def test_one_column_may_come_flat(self):
+        assert grid_of_one().encode(np.array([0.5, 9.0])).tolist() == [[2], [4]]
+
+    @pytest.mark.parametrize(
+        "values", [np.zeros((2, 3)), np.zeros(2), np.zeros((1, 1, 2)), np.float64(1.0)]
+    )
+    def test_another_shape_is_refused(self, values):
+        with pytest.raises(SchemaError, match="2 columns"):
+            Grid(Ball(1.0, dimension=2), 0.25).encode(values)
+
+    @pytest.mark.parametrize("dtype", [object, complex, "U3", "M8[s]"])
+    def test_what_is_not_a_number_is_refused_by_dtype(self, dtype):
+        with pytest.raises(SchemaError, match="dtype"):
+            grid_of_one().encode(np.zeros((2, 1)).astype(dtype))
+
+
+def grid_of_one():
+    return Grid(Interval(-1.0, 1.0), 0.25)
+
+
+class TestSums:
+    @settings(max_examples=60, deadline=None)
+    @given(
+        n=st.integers(0, 40),
+        d=st.integers(1, 4),
+        scale=st.floats(0.01, 100),
+        seed=st.integers(0, 2**32 - 1),
+    )
+    def test_the_sum_of_codes_is_the_code_of_the_sum(self, n, d, scale, seed):
+        values = scale * np.random.default_rng(seed).standard_normal((n, d))
+        grid = choose_grid(Ball(1.0, dimension=d), n_users=n)
+        assert grid.encode_sum(values).tolist() == exact_sum(grid.encode(values)) or n == 0
+
+    def test_many_blocks_add_up_exactly(self):
+        values = np.random.default_rng(2).uniform(-2, 2, (150_000, 3))
+        grid = Grid(Box([-1.0] * 3, [1.0] * 3), 2.0**-44)
+        assert grid.encode_sum(values).tolist() == exact_sum(grid.encode(values))
+
+    def test_the_finest_grid_still_adds_up_exactly(self):
+        grid = Grid(Interval(-1.0, 1.0), 2.0**-52)
+        values = np.full(1001, 1.0)
+        assert grid.encode_sum(values).tolist() == [1001 * 2**52]
+
+    def test_the_order_of_users_does_not_matter(self):
+        values = np.random.default_rng(3).standard_normal((5000, 4)) * 1e3
+        grid = choose_grid(Ball(100.0, dimension=4), n_users=5000)
+        shuffled = np.random.default_rng(4).permutation(values)
+        assert (grid.encode_sum(values) == grid.encode_sum(shuffled)).all()
+
+    def test_no_users_add_up_to_zero(self):
+        assert grid_of_one().encode_sum(np.empty((0, 1))).tolist() == [0]
+
+    def test_decoding_restores_the_centre(self):
+        grid = choose_grid(Box([0.0, 10.0], [2.0, 30.0]), n_users=100)
+        values = np.random.default_rng(5).uniform([0.0, 10.0], [2.0, 30.0], (100, 2))
+        decoded = grid.decode(grid.encode_sum(values), count=100)
+        assert np.abs(decoded - values.sum(axis=0)).max() <= grid.rounding_error(100)
+
+
+class TestOverflow:
+    def test_a_sum_that_could_overflow_is_refused_from_public_numbers(self):
+        grid = Grid(Interval(-1.0, 1.0), 2.0**-50)
+        grid.check_sum(2**12 - 1)
+        with pytest.raises(GridOverflowError, match="n_users=4096"):
+            grid.check_sum(2**12)
+
+    def test_the_refusal_comes_before_the_values_are_read(self):
+        grid = Grid(Interval(-1.0, 1.0), 2.0**-52)
+        rows = np.broadcast_to(np.float64(1.0), (2**11, 1))
+        with pytest.raises(GridOverflowError):
+            grid.encode_sum(rows)
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        n=st.integers(0, 2**50),
+        radius=st.floats(1e-70, 1e70),
+        noise=st.one_of(st.none(), st.floats(0, 1e6)),
+    )
+    def test_a_chosen_grid_never_overflows(self, n, radius, noise):
+        bound = Ball(radius, dimension=3)
+        noise = None if noise is None else noise * radius
+        grid = choose_grid(bound, n_users=n, noise_scale=noise)
+        grid.check_sum(n)
+        reach = n * grid.max_steps + 64 * Fraction(noise or 0) / Fraction(grid.step)
+        assert reach <= 2**52
+        assert grid.max_steps <= 2**40
+
+    def test_a_chosen_grid_is_the_finest(self):
+        for n in (1, 1000, 10**6, 10**9):
+            bound = Ball(1.0, dimension=2)
+            grid = choose_grid(bound, n_users=n)
+            finer = grid.step / 2
+            needed = n + 64 * Fraction(bound.l1_diameter)
+            assert 1 / finer > 2**40 or needed / Fraction(finer) * 2**10 > 2**62
+
+    def test_impossible_sums_are_refused(self):
+        with pytest.raises(GridOverflowError, match="larger than the bound"):
+            choose_grid(Ball(1.0, dimension=1), n_users=2**60)
+        with pytest.raises(GridOverflowError, match="larger than the bound"):
+            choose_grid(Vote(3), n_users=10, noise_scale=1e30)
+
+    def test_votes_are_counted_in_whole_votes(self):
+        assert choose_grid(Vote(7), n_users=10**6).step == 1.0
+
+
+class TestSensitivity:
+    def test_it_is_an_exact_integer(self):
+        grid = Grid(Ball(1.0, dimension=3), 2.0**-40)
+        assert grid.l2_sensitivity_squared(Relation.ADD_REMOVE) == 2**80
+        assert grid.l2_sensitivity_squared(Relation.REPLACE) == 2**82
+        assert grid.l1_sensitivity(Relation.REPLACE) == math.isqrt(3 * 2**82)
+
+    def test_a_centre_at_the_edge_costs_replacement_nothing_and_doubles_the_radius(self):
+        middle = Grid(Interval(0.0, 8.0), 1.0)
+        edge = Grid(Interval(0.0, 8.0, centre=0.0), 1.0)
+        replace, add = Relation.REPLACE, Relation.ADD_REMOVE
+        assert [middle.l1_sensitivity(r) for r in (replace, add)] == [8, 4]
+        assert [edge.l1_sensitivity(r) for r in (replace, add)] == [8, 8]
+
+    def test_something_else_than_a_relation_is_refused(self):
+        with pytest.raises(ParameterError, match="Relation"):
+            grid_of_one().l1_sensitivity("replace")
+
+
+class TestParameters:
+    @pytest.mark.parametrize("step", [0.3, 0.0, -0.5, np.nan, np.inf, 4.0, 2.0**-60])
+    def test_a_step_must_be_a_power_of_two_and_fit_the_bound(self, step):
+        with pytest.raises(ParameterError, match="step"):
+            Grid(Interval(-1.0, 1.0), step)
+
+    @pytest.mark.parametrize("bound", [None, 1.0, (0.0, 1.0)])
+    def test_the_bound_must_be_declared(self, bound):
+        with pytest.raises(ParameterError, match="Bound"):
+            Grid(bound, 1.0)
+        with pytest.raises(ParameterError, match="Bound"):
+            choose_grid(bound, n_users=3)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"n_users": -1},
+            {"n_users": 2.5},
+            {"noise_scale": np.nan},
+            {"max_steps": 1},
+            {"max_steps": 2**53},
+        ],
+    )
+    def test_a_choice_needs_public_numbers_that_make_sense(self, wrong):
+        with pytest.raises(ParameterError):
+            choose_grid(Ball(1.0, dimension=1), **{"n_users": 5, **wrong})
