@@ -18,13 +18,27 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.exceptions import ParameterError
 
-__all__ = ["OrderedDomain"]
+__all__ = ["OrderedDomain", "at_least"]
 
 _INT64 = np.iinfo(np.int64)
 
 # (x - lower) / step carries a relative error of a few 2**-53; below this many points one step of
 # correction makes the position exact.
 _MAX_FLOAT_POINTS = 2**50
+
+
+def at_least(x: NDArray[Any], cut: int | float) -> NDArray[np.bool_]:
+    """Tell where ``x >= cut``, exactly even for integers that no float can hold.
+
+    >>> at_least(np.array([2.0**53]), 2**53 + 1)
+    array([False])
+    """
+    if isinstance(cut, int) and x.dtype.kind == "f":
+        # numpy would round the cut to the nearest float; the next one above is right.
+        nearest = float(cut)
+        cut = math.nextafter(nearest, math.inf) if nearest < cut else nearest
+    result: NDArray[np.bool_] = x >= cut
+    return result
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,10 @@ class OrderedDomain:
         _validate.finite(lower=self.lower)
         _validate.positive(step=self.step)
         _validate.positive_integer(points=self.points)
+        # numpy's integers would overflow where Python's do not.
+        object.__setattr__(self, "points", int(self.points))
+        object.__setattr__(self, "lower", _plain(self.lower))
+        object.__setattr__(self, "step", _plain(self.step))
         if self.is_integer:
             last = self.value(self.points - 1)
             if not (_INT64.min <= self.lower and last <= _INT64.max and self.points <= 2**63):
@@ -83,23 +101,24 @@ class OrderedDomain:
         _validate.positive(step=step)
         if not lower <= upper:
             raise ParameterError(f"Expected lower <= upper, got lower={lower!r}, upper={upper!r}.")
+        lower, upper, step = _plain(lower), _plain(upper), _plain(step)
+        if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+            return cls(lower=lower, points=(upper - lower) // step + 1, step=step)
         # A ratio that should be whole may come out a hair below it: 0.3 / 0.1 = 2.999...96.
         ratio = (upper - lower) / step
+        if not ratio < _MAX_FLOAT_POINTS:
+            raise ParameterError(
+                f"Expected at most 2**50 points on a grid of floats, got lower={lower!r}, "
+                f"upper={upper!r}, step={step!r}; use a coarser step, or integers."
+            )
         whole = round(ratio)
-        exact = isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int)
-        steps = (
-            (upper - lower) // step
-            if exact
-            else whole
-            if math.isclose(ratio, whole, rel_tol=1e-12)
-            else math.floor(ratio)
-        )
-        return cls(lower=lower, points=int(steps) + 1, step=step)
+        steps = whole if math.isclose(ratio, whole, rel_tol=1e-12) else math.floor(ratio)
+        return cls(lower=lower, points=steps + 1, step=step)
 
     @property
     def is_integer(self) -> bool:
         """Whether positions and values are exact integers."""
-        return isinstance(self.lower, numbers.Integral) and isinstance(self.step, numbers.Integral)
+        return isinstance(self.lower, int) and isinstance(self.step, int)
 
     def value(self, position: int) -> int | float:
         """Return the point at ``position``; the one after the last is allowed."""
@@ -140,3 +159,7 @@ class OrderedDomain:
         j -= (first + j * step > clipped) & (j > 0)
         j += (first + (j + 1) * step <= clipped) & (j < self.points - 1)
         return j.astype(np.uint64)
+
+
+def _plain(number: int | float) -> int | float:
+    return int(number) if isinstance(number, numbers.Integral) else float(number)

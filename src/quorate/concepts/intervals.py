@@ -20,7 +20,7 @@ from quorate.concepts.base import (
     check_enumerable,
 )
 from quorate.concepts.dimensions import littlestone_or_bound
-from quorate.concepts.domains import OrderedDomain
+from quorate.concepts.domains import OrderedDomain, at_least
 
 __all__ = ["Interval", "Intervals", "Range", "ranges_of_cells", "sums_over_ranges"]
 
@@ -53,9 +53,9 @@ class Range:
         """Tell for each value whether it lies inside."""
         inside = np.ones(x.shape, dtype=np.bool_)
         if self.lower is not None:
-            inside &= x >= self.lower
+            inside &= at_least(x, self.lower)
         if self.upper is not None:
-            inside &= x < self.upper
+            inside &= ~at_least(x, self.upper)
         return inside
 
     def sentence(self, name: str) -> str:

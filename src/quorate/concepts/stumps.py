@@ -98,22 +98,22 @@ class Stumps(ConceptClass):
     names: Sequence[str] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_enumerable(
+            2 * sum(len(points) for points in self.cuts),
+            name=f"Stumps over {len(self.cuts)} features",
+            instead="Use fewer cut points a feature, or fewer features.",
+        )
         cuts = tuple(tuple(float(cut) for cut in points) for points in self.cuts)
         for points in cuts:
-            _validate.finite(**{f"cut {place}": cut for place, cut in enumerate(points)})
-            if any(left >= right for left, right in pairwise(points)):
+            increasing = all(left < right for left, right in pairwise(points))
+            if not (increasing and all(map(math.isfinite, points))):
                 raise ParameterError(
-                    f"Expected the cut points of a feature to increase, got cuts={points!r}."
+                    f"Expected finite cut points that increase, got cuts={points!r}."
                 )
         if not any(cuts):
             raise ParameterError("Expected at least one cut point in cuts, got none.")
         object.__setattr__(self, "cuts", cuts)
         object.__setattr__(self, "names", feature_names(self.names, n_features=len(cuts)))
-        check_enumerable(
-            self.size,
-            name=f"Stumps over {len(cuts)} features",
-            instead="Use fewer cut points a feature, or fewer features.",
-        )
 
     @classmethod
     def on_grid(

@@ -25,7 +25,7 @@ from quorate.concepts.base import (
     check_enumerable,
     labelled_records,
 )
-from quorate.concepts.domains import OrderedDomain
+from quorate.concepts.domains import OrderedDomain, at_least
 from quorate.concepts.mistake_events import MistakeEvents, group_by_user
 from quorate.exceptions import ParameterError
 
@@ -60,8 +60,8 @@ class CutOff(Concept):
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Predict 0 or 1 for every row of ``X``, which has one column."""
-        at_least = as_features(X, n_features=1)[:, 0] >= self.cut
-        return (at_least if self.above else ~at_least).astype(np.int64)
+        reached = at_least(as_features(X, n_features=1)[:, 0], self.cut)
+        return (reached if self.above else ~reached).astype(np.int64)
 
     def __str__(self) -> str:
         return f"Predict 1 if {self.name} {'>=' if self.above else '<'} {self.cut}, else 0."
