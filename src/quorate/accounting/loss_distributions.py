@@ -3,7 +3,7 @@ r"""Privacy loss distributions: the cost of mixed chains of releases, numericall
 Every event gives an upper bound on its profile (:mod:`quorate.accounting.profiles`), which is
 convex in :math:`e^t`. The bound is connected by straight lines between points of a grid ("connect
 the dots", [1]_), which only raises it, and the result is composed by ``dp_accounting``. A pair that
-dominates each step dominates the chain (Theorem 10 of [2]_), so nothing is ever understated.
+dominates each step dominates the chain [2]_, so nothing is ever understated.
 
 Grids are nested (the step is a power of two) and get finer with more noise, so that more noise
 never costs more, not even by discretization. Proofs: ``docs/proofs/composition.md``.
@@ -38,6 +38,8 @@ _POINTS_PER_SCALE = 2**12
 _POINTS_PER_EVENT = 2**18
 _MOST_REPETITIONS = 10**7
 _TRUNCATED_MASS = 1e-15
+_PROFILE_UNITS = 2**12
+"""Rounding of one value of a profile, in units of 2**-53: tails at x <= 40 lose x squared."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _connect_the_dots(forward: Profile, backward: Profile, step: float, reach: i
     return _Grid(
         pmf=pmf,
         norm=float(np.linalg.norm(masses)),
-        rounding=_UNIT_ROUNDOFF * (64 + 8 * float(np.abs(slopes).sum()) / step),
+        rounding=_UNIT_ROUNDOFF * (_PROFILE_UNITS + 8 * float(np.abs(slopes).sum()) / step),
     )
 
 

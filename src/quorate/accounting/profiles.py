@@ -16,7 +16,7 @@ With :math:`\alpha=e^t`:
   :math:`\sup_c q\bar F(c-r)-\alpha q\bar F(c+r)-(\alpha-1)(1-q)\bar F(c)`, where :math:`\bar F` is
   the upper tail of the noise and :math:`r` how far one user's presence shifts it.
 
-The first two are Theorem 11 of [1]_; the third is proved in ``docs/proofs/composition.md``.
+The first two are known [1]_; all three are proved in ``docs/proofs/composition.md``.
 
 References
 ----------

@@ -24,6 +24,7 @@ from quorate.guarantees import Relation
 __all__ = ["amplified", "amplified_epsilon", "doubled"]
 
 _ROUNDING = 1 + Fraction(1, 2**48)
+_LARGEST = 700.0
 
 
 def amplified_epsilon(epsilon: float, *, rate: float, relation: Relation) -> float:
@@ -38,24 +39,31 @@ def amplified_epsilon(epsilon: float, *, rate: float, relation: Relation) -> flo
     >>> round(amplified_epsilon(1.0, rate=0.1, relation=Relation.REPLACE), 6)
     0.223863
     """
-    if epsilon < 1:
-        raised = math.log1p(rate * math.expm1(epsilon))
-    else:
-        raised = epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
-    up = min(exact(epsilon), exact(raised) * _ROUNDING)
+    whole = exact(epsilon)
+    if not epsilon < _LARGEST:
+        return float_up(whole if relation is Relation.ADD_REMOVE else 2 * whole)
+    raised = exact(math.log1p(rate * math.expm1(epsilon))) * _ROUNDING
+    up = min(whole, raised)
     match relation:
         case Relation.ADD_REMOVE:
             return float_up(up)
         case Relation.REPLACE:
-            lowered = -math.log1p(rate * math.expm1(-epsilon)) if rate < 1 else epsilon
-            return float_up(up + min(exact(epsilon), exact(lowered) * _ROUNDING))
+            return float_up(up + min(whole, _lowered(epsilon, rate)))
+
+
+def _lowered(epsilon: float, rate: float) -> Fraction:
+    """Return -log(1 - rate + rate exp(-epsilon)), rounded up, without cancellation."""
+    missing = -rate * math.expm1(-epsilon)
+    if missing < 0.5:
+        return exact(-math.log1p(-missing)) * _ROUNDING
+    return exact(-math.log((1 - rate) + rate * math.exp(-epsilon))) * _ROUNDING
 
 
 def amplified(epsilon: float, delta: float, *, rate: float, relation: Relation) -> Event:
     r"""Return the cost of an (``epsilon``, ``delta``)-DP mechanism on a sample.
 
-    Under add/remove :math:`(\varepsilon',q\delta)`, Theorem 8 of [1]_; under replacement a group of
-    two of it, :math:`(2\varepsilon',(1+e^{\varepsilon'})q\delta)`.
+    Under add/remove :math:`(\varepsilon',q\delta)` [1]_; under replacement a group of two of it,
+    :math:`(2\varepsilon',(1+e^{\varepsilon'})q\delta)`.
 
     >>> amplified(1.0, 0.0, rate=0.1, relation=Relation.ADD_REMOVE)
     Pure(epsilon=0.15856...)
@@ -80,7 +88,7 @@ def doubled(event: Event) -> Event:
             return Laplace(multiplier / 2)
         case Pure(epsilon=epsilon):
             return Pure(2 * exact(epsilon))
-        case Approximate(epsilon=epsilon, delta=delta) if epsilon < 700:
+        case Approximate(epsilon=epsilon, delta=delta) if epsilon < _LARGEST:
             both = float_up((1 + exact(math.exp(epsilon)) * _ROUNDING) * exact(delta))
             if both < 1:
                 return Approximate(2 * exact(epsilon), both)
