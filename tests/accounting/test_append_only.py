@@ -296,6 +296,34 @@ class TestRecovery:
         assert entries(file)[:3] == before
         assert not file.path.with_name("ledger.db-journal").exists()
 
+    def test_a_writer_of_ours_killed_between_two_pages_is_rolled_back(self, file):
+        # Several pages: the last one gets new entries and is written out before the commit.
+        for _ in range(40):
+            append(file)
+        before, intact = entries(file), file.path.read_bytes()
+        script = (
+            "import os, signal, sys\n"
+            "from pathlib import Path\n"
+            "from quorate.accounting.append_only import AppendOnlyFile\n"
+            "with AppendOnlyFile(Path(sys.argv[1])).transaction(write=True) as page:\n"
+            "    page.connection.execute('PRAGMA cache_size = 1')\n"
+            "    for _ in range(500):\n"
+            "        page.append(kind='charge', who='me', data_name='visits', purpose='mean',\n"
+            "                    epsilon='1', delta='0', document='x' * 999)\n"
+            "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        subprocess.run([sys.executable, "-c", script, file.path], check=False)
+        assert file.path.read_bytes()[: len(intact)] != intact, "old pages must really be torn"
+        assert entries(file) == before
+
+    def test_every_write_waits_for_the_disk(self, file):
+        with file.transaction(write=True) as page:
+            settings = [
+                page.connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous")
+            ]
+        assert settings == ["delete", 3], "3 is EXTRA"
+
     def test_a_twin_that_forgets_the_journal_is_caught_by_the_chain(self, file):
         die_in_the_middle(file.path, *self.HALF)
         file.path.with_name("ledger.db-journal").unlink()
