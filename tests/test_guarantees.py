@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -97,3 +98,10 @@ class TestRefusals:
 def test_numerics_combine_to_the_weakest():
     assert Numerics.EXACT.weakest(Numerics.VOID) is Numerics.VOID
     assert Numerics.IDEALIZED.weakest(Numerics.EXACT) is Numerics.IDEALIZED
+
+
+def test_a_rational_epsilon_is_rounded_up_to_a_float():
+    third = Guarantee(epsilon=Fraction(1, 3))
+    assert isinstance(third.epsilon, float)
+    assert third.epsilon >= Fraction(1, 3)
+    assert "0.333333" in str(third)

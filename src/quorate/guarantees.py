@@ -103,6 +103,11 @@ class Guarantee:
         if self.epsilon != math.inf:
             _validate.non_negative(epsilon=self.epsilon)
         _validate.fraction(delta=self.delta)
+        for name in ("epsilon", "delta"):
+            given = getattr(self, name)
+            rounded = float(given)
+            up = rounded if rounded >= given else math.nextafter(rounded, math.inf)
+            object.__setattr__(self, name, up)
         if not (isinstance(self.unit, str) and self.unit.strip()):
             raise ParameterError(f"Expected unit to be a word, got unit={self.unit!r}.")
         for name, kind in (("relation", Relation), ("trust", Trust), ("numerics", Numerics)):
