@@ -106,7 +106,7 @@ class NoiseSource(ABC):
         """
         if not (isinstance(x, numbers.Rational) and not isinstance(x, bool) and x >= 0):
             raise ParameterError(f"Expected x to be a Fraction >= 0, got x={x!r}.")
-        return self._bernoulli_exp(Fraction(x))
+        return self._bernoulli_exp(Fraction(int(x.numerator), int(x.denominator)))
 
     def uniform_below(self, upper: int) -> int:
         """Return a uniform integer among 0, ..., upper - 1, however large.

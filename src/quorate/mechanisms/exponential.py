@@ -83,7 +83,12 @@ def exponential_rate(
             "Expected one_sided=False under Relation.REPLACE: replacing a user moves scores up "
             "and down. Use Relation.ADD_REMOVE for one-sided scores."
         )
-    return exact(epsilon) / sensitivity / (1 if one_sided else 2)
+    return _rational(epsilon) / _rational(sensitivity) / (1 if one_sided else 2)
+
+
+def _rational(value: float | Fraction) -> Fraction:
+    # A Fraction of a NumPy integer would keep its 64 bits and overflow later.
+    return Fraction(int(exact(value).numerator), int(exact(value).denominator))
 
 
 def choose_weighted(
@@ -118,8 +123,7 @@ def choose_weighted(
     while True:
         piece, height = proposal.locate(noise.uniform_below(proposal.total))
         target = _Target(int(lengths[piece]), rate * int(gaps[piece]), proposal.shift)
-        target.check(proposal.size(piece))
-        if target.exceeds(height, noise):
+        if target.exceeds(height, noise, size=proposal.size(piece)):
             return piece
 
 
@@ -262,16 +266,13 @@ class _Target:
         unit = self.length * Fraction(2) ** (self.shift - precision)
         return lower * unit, upper * unit
 
-    def check(self, size: int) -> None:
-        """Refuse a proposal that is too small for its piece."""
-        if self.enclosure(_BITS_AT_ONCE)[0] > size:
-            raise NumericalFailure("A proposal weight is too small; no guarantee is claimed.")
-
-    def exceeds(self, height: int, noise: NoiseSource) -> bool:
-        """Return whether height + V < T, for V uniform in [0, 1)."""
+    def exceeds(self, height: int, noise: NoiseSource, *, size: int) -> bool:
+        """Return whether height + V < T, for V uniform in [0, 1); refuse a proposal below T."""
         drawn, bits = 0, 0
         while True:
             lower, upper = self.enclosure(bits + _BITS_AT_ONCE)
+            if lower > size:
+                raise NumericalFailure("A proposal weight is too small; no guarantee is claimed.")
             if height + Fraction(drawn + 1, 1 << bits) <= lower:
                 return True
             if height + Fraction(drawn, 1 << bits) >= upper:

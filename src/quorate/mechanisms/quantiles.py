@@ -49,7 +49,7 @@ def quantile_pieces(
     >>> losses[lengths > 0].tolist()
     [3, -1, 1, 1, 3]
     """
-    first, last = domain
+    first, last = (int(end) for end in domain)
     n = len(lower)
     # Offsets from the first point; the differences wrap around to the right unsigned values.
     origin = np.array(first, dtype=np.int64).astype(np.uint64)
@@ -204,7 +204,7 @@ class PrivateQuantile:
 
     def error_bound(self, beta: float) -> float:
         """Return by how many users the rank may be off, except with chance ``beta``."""
-        size = self.domain[1] - self.domain[0] + 1
+        size = int(self.domain[1]) - int(self.domain[0]) + 1
         return self.choice.error_bound(size, beta) / self.exact_quantile.denominator
 
     def _pieces(
