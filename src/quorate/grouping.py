@@ -241,32 +241,32 @@ def _encode(column: Any) -> tuple[NDArray[Any], NDArray[np.uint64]]:
     values = _from_numpy(column) if isinstance(column, np.ndarray) else column
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    kind = values.type
-    if isinstance(kind, pa.BaseExtensionType):
-        values, kind = values.storage, kind.storage_type
-    if pa.types.is_dictionary(kind):
-        values, kind = values.cast(kind.value_type), kind.value_type
-    if pa.types.is_null(kind):
+    if pa.types.is_null(values.type):
         return np.full(len(values), -1, dtype=np.int32), np.empty(0, dtype=np.uint64)
-    text = (
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
-    binary = (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
-    if text or binary:
-        values = values.cast(pa.large_string() if text else pa.large_binary())
-    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        values = values.view(pa.int32() if pa.types.is_date32(kind) else pa.int64())
-    elif not pa.types.is_integer(kind):
-        raise SchemaError(
-            f"Expected user ids to be integers, text or dates, got {kind}; "
-            "convert the column first."
-        )
-    codes, distinct = _number(values)
+    codes, distinct = _number(_plain(values))
     return codes, _keys(distinct)
+
+
+def _plain(values: Any) -> Any:
+    """Return an Arrow array of ids as integers, text or bytes; refuse other types."""
+    import pyarrow as pa
+
+    kind, types = values.type, pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(values.storage)
+    if types.is_dictionary(kind):
+        return _plain(values.dictionary).take(values.indices)
+    if types.is_integer(kind):
+        return values
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return values.cast(pa.large_binary())
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return values.view(pa.int32() if types.is_date32(kind) else pa.int64())
+    raise SchemaError(
+        f"Expected user ids to be integers, text or dates, got {kind}; convert the column first."
+    )
 
 
 def _from_numpy(column: NDArray[Any]) -> Any:
@@ -275,7 +275,7 @@ def _from_numpy(column: NDArray[Any]) -> Any:
 
     kind = column.dtype.kind
     if kind in "iu":
-        return pa.array(np.ascontiguousarray(column).astype(column.dtype.newbyteorder("=")))
+        return pa.array(np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("=")))
     if kind == "M":
         return pa.array(
             column.astype(column.dtype.newbyteorder("=")).view(np.int64), mask=np.isnat(column)
