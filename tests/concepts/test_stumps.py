@@ -54,7 +54,7 @@ class TestDimensions:
         assert stumps.vc_dimension == dimension
 
     def test_four_points_are_shattered_by_three_features(self):
-        stumps = Stumps([range(1, 4)] * 3)
+        stumps = Stumps([range(1, 5), range(1, 4), range(1, 4)])
         assert stumps.vc_is_exact
         assert vc_dimension(stumps.predictions(all_cells(stumps)).T) == stumps.vc_dimension == 4
 

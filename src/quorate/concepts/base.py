@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.concepts.dimensions import Dimension
 from quorate.exceptions import ParameterError, SchemaError
 
 if TYPE_CHECKING:
@@ -206,7 +207,8 @@ class ConceptClass(ABC):
     """A list of concepts, fixed before any data are read; all of it is public.
 
     Subclasses give ``size``, ``n_features``, ``concept`` and the closed form
-    ``_count_mistakes``; the rest follows from these.
+    ``_count_mistakes``, and ``_vc`` and ``_littlestone`` where more is known than log2 of the
+    size; the rest follows from these.
 
     >>> from quorate.concepts import Thresholds
     >>> thresholds = Thresholds(0, 9)
@@ -237,22 +239,30 @@ class ConceptClass(ABC):
     @property
     def vc_dimension(self) -> int:
         """The VC dimension; an upper bound where ``vc_is_exact`` is false."""
-        return self.littlestone_dimension
+        return self._vc.value
 
     @property
     def vc_is_exact(self) -> bool:
         """Whether ``vc_dimension`` is the dimension itself."""
-        return False
+        return self._vc.exact
 
     @property
     def littlestone_dimension(self) -> int:
         """The Littlestone dimension; an upper bound where ``littlestone_is_exact`` is false."""
-        return self.size.bit_length() - 1
+        return self._littlestone.value
 
     @property
     def littlestone_is_exact(self) -> bool:
         """Whether ``littlestone_dimension`` is the dimension itself."""
-        return False
+        return self._littlestone.exact
+
+    @property
+    def _vc(self) -> Dimension:
+        return Dimension.at_most_log2(self.size)
+
+    @property
+    def _littlestone(self) -> Dimension:
+        return Dimension.at_most_log2(self.size)
 
     def predict(self, index: int, X: ArrayLike) -> NDArray[np.int64]:
         """Predict with hypothesis number ``index``."""

@@ -24,6 +24,7 @@ from quorate.concepts.base import (
     feature_names,
 )
 from quorate.concepts.booleans import pattern_votes, read_booleans, subcube_sums
+from quorate.concepts.dimensions import Dimension
 
 __all__ = ["Conjunctions", "Disjunctions", "Literals"]
 
@@ -87,24 +88,12 @@ class _LiteralClass(ConceptClass):
         return self.features
 
     @property
-    def vc_dimension(self) -> int:
-        """D, the number of features."""
-        return self.features
+    def _vc(self) -> Dimension:
+        return Dimension(value=self.features, exact=True)
 
     @property
-    def vc_is_exact(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """D + 1; 1 for a single feature."""
-        return self.features + 1 if self.features > 1 else 1
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Always."""
-        return True
+    def _littlestone(self) -> Dimension:
+        return Dimension(value=self.features + 1 if self.features > 1 else 1, exact=True)
 
     @property
     @abstractmethod

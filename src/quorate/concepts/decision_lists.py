@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.concepts.base import Concept, ConceptClass, Constant, LabelledRecords, feature_names
 from quorate.concepts.booleans import all_patterns, pattern_votes, read_booleans
-from quorate.concepts.dimensions import littlestone_or_bound
+from quorate.concepts.dimensions import Dimension, littlestone_or_bound
 from quorate.concepts.tables import votes_for
 from quorate.exceptions import ParameterError
 
@@ -130,29 +130,13 @@ class DecisionLists(ConceptClass):
         return self.features
 
     @property
-    def vc_dimension(self) -> int:
-        """D + 1."""
-        return self.features + 1
-
-    @property
-    def vc_is_exact(self) -> bool:
-        """Always."""
-        return True
+    def _vc(self) -> Dimension:
+        return Dimension(value=self.features + 1, exact=True)
 
     @cached_property
-    def _littlestone(self) -> tuple[int, bool]:
+    def _littlestone(self) -> Dimension:
         small = self.features <= _SMALL
         return littlestone_or_bound(self._table if small else None, size=self.size)
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """Computed for up to 4 features, otherwise floor(log2(size))."""
-        return self._littlestone[0]
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Up to 4 features."""
-        return self._littlestone[1]
 
     def concept(self, index: int) -> DecisionList | Constant:
         """Return function number ``index``, written as a list."""

@@ -9,6 +9,7 @@ and a class beyond the bound is refused rather than computed for hours.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +19,7 @@ from quorate.exceptions import ParameterError, SchemaError
 
 __all__ = [
     "MAX_STEPS",
+    "Dimension",
     "TooMuchWork",
     "littlestone_dimension",
     "littlestone_or_bound",
@@ -27,6 +29,22 @@ __all__ = [
 
 # One step looks at one set of hypotheses and one point; two million take a few seconds.
 MAX_STEPS = 2_000_000
+
+
+class Dimension(NamedTuple):
+    """A dimension, or an upper bound of it if ``exact`` is false.
+
+    >>> Dimension.at_most_log2(1000)
+    Dimension(value=9, exact=False)
+    """
+
+    value: int
+    exact: bool
+
+    @classmethod
+    def at_most_log2(cls, size: int) -> Dimension:
+        """Bound the dimension of a class by the logarithm of its size."""
+        return cls(value=size.bit_length() - 1, exact=False)
 
 
 class TooMuchWork(ParameterError):
@@ -91,35 +109,35 @@ def littlestone_dimension(predictions: ArrayLike, *, max_steps: int = MAX_STEPS)
     return depth
 
 
-def littlestone_or_bound(predictions: ArrayLike | None, *, size: int) -> tuple[int, bool]:
-    """Return the Littlestone dimension and True, or floor(log2(size)) and False.
+def littlestone_or_bound(predictions: ArrayLike | None, *, size: int) -> Dimension:
+    """Return the Littlestone dimension, or the bound floor(log2(size)).
 
     The bound is returned if there is no table or the exact value takes too many steps.
 
     >>> littlestone_or_bound(None, size=1000)
-    (9, False)
+    Dimension(value=9, exact=False)
     """
     return _or_bound(littlestone_dimension, predictions, size=size)
 
 
-def vc_or_bound(predictions: ArrayLike | None, *, size: int) -> tuple[int, bool]:
-    """Return the VC dimension and True, or floor(log2(size)) and False.
+def vc_or_bound(predictions: ArrayLike | None, *, size: int) -> Dimension:
+    """Return the VC dimension, or the bound floor(log2(size)).
 
     >>> vc_or_bound([[0], [1]], size=2)
-    (1, True)
+    Dimension(value=1, exact=True)
     """
     return _or_bound(vc_dimension, predictions, size=size)
 
 
 def _or_bound(
     exact: Callable[[ArrayLike], int], predictions: ArrayLike | None, *, size: int
-) -> tuple[int, bool]:
+) -> Dimension:
     if predictions is not None:
         try:
-            return exact(predictions), True
+            return Dimension(value=exact(predictions), exact=True)
         except TooMuchWork:
             pass
-    return size.bit_length() - 1, False
+    return Dimension.at_most_log2(size)
 
 
 class _Budget:

@@ -19,7 +19,7 @@ from quorate.concepts.base import (
     as_features,
     check_enumerable,
 )
-from quorate.concepts.dimensions import littlestone_or_bound
+from quorate.concepts.dimensions import Dimension, littlestone_or_bound
 from quorate.concepts.domains import OrderedDomain, at_least
 
 __all__ = ["Interval", "Intervals", "Range", "ranges_of_cells", "sums_over_ranges"]
@@ -169,32 +169,16 @@ class Intervals(ConceptClass):
         return 1
 
     @property
-    def vc_dimension(self) -> int:
-        """2, or 1 for a single point."""
-        return min(2, self.points)
-
-    @property
-    def vc_is_exact(self) -> bool:
-        """Always."""
-        return True
+    def _vc(self) -> Dimension:
+        return Dimension(value=min(2, self.points), exact=True)
 
     @cached_property
-    def _littlestone(self) -> tuple[int, bool]:
+    def _littlestone(self) -> Dimension:
         small = self.points <= 64
         table = (
             self.predictions(np.arange(self.points) * self.step + self.lower).T if small else None
         )
         return littlestone_or_bound(table, size=self.size)
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """Computed for up to 64 points, otherwise floor(log2(size))."""
-        return self._littlestone[0]
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Up to 64 points."""
-        return self._littlestone[1]
 
     def concept(self, index: int) -> Interval | Constant:
         """Return hypothesis ``index``: "always 0", then the intervals by first and last point."""

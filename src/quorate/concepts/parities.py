@@ -22,6 +22,7 @@ from quorate.concepts.base import (
     feature_names,
 )
 from quorate.concepts.booleans import pattern_votes, read_booleans, walsh
+from quorate.concepts.dimensions import Dimension
 
 __all__ = ["Parities", "Parity"]
 
@@ -99,24 +100,12 @@ class Parities(ConceptClass):
         return self.features
 
     @property
-    def vc_dimension(self) -> int:
-        """D, the number of features."""
-        return self.features
+    def _vc(self) -> Dimension:
+        return Dimension(value=self.features, exact=True)
 
     @property
-    def vc_is_exact(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """D, the number of features."""
-        return self.features
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Always."""
-        return True
+    def _littlestone(self) -> Dimension:
+        return Dimension(value=self.features, exact=True)
 
     def concept(self, index: int) -> Parity | Constant:
         """Return hypothesis ``index``; bit j says whether feature j is chosen."""

@@ -18,6 +18,7 @@ from quorate.concepts.base import (
     as_features,
     check_enumerable,
 )
+from quorate.concepts.dimensions import Dimension
 from quorate.concepts.domains import OrderedDomain
 
 __all__ = ["Point", "PointFunctions"]
@@ -100,24 +101,12 @@ class PointFunctions(ConceptClass):
         return 1
 
     @property
-    def vc_dimension(self) -> int:
-        """1, or 0 for a single point."""
-        return min(1, self.points - 1)
+    def _vc(self) -> Dimension:
+        return Dimension(value=min(1, self.points - 1), exact=True)
 
     @property
-    def vc_is_exact(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """1, or 0 for a single point."""
-        return min(1, self.points - 1)
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Always."""
-        return True
+    def _littlestone(self) -> Dimension:
+        return Dimension(value=min(1, self.points - 1), exact=True)
 
     def concept(self, index: int) -> Point:
         """Return the rule "x is point number ``index``"."""

@@ -21,7 +21,7 @@ from quorate.concepts.base import (
     check_enumerable,
     feature_names,
 )
-from quorate.concepts.dimensions import littlestone_or_bound
+from quorate.concepts.dimensions import Dimension, littlestone_or_bound
 from quorate.concepts.domains import OrderedDomain
 from quorate.concepts.intervals import Range, ranges_of_cells, sums_over_ranges
 from quorate.exceptions import ParameterError
@@ -132,22 +132,16 @@ class Rectangles(ConceptClass):
         return 2
 
     @property
-    def vc_dimension(self) -> int:
-        """4 on all but the narrowest grids."""
+    def _vc(self) -> Dimension:
         narrow, wide = sorted(self.points)
         if narrow == 1:
-            return min(2, wide)
+            return Dimension(value=min(2, wide), exact=True)
         if narrow == 2:
-            return 2 if wide == 2 else 3
-        return 4
-
-    @property
-    def vc_is_exact(self) -> bool:
-        """Always."""
-        return True
+            return Dimension(value=2 if wide == 2 else 3, exact=True)
+        return Dimension(value=4, exact=True)
 
     @cached_property
-    def _littlestone(self) -> tuple[int, bool]:
+    def _littlestone(self) -> Dimension:
         if self.points[0] * self.points[1] > _SMALL_GRID:
             return littlestone_or_bound(None, size=self.size)
         corners = [
@@ -155,16 +149,6 @@ class Rectangles(ConceptClass):
         ]
         grid = np.stack(np.meshgrid(*corners, indexing="ij"), axis=-1).reshape(-1, 2)
         return littlestone_or_bound(self.predictions(grid).T, size=self.size)
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """Computed for up to 36 points of the grid, otherwise floor(log2(size))."""
-        return self._littlestone[0]
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Up to 36 points of the grid."""
-        return self._littlestone[1]
 
     def concept(self, index: int) -> Rectangle | Constant:
         """Return hypothesis ``index``: "always 0", then by range of rows, by range of columns."""

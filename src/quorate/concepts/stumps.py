@@ -24,6 +24,7 @@ from quorate.concepts.base import (
     check_enumerable,
     feature_names,
 )
+from quorate.concepts.dimensions import Dimension
 from quorate.exceptions import ParameterError
 
 __all__ = ["Stump", "Stumps"]
@@ -61,9 +62,9 @@ class Stumps(ConceptClass):
     with "<".
 
     The VC dimension is the largest v with C(v, floor(v/2)) <= 2 d [1]_, of order log2 d, if every
-    feature has at least v - 1 cut points; v points in any order need no more. In any case v points
-    are shattered only if this holds, because one feature cuts off a chain of subsets and their
-    complements, at most two of them of size floor(v/2); and only if
+    feature has at least v - 1 cut points and one has v; v points in any order need no more. In any
+    case v points are shattered only if this holds, because one feature cuts off a chain of subsets
+    and their complements, at most two of them of size floor(v/2); and only if
     2**v <= 2 + 2 sum_j min(k_j, v - 1), which counts the subsets; ``vc_dimension`` is the largest
     v that passes both. The Littlestone dimension is bounded by log2 of the size.
 
@@ -156,31 +157,20 @@ class Stumps(ConceptClass):
         return len(self.cuts)
 
     @cached_property
-    def _vc_bound(self) -> int:
+    def _vc(self) -> Dimension:
         held = [len(points) for points in self.cuts if points]
 
-        def may_shatter(v: int) -> bool:
-            labelings = 2 + 2 * sum(min(k, v - 1) for k in held)
-            if 2**v > min(labelings, self.size):
-                return False
+        def chains_suffice(v: int) -> bool:
             return v < 2 or math.comb(v, v // 2) <= 2 * len(held)
 
+        def labelings_suffice(v: int) -> bool:
+            return bool(2**v <= min(2 + 2 * sum(min(k, v - 1) for k in held), self.size))
+
         v = 1
-        while may_shatter(v + 1):
+        while chains_suffice(v + 1) and labelings_suffice(v + 1):
             v += 1
-        return v
-
-    @property
-    def vc_dimension(self) -> int:
-        """The largest v with C(v, floor(v/2)) <= 2 d, or less if cut points are few."""
-        return self._vc_bound
-
-    @property
-    def vc_is_exact(self) -> bool:
-        """If every feature has enough cut points."""
-        return all(len(points) >= self._vc_bound - 1 for points in self.cuts if points) and (
-            math.comb(self._vc_bound + 1, (self._vc_bound + 1) // 2) > 2 * sum(map(bool, self.cuts))
-        )
+        enough = min(held) >= v - 1 and max(held) >= v
+        return Dimension(value=v, exact=enough and not chains_suffice(v + 1))
 
     def concept(self, index: int) -> Stump:
         """Return hypothesis ``index``."""

@@ -21,7 +21,7 @@ from quorate.concepts.base import (
     as_features,
     check_enumerable,
 )
-from quorate.concepts.dimensions import littlestone_or_bound, vc_or_bound
+from quorate.concepts.dimensions import Dimension, littlestone_or_bound, vc_or_bound
 from quorate.exceptions import ParameterError
 
 __all__ = ["FiniteTable", "TableRow", "votes_for"]
@@ -170,32 +170,12 @@ class FiniteTable(ConceptClass):
         return int(self.points.shape[1])
 
     @cached_property
-    def _vc(self) -> tuple[int, bool]:
+    def _vc(self) -> Dimension:
         return vc_or_bound(self.table, size=self.size)
 
     @cached_property
-    def _littlestone(self) -> tuple[int, bool]:
+    def _littlestone(self) -> Dimension:
         return littlestone_or_bound(self.table, size=self.size)
-
-    @property
-    def vc_dimension(self) -> int:
-        """Computed, or floor(log2(size))."""
-        return self._vc[0]
-
-    @property
-    def vc_is_exact(self) -> bool:
-        """Whether the computation ended within its limit."""
-        return self._vc[1]
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """Computed, or floor(log2(size))."""
-        return self._littlestone[0]
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Whether the computation ended within its limit."""
-        return self._littlestone[1]
 
     def concept(self, index: int) -> Concept:
         """Return the rule in row ``index``."""

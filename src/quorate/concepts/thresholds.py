@@ -25,6 +25,7 @@ from quorate.concepts.base import (
     check_enumerable,
     labelled_records,
 )
+from quorate.concepts.dimensions import Dimension
 from quorate.concepts.domains import OrderedDomain, at_least
 from quorate.concepts.mistake_events import MistakeEvents, group_by_user
 from quorate.exceptions import ParameterError
@@ -143,27 +144,16 @@ class Thresholds(OrderedConceptClass):
         return 1
 
     @property
-    def vc_dimension(self) -> int:
-        """1; for both directions 2, if there are two points."""
-        return min(2, self.domain.points) if self.direction is Direction.EITHER else 1
+    def _vc(self) -> Dimension:
+        both = self.direction is Direction.EITHER
+        return Dimension(value=min(2, self.domain.points) if both else 1, exact=True)
 
     @property
-    def vc_is_exact(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def littlestone_dimension(self) -> int:
-        """floor(log2(D + 1)), or 1 + floor(log2 D) for both directions."""
+    def _littlestone(self) -> Dimension:
         points = self.domain.points
-        if self.direction is Direction.EITHER:
-            return points.bit_length()
-        return (points + 1).bit_length() - 1
-
-    @property
-    def littlestone_is_exact(self) -> bool:
-        """Always."""
-        return True
+        both = self.direction is Direction.EITHER
+        deepest = points.bit_length() if both else (points + 1).bit_length() - 1
+        return Dimension(value=deepest, exact=True)
 
     def cut_off(self, index: int) -> int | float:
         """Return the cut-off of hypothesis ``index``; the one above all points is allowed.
