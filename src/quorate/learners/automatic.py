@@ -7,16 +7,18 @@ Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
   the best t;
 * one record a user, stated: count mistakes;
 * up to 4096 hypotheses: duels, whatever users hold;
-* along a line: fewer than 4 records -> any mistake; 8 or more -> the median of users' cut-offs; in
-  between duels for few users, a crossing for many, the median for very few;
+* along a line of cut-offs: with many users everybody approves of their own best; with few, the
+  median of the users' best cut-offs, which survives where approvals are too thin;
 * larger classes without an order: fewer than 4 records -> any mistake; otherwise a crossing, or the
   Kolmogorov-Smirnov score when users are few.
 
-Under addition or removal of users their number is private, and no branch looks at it.
+Under addition or removal of users their number is private and no branch looks at it; cut-offs are
+then decided by the records of a user: fewer than 4 -> own best, otherwise the median.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -27,10 +29,10 @@ from quorate.learners.scores.pairwise import MAX_DUELLISTS
 __all__ = ["Decision", "Situation", "Way", "decide", "record_cuts"]
 
 FEW_RECORDS = 4
-MANY_RECORDS = 8
 
-# Below this many epsilon x users a private choice of t fails too often.
-_ENOUGH_TO_CROSS = 200.0
+# Epsilon x users needed per unit of ln(size): a private choice of t, or approvals along a line,
+# fail too often with less (measured at 2^32 cut-offs, where it means 200 users at epsilon 1).
+_USERS_PER_LOG_SIZE = 9.0
 
 
 class Way(Enum):
@@ -41,11 +43,11 @@ class Way(Enum):
     MORE_THAN = "more_than"
     CROSSING = "crossing"
     KOLMOGOROV_SMIRNOV = "kolmogorov_smirnov"
+    OWN_BEST = "own_best"
     DUELS = "duels"
     CLIPPED_PAIRWISE = "clipped_pairwise"
     MEDIAN = "median"
     ESTIMATED_LEVEL = "estimated_level"
-    PRIVATE_THRESHOLD = "private_threshold"
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,6 @@ class Situation:
         The number of hypotheses.
     ordered : bool
         Whether they stand in a line that is walked, not enumerated.
-    both_ways : bool
-        Whether the line holds cut-offs of both directions.
     epsilon : float
     relation : Relation
     n_users : int or None
@@ -80,22 +80,20 @@ class Situation:
     ordered: bool
     epsilon: float
     relation: Relation
-    both_ways: bool = False
     n_users: int | None = None
     error_level: float | None = None
 
     @property
-    def can_cross(self) -> bool:
-        """Whether there are users enough for a private choice of t."""
-        return self.n_users is not None and self.n_users * self.epsilon >= _ENOUGH_TO_CROSS
+    def has_many_users(self) -> bool:
+        """Whether users are known to be many for a class of this size.
 
-    @property
-    def can_duel_on_line(self) -> bool:
-        """Whether a table of duels between all pieces surely fits."""
+        >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
+        >>> [Situation(n_users=n, **known).has_many_users for n in (100, 200)]
+        [False, True]
+        """
         if self.n_users is None:
             return False
-        pieces = self.n_users * (MANY_RECORDS - 1) * (2 if self.both_ways else 1) + 1
-        return pieces <= MAX_DUELLISTS
+        return self.n_users * self.epsilon >= _USERS_PER_LOG_SIZE * math.log(self.size)
 
 
 def record_cuts(situation: Situation) -> tuple[int, ...]:
@@ -104,24 +102,24 @@ def record_cuts(situation: Situation) -> tuple[int, ...]:
     >>> known = dict(epsilon=1.0, relation=Relation.REPLACE, n_users=300)
     >>> record_cuts(Situation(size=729, ordered=False, **known))
     ()
-    >>> record_cuts(Situation(size=2**32, ordered=True, **known))
-    (4, 8)
+    >>> record_cuts(Situation(size=50_000, ordered=False, **known))
+    (4,)
     """
     if situation.error_level is not None or situation.size <= MAX_DUELLISTS:
         return ()
-    if situation.ordered and situation.can_cross:
-        return (FEW_RECORDS, MANY_RECORDS)
+    if situation.ordered and situation.relation is Relation.REPLACE:
+        return ()
     return (FEW_RECORDS,)
 
 
 def decide(situation: Situation, records: RecordRange | None) -> Decision:
     """Choose the way that learns best.
 
-    >>> known = dict(size=2**32, ordered=True, epsilon=1.0, relation=Relation.REPLACE, n_users=300)
-    >>> decide(Situation(**known), RecordRange(8)).way.value
+    >>> known = dict(size=2**32, ordered=True, epsilon=1.0, relation=Relation.REPLACE)
+    >>> decide(Situation(n_users=100, **known), None).way.value
     'median'
-    >>> decide(Situation(**known), RecordRange(0, 4)).reason
-    'a user holds 0 to 3 records: count the users with any mistake'
+    >>> print(decide(Situation(n_users=300, **known), None).reason)
+    users are many for 4294967296 cut-offs: everybody approves of their own best
     """
     if situation.error_level is not None:
         if situation.error_level == 0:
@@ -137,25 +135,33 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
             Way.DUELS,
             f"{situation.size} hypotheses, at most {MAX_DUELLISTS}: users judge all pairs",
         )
-    if records is None:
-        records = RecordRange(MANY_RECORDS)
-    held = f"a user holds {records}"
-    if records.upper is not None and records.upper <= FEW_RECORDS:
-        return Decision(Way.ANY_MISTAKE, f"{held}: count the users with any mistake")
-    if situation.ordered:
-        return _decide_on_line(situation, records, held)
-    if situation.can_cross:
-        return Decision(Way.CROSSING, f"{held}, and users suffice to choose t privately")
+    return _along_line(situation, records) if situation.ordered else _large(situation, records)
+
+
+def _holds_few(records: RecordRange | None) -> bool:
+    return records is not None and records.upper is not None and records.upper <= FEW_RECORDS
+
+
+def _along_line(situation: Situation, records: RecordRange | None) -> Decision:
+    if situation.relation is Relation.ADD_REMOVE and _holds_few(records):
+        return Decision(Way.OWN_BEST, f"a user holds {records}: too few to find a cut-off alone")
+    if situation.has_many_users:
+        return Decision(
+            Way.OWN_BEST,
+            f"users are many for {situation.size} cut-offs: everybody approves of their own best",
+        )
     return Decision(
-        Way.KOLMOGOROV_SMIRNOV, f"{held}, and users are too few (or private) to choose t first"
+        Way.MEDIAN,
+        f"users are few (or private) for {situation.size} cut-offs: take the median of their own",
     )
 
 
-def _decide_on_line(situation: Situation, records: RecordRange, held: str) -> Decision:
-    if records.lower >= MANY_RECORDS:
-        return Decision(Way.MEDIAN, f"{held}: each can find a cut-off alone")
-    if not situation.can_cross:
-        return Decision(Way.MEDIAN, f"{held}, and users are too few (or private) to choose t first")
-    if situation.can_duel_on_line:
-        return Decision(Way.DUELS, f"{held}, and users are few enough to judge all pairs of pieces")
-    return Decision(Way.CROSSING, f"{held}, and users suffice to choose t privately")
+def _large(situation: Situation, records: RecordRange | None) -> Decision:
+    held = "" if records is None else f"a user holds {records}; "
+    if _holds_few(records):
+        return Decision(Way.ANY_MISTAKE, f"{held}count the users with any mistake")
+    if situation.has_many_users:
+        return Decision(Way.CROSSING, f"{held}users are many enough to choose t privately")
+    return Decision(
+        Way.KOLMOGOROV_SMIRNOV, f"{held}users are few (or private): compare all t at once"
+    )

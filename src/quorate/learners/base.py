@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,9 @@ from quorate.accounting.events import Event, compose_events
 from quorate.concepts.base import Concept, ConceptClass
 from quorate.concepts.thresholds import Direction, Thresholds
 from quorate.estimators import UserEstimator
-from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.automatic import (
-    MANY_RECORDS,
-    Decision,
-    Situation,
-    Way,
-    decide,
-    record_cuts,
-)
+from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
 from quorate.learners.min_error import choose_by_estimated_level
 from quorate.learners.records import (
     RECORD_LADDER,
@@ -39,6 +32,7 @@ from quorate.learners.scores import (
     KolmogorovSmirnov,
     Mistakes,
     MoreThan,
+    OwnBest,
     Score,
 )
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, published_clip
@@ -62,7 +56,8 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     Subclasses have the parameters ``records``, ``error_level``, ``excess`` and ``constants``, and
     call :meth:`_learn` with a class of concepts. Fitted attributes are releases or functions of
-    them: ``index_``, ``concept_``, ``score_``, ``reason_``, ``records_``, ``classes_``, ``guarantee_``.
+    them: ``index_``, ``concept_``, ``score_``, ``reason_``, ``records_``, ``classes_`` and
+    ``guarantee_``.
     """
 
     records: Any
@@ -107,7 +102,6 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return Situation(
             size=concepts.size,
             ordered=is_walked(concepts),
-            both_ways=isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER,
             epsilon=float(self.epsilon),
             relation=self.relation,
             n_users=data.n_users if self.relation is Relation.REPLACE else None,
@@ -167,6 +161,8 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 return self._by_score(concepts, data, self._more_than())
             case Way.KOLMOGOROV_SMIRNOV:
                 return self._by_score(concepts, data, KolmogorovSmirnov())
+            case Way.OWN_BEST:
+                return self._by_score(concepts, data, OwnBest())
             case Way.CROSSING:
                 return choose_by_crossing(
                     concepts, data, Crossing(), epsilon=self._left, relation=self.relation
@@ -197,9 +193,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                     )
                 return choose_by_median(concepts, data, epsilon=self._left, relation=self.relation)
             case _:
-                raise ParameterError(
-                    f"Expected an algorithm of {type(self).__name__}, got {way.value!r}."
-                )
+                assert_never(way)
 
     def _more_than(self) -> MoreThan:
         if self.error_level is None:
@@ -224,12 +218,18 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 "grows with the number of users, which is private under addition and removal. Use "
                 "'median'."
             )
-        cap = MANY_RECORDS - 1 if self.records == "auto" else int(self.records)
-        pieces = situation.n_users * cap * (2 if situation.both_ways else 1) + 1
+        if self.records == "auto":
+            raise ParameterError(
+                "Expected records=, a public number, for duels along a line: the table they fill "
+                "grows with it. State it, or use 'own_best' or 'median'."
+            )
+        both_ways = isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER
+        cap = int(self.records)
+        pieces = situation.n_users * cap * (2 if both_ways else 1) + 1
         if pieces > MAX_DUELLISTS:
-            raise NotEnoughUsersError(
-                f"Expected users x records below {MAX_DUELLISTS} for duels along a line, got up to "
-                f"{pieces} pieces. Use 'median' or 'crossing'."
+            raise ParameterError(
+                f"Expected at most {MAX_DUELLISTS} pieces for duels along a line, got up to "
+                f"{pieces} from users x records. Use 'own_best' or 'median'."
             )
         capped = data.cap(records=cap, random_state=self.random_state)
         return self._by_score(concepts, capped, score)

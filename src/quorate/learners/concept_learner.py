@@ -15,7 +15,7 @@ from quorate.public_randomness import RandomState
 
 __all__ = ["ConceptLearner"]
 
-_WAYS = tuple(way.value for way in Way if way is not Way.PRIVATE_THRESHOLD)
+_WAYS = tuple(way.value for way in Way)
 
 
 class ConceptLearner(RuleLearner):
@@ -61,8 +61,10 @@ class ConceptLearner(RuleLearner):
     concepts : ConceptClass
         The rules; chosen without looking at the data.
     epsilon : float, default=1.0
-    score : {"auto", "duels", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", \
-            "mistakes", "clipped_pairwise", "estimated_level", "median"} or Score, default="auto"
+    score : str or Score, default="auto"
+        A :class:`~quorate.learners.scores.Score`, or "duels", "own_best", "any_mistake",
+        "more_than", "crossing", "kolmogorov_smirnov", "mistakes", "clipped_pairwise",
+        "estimated_level" or "median" (:class:`~quorate.learners.automatic.Way`).
         How users' mistakes become a loss. ``"auto"`` decides from public numbers
         (:mod:`quorate.learners.automatic`) and says why in ``reason_``.
     records : int or "auto", default="auto"

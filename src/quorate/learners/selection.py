@@ -10,17 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quorate.accounting.events import Event, compose_events
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
-from quorate.concepts.mistake_events import group_by_user
 from quorate.concepts.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import MistakeLine, MistakeTable, Score
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan
+from quorate.learners.scores.own_best import fewest_mistakes
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.intervals import ChooseOrdered
@@ -162,7 +161,7 @@ def _median_either_way(
         )
         for side in sides
     ]
-    fewest = [_fewest_mistakes(each, users) for each in classes]
+    fewest = [fewest_mistakes(each.mistake_events(users)) for each in classes]
     votes = np.array(
         [np.count_nonzero(fewest[0] < fewest[1]), np.count_nonzero(fewest[1] < fewest[0])]
     )
@@ -178,19 +177,6 @@ def _median_either_way(
     if side == 1:
         index = points - index if index in (0, points) else points + index
     return Choice(index, compose_events([vote.event, choice.event]))
-
-
-def _fewest_mistakes(concepts: Thresholds, users: UserData) -> NDArray[np.int64]:
-    """Return each user's smallest number of mistakes over all cut-offs."""
-    events = concepts.mistake_events(users)
-    order = group_by_user(events.user, n_users=events.n_users)
-    user, position = events.user[order], events.positions[order]
-    # Of several changes of one user at one position only the last is attained.
-    attained = np.r_[(user[1:] != user[:-1]) | (position[1:] != position[:-1]), True]
-    kept = order[attained[: order.size]]
-    fewest = events.initial.copy()
-    np.minimum.at(fewest, events.user[kept], events.after[kept])
-    return fewest
 
 
 def _best_of(candidates: int, score: Score, *, epsilon: float, relation: Relation) -> ChooseBest:

@@ -15,7 +15,7 @@ from quorate.public_randomness import RandomState
 
 __all__ = ["ThresholdLearner", "threshold_class"]
 
-_ALGORITHMS = tuple(way.value for way in Way if way is not Way.PRIVATE_THRESHOLD)
+_ALGORITHMS = tuple(way.value for way in Way)
 
 
 def threshold_class(
@@ -41,8 +41,8 @@ class ThresholdLearner(RuleLearner):
 
     Between two neighbouring records no cut-off differs from another, so a domain of 2^32 points
     falls into few pieces; a piece is chosen by its length and its loss, exactly, and then a point
-    inside. With many records a user, each finds a cut-off alone and the private median of the
-    users' intervals of best cut-offs wins; with few, users are counted by their mistakes.
+    inside. With many users everybody approves of the cut-offs that are best on their own records
+    and the most approved one wins; with few, the private median of those intervals.
 
     Learning
     --------
@@ -81,10 +81,13 @@ class ThresholdLearner(RuleLearner):
         Distance between points; with integers everywhere the domain is exact.
     direction : Direction, default=Direction.ABOVE
         On which side of the threshold 1 is predicted; ``EITHER`` learns the side too.
-    algorithm : {"auto", "median", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", \
-            "duels", "mistakes", "clipped_pairwise", "estimated_level"} or Score, default="auto"
-        ``"auto"`` decides from public numbers and a rough private estimate of the records per user,
-        and says why in ``reason_``. The paper's binary search is
+    algorithm : str or Score, default="auto"
+        A :class:`~quorate.learners.scores.Score`, or "own_best", "median", "any_mistake",
+        "more_than", "crossing", "kolmogorov_smirnov", "duels", "mistakes", "clipped_pairwise" or
+        "estimated_level" (:class:`~quorate.learners.automatic.Way`).
+        ``"auto"`` decides from public numbers (under ``Relation.ADD_REMOVE`` also from a rough
+        private estimate of the records per user), and says why in ``reason_``. The paper's binary
+        search is
         :class:`~quorate.learners.private_threshold.PrivateThreshold`.
     records : int or "auto", default="auto"
         How many records a user typically holds: a public number, or a rough private estimate that
@@ -119,7 +122,7 @@ class ThresholdLearner(RuleLearner):
     >>> cutoff = ThresholdLearner(epsilon=1.0, domain=(0, 2**32 - 1), records=4)
     >>> cutoff = cutoff.fit(x.reshape(-1, 1), x >= 1000, users=np.arange(800) // 4)
     >>> 900 < cutoff.threshold_ <= 1100, cutoff.score_
-    (True, 'duels')
+    (True, 'own_best')
     """
 
     def __init__(  # noqa: PLR0913 - the common keywords and those of a domain

@@ -7,6 +7,7 @@ One score a file; each proves its sensitivity for both neighbouring relations.
 * :class:`MoreThan`: more than t mistakes, t from exact binomial tails (L2).
 * :class:`Crossing`: a private choice of that t.
 * :class:`KolmogorovSmirnov`: all t at once.
+* :class:`OwnBest`: users approve of their own best; the default along a line.
 * :class:`Duels`, :class:`ClippedPairwise`: users judge pairs (F5, F6); default for small classes.
 * :class:`Surrogate`: representations (L1, L4).
 * :class:`ClippedDifference`: differences to a private reference, for bounded losses.
@@ -20,6 +21,7 @@ from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.kolmogorov_smirnov import KolmogorovSmirnov
 from quorate.learners.scores.mistakes import Mistakes
 from quorate.learners.scores.more_than import MoreThan
+from quorate.learners.scores.own_best import OwnBest
 from quorate.learners.scores.pairwise import ClippedPairwise, Duels
 from quorate.learners.scores.reference import ClippedDifference
 from quorate.learners.scores.surrogate import Surrogate
@@ -36,6 +38,7 @@ __all__ = [
     "MistakeTable",
     "Mistakes",
     "MoreThan",
+    "OwnBest",
     "Score",
     "Surrogate",
 ]

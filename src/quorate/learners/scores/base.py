@@ -86,9 +86,12 @@ class MistakeLine:
         held = labelled_records(users, n_features=concepts.n_features).counts()
         return cls(events=concepts.mistake_events(users), held=held)
 
-    def add_up(self, changes: NDArray[np.int64], *, initial: int) -> Integers:
-        """Return, for each piece, ``initial`` plus all changes up to it."""
-        moved = np.bincount(self.events.piece, weights=changes, minlength=self.events.n_pieces)
+    def add_up(
+        self, changes: Integers, *, initial: int, which: NDArray[np.intp] | None = None
+    ) -> Integers:
+        """Return, for each piece, ``initial`` plus all changes (or those of ``which``) up to it."""
+        piece = self.events.piece if which is None else self.events.piece[which]
+        moved = np.bincount(piece, weights=changes, minlength=self.events.n_pieces)
         return np.int64(initial) + np.cumsum(moved).astype(np.int64)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.exceptions import ParameterError
-from quorate.learners.scores.base import AdditiveScore, Integers
+from quorate.learners.scores.base import AdditiveScore, Integers, MistakeLine
 
 __all__ = ["MoreThan", "published_separation", "separating_rate", "separation"]
 
@@ -114,5 +114,19 @@ class MoreThan(AdditiveScore):
 
     def contribution(self, mistakes: NDArray[np.integer], held: Integers) -> NDArray[np.integer]:
         """Return 1 where a user errs more often than the user's own t."""
-        above: NDArray[np.integer] = (mistakes > np.floor(self.rate * held)).astype(np.int64)
-        return above
+        return np.asarray(mistakes > self._limits(held), dtype=np.int64)
+
+    def losses_on_line(self, line: MistakeLine) -> Integers:
+        """Return the loss of every piece of an ordered class.
+
+        A change between e and e + 1 mistakes moves the indicator of t = e alone, so only the
+        changes at a user's own t are added up.
+        """
+        events, limits = line.events, self._limits(line.held)
+        moving = np.flatnonzero(events.level == limits[events.user])
+        changes = events.after[moving] - events.before[moving]
+        above = int(np.count_nonzero(events.initial > limits))
+        return line.add_up(changes, initial=above, which=moving)
+
+    def _limits(self, held: Integers) -> Integers:
+        return np.asarray(np.floor(self.rate * held), dtype=np.int64)

@@ -75,9 +75,10 @@ def published_clip(m: int, alpha: float) -> int:
 
 
 def _narrow(mistakes: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Compare in 16 bits; only the order within a user matters, so ranks do where counts do not."""
-    if mistakes.size == 0 or mistakes.max() < 2**15:
-        return mistakes.astype(np.int16)
+    """Compare in 8 or 16 bits; only a user's order matters, so ranks do where counts are wide."""
+    highest = mistakes.max(initial=0)
+    if highest < 2**15:
+        return mistakes.astype(np.uint8 if highest < 2**8 else np.int16)
     ranks = np.empty(mistakes.shape, dtype=np.int16)
     for row, errors in enumerate(mistakes):
         ranks[row] = np.unique(errors, return_inverse=True)[1]
