@@ -183,8 +183,9 @@ class UserData:
         >>> UserData.from_frame(table, user="patient")
         UserData(n_users=2, n_features=1, target=False, unit='patient')
         """
-        asked = [] if features is None else [*_names(features), *_names(user), *_names(target)]
-        source = tables.open_frame(table, asked or None)
+        others = [*_names(user), *([] if target is None else _names(target))]
+        asked = None if features is None else [*_names(features), *others]
+        source = tables.open_frame(table, asked)
         return _loaded(source, user, features, target, unit, missing, classes)
 
     @classmethod
@@ -473,13 +474,11 @@ def _grouped(
     return UserData.__new__(UserData)._set(store, offsets, groups.keys, unit, names)
 
 
-def _names(columns: str | Sequence[str] | None) -> list[str]:
-    if columns is None:
-        return []
-    names = [columns] if isinstance(columns, str) else list(columns)
-    if not names or not all(isinstance(name, str) for name in names):
+def _names(columns: str | Sequence[str]) -> list[str]:
+    names = [columns] if isinstance(columns, str) else columns
+    if not (isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names)):
         raise ParameterError(f"Expected names of columns, got {columns!r}.")
-    return names
+    return list(names)
 
 
 def _seed(random_state: RandomState) -> NDArray[np.uint64]:

@@ -1,0 +1,378 @@
+"""UserData: every user keeps their own records, and nothing else depends on them."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorate import UserData
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Relation
+
+ids_of_records = st.lists(st.integers(0, 6), min_size=1, max_size=40)
+
+
+def table_of(ids, *, width=2):
+    """Return features in which every record can be recognised, and the ids."""
+    return np.arange(len(ids) * width, dtype=float).reshape(len(ids), width), np.array(ids)
+
+
+def records_by_user(data):
+    return [
+        data.X[start:stop].tolist()
+        for start, stop in zip(data.offsets[:-1], data.offsets[1:], strict=True)
+    ]
+
+
+class TestGrouping:
+    @given(ids_of_records)
+    @settings(max_examples=60, deadline=None)
+    def test_every_user_holds_exactly_their_records_in_their_order(self, ids):
+        X, users = table_of(ids)
+        data = UserData.from_arrays(X, X[:, 0], users=users)
+        assert records_by_user(data) == [X[users == u].tolist() for u in np.unique(users)]
+        assert (data.y == data.X[:, 0]).all()
+        assert (
+            users[np.argsort(users, kind="stable")] == np.unique(users)[data.user_index()]
+        ).all()
+
+    @given(ids_of_records)
+    @settings(max_examples=60, deadline=None)
+    def test_means_and_sums_need_no_order(self, ids):
+        X, users = table_of(ids)
+        data = UserData.from_arrays(X, users=users)
+        means = data.user_means()
+        assert np.allclose(means, [X[users == u].mean(axis=0) for u in np.unique(users)])
+        _ = data.X
+        assert (data.user_means() == means).all()
+
+    def test_weighted_sums_follow_the_order_of_x(self):
+        X, users = table_of([2, 0, 2, 1, 0])
+        data = UserData.from_arrays(X, users=users)
+        weights = data.X[:, 0]
+        expected = [(X[users == u] * X[users == u][:, :1]).sum(axis=0) for u in range(3)]
+        assert np.allclose(data.user_sums(weights=weights), expected)
+        assert np.allclose(
+            data.user_sums(data.X[:, :1], weights=weights), [e[:1] for e in expected]
+        )
+        for wrong in ({"values": np.ones((2, 1))}, {"values": np.ones(5)}, {"weights": np.ones(4)}):
+            with pytest.raises(SchemaError, match="per record"):
+                data.user_sums(**wrong)
+
+    def test_rows_sorted_by_user_are_not_copied(self):
+        X, users = table_of([0, 0, 1, 5])
+        assert np.shares_memory(UserData.from_arrays(X, users=users).X, X)
+
+    def test_ids_that_come_back_in_another_block_are_the_same_user(self):
+        X, users = table_of([1, 1, 2, 1])
+        assert UserData.from_arrays(X, users=users).record_counts().tolist() == [3, 1]
+
+    def test_the_constructor_takes_records_that_lie_user_by_user(self):
+        data = UserData(np.ones((3, 2)), [0, 1, 0], offsets=[0, 2, 2, 3], unit="patient")
+        assert data.record_counts().tolist() == [2, 0, 1]
+        for offsets in ([0, 2], [1, 3], [0, 3, 2, 3], [[0, 3]], []):
+            with pytest.raises(SchemaError):
+                UserData(np.ones((3, 2)), offsets=np.array(offsets, dtype=int))
+        with pytest.raises(SchemaError, match="lengths"):
+            UserData(np.ones((3, 2)), [1], offsets=[0, 3])
+
+    def test_it_travels_to_another_process(self):
+        X, users = table_of([3, 1, 3])
+        again = pickle.loads(pickle.dumps(UserData.from_arrays(X, X[:, 0], users=users)))
+        assert records_by_user(again) == [[[2, 3]], [[0, 1], [4, 5]]]
+
+    def test_arrays_cannot_be_written_through_it(self):
+        X, users = table_of([0, 1])
+        data = UserData.from_arrays(X, X[:, 0], users=users)
+        for array in (data.X, data.y, data.offsets):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
+        X[0, 0] = 7.0
+
+
+class TestFrames:
+    @pytest.mark.parametrize("make", [pa.table, pd.DataFrame, pl.DataFrame])
+    def test_a_frame_knows_its_columns(self, make):
+        frame = make(
+            {"who": ["b", "a", "b"], "x": [1, 2, 3], "z": [0.5, 0.25, 0.125], "t": [1, 0, 1]}
+        )
+        data = UserData.from_frame(frame, user="who", target="t")
+        assert data.feature_names == ("x", "z")
+        assert data.unit == "who"
+        assert data.X.tolist() == [[2, 0.25], [1, 0.5], [3, 0.125]]
+        assert data.y.tolist() == [0, 1, 1]
+        narrow = UserData.from_frame(frame, user=["who", "x"], features=["z"], unit="visit")
+        assert narrow.n_users == 3
+        assert narrow.unit == "visit"
+        assert narrow.feature_names == ("z",)
+
+    def test_several_id_columns_name_the_unit(self):
+        frame = pa.table({"person": [1, 1, 1], "day": [1, 2, 1], "x": [1.0, 2.0, 3.0]})
+        data = UserData.from_frame(frame, user=("person", "day"))
+        assert data.unit == "person x day"
+        assert data.n_users == 2
+
+    def test_labels_become_numbers_through_public_classes(self):
+        frame = pa.table({"u": [1, 1, 2], "x": [1.0, 2.0, 3.0], "t": ["yes", "?", "no"]})
+        data = UserData.from_frame(frame, user="u", target="t", classes=("no", "yes"))
+        assert data.y.tolist() == [1, 0]
+        with pytest.raises(SchemaError, match="classes="):
+            UserData.from_frame(frame, user="u", target="t")
+
+    def test_parquet_files_and_folders(self, tmp_path):
+        rng = np.random.default_rng(0)
+        whole = pa.table({"u": rng.integers(0, 9, 1000), "x": rng.standard_normal(1000)})
+        for i in range(4):
+            pq.write_table(whole.slice(250 * i, 250), tmp_path / f"{i}.parquet", row_group_size=60)
+        from_folder = UserData.from_parquet(tmp_path, user="u")
+        expected = UserData.from_frame(whole, user="u")
+        assert (from_folder.X == expected.X).all()
+        one_file = UserData.from_parquet(tmp_path / "0.parquet", user="u", features=["x"])
+        assert one_file.n_records == 250
+
+    def test_wrong_names_are_refused(self):
+        frame = pa.table({"u": [1], "x": [1.0]})
+        for user in ([], 3, [None], None):
+            with pytest.raises(ParameterError, match="names of columns"):
+                UserData.from_frame(frame, user=user)
+
+
+class TestMissingValues:
+    def test_a_record_with_a_gap_is_dropped_and_its_user_keeps_a_place(self):
+        X = [[1.0, 2.0], [np.nan, 0.0], [3.0, np.inf], [5.0, 6.0]]
+        data = UserData.from_arrays(X, users=[1, 2, 1, 3])
+        assert data.record_counts().tolist() == [1, 0, 1]
+        assert np.isnan(data.user_means()[1]).all()
+
+    def test_a_number_may_stand_in(self):
+        data = UserData.from_arrays([[1.0], [np.nan]], users=[1, 2], missing=-1.0)
+        assert data.X.ravel().tolist() == [1.0, -1.0]
+
+    def test_the_caller_s_table_stays_as_it_was(self):
+        X = np.array([[1.0], [np.nan]])
+        UserData.from_arrays(X, users=[1, 2], missing=0.0)
+        assert np.isnan(X[1, 0])
+
+    def test_a_record_without_id_or_target_is_dropped(self):
+        data = UserData.from_arrays([[1.0], [2.0], [3.0]], [0, None, 1], users=["a", "b", None])
+        assert data.X.tolist() == [[1.0]]
+        assert data.n_users == 2
+
+    def test_an_empty_table_has_no_users_and_is_no_error(self):
+        data = UserData.from_arrays(np.empty((0, 2)), users=np.empty(0, int))
+        assert data.n_users == 0
+        assert data.user_means().shape == (0, 2)
+        assert list(data.batches(5)) == []
+        assert data.cap(1).n_users == 0
+        assert [side.n_users for side in data.split(0.5)] == [0, 0]
+
+    def test_the_mean_of_huge_records_neither_warns_nor_raises(self):
+        data = UserData.from_arrays([[1.7e308], [1.7e308]], users=[1, 1])
+        assert data.user_means().shape == (1, 1)
+
+
+class TestPrivacyOfCounts:
+    def test_what_is_printed_does_not_count_records(self):
+        few = UserData.from_arrays(np.ones((3, 2)), users=[1, 2, 1])
+        many = UserData.from_arrays(np.ones((99, 2)), users=[1, 2] + [1] * 97)
+        assert repr(few) == repr(many)
+
+    def test_errors_count_no_records_either(self):
+        with pytest.raises(SchemaError) as caught:
+            UserData.from_arrays(np.ones((37, 1)), users=np.arange(38))
+        assert "37" not in str(caught.value)
+
+    def test_no_users_are_refused_with_what_to_do(self):
+        for users in (None, "ann"):
+            with pytest.raises(SchemaError, match="Pass users="):
+                UserData.from_arrays(np.ones((3, 1)), users=users)
+
+    @pytest.mark.parametrize("unit", ["  ", 5])
+    def test_the_unit_is_a_word(self, unit):
+        with pytest.raises(ParameterError, match="unit"):
+            UserData.from_arrays([[1.0]], users=[1], unit=unit)
+
+
+def replaced(X, users, who, n_records, seed):
+    """Return a neighbouring table: user ``who`` holds other records, at other places."""
+    rng = np.random.default_rng(seed)
+    others = users != who
+    rows = np.concatenate(
+        [X[others], 1e6 + np.arange(n_records * X.shape[1]).reshape(n_records, -1)]
+    )
+    ids = np.concatenate([users[others], np.full(n_records, who)])
+    # The others keep their order among themselves; the new records go anywhere between them.
+    order = np.argsort(np.r_[np.sort(rng.random(others.sum())), rng.random(n_records)])
+    return rows[order], ids[order]
+
+
+def capped_row_by_row(data, records, *, random_state):
+    """A twin of ``cap`` whose random numbers are drawn along the rows."""
+    numbers = np.random.default_rng(random_state).random(data.n_records)
+    kept = []
+    for start, stop in zip(data.offsets[:-1], data.offsets[1:], strict=True):
+        chosen = np.sort(np.argsort(numbers[start:stop])[:records])
+        kept.append(data.X[start:stop][chosen].tolist())
+    return kept
+
+
+def others_move(choose, trials=20):
+    """Tell whether choices about other users change when one user's records do."""
+    rng = np.random.default_rng(7)
+    for trial in range(trials):
+        X, users = table_of(rng.integers(0, 8, 60).tolist() + list(range(8)))
+        mine = choose(UserData.from_arrays(X, users=users))
+        rows, ids = replaced(X, users, 3, 1 + trial, trial)
+        theirs = choose(UserData.from_arrays(rows, users=ids))
+        if any(mine[u] != theirs[u] for u in range(8) if u != 3):
+            return True
+    return False
+
+
+class TestCap:
+    @given(ids_of_records, st.integers(1, 8), st.integers(0, 2**32 - 1))
+    @settings(max_examples=60, deadline=None)
+    def test_every_user_keeps_at_most_so_many_of_their_own_records(self, ids, records, seed):
+        X, users = table_of(ids)
+        data = UserData.from_arrays(X, X[:, 0], users=users)
+        capped = data.cap(records, random_state=seed)
+        assert (capped.record_counts() == np.minimum(data.record_counts(), records)).all()
+        for mine, kept in zip(records_by_user(data), records_by_user(capped), strict=True):
+            assert [record for record in mine if record in kept] == kept
+        assert (capped.y == capped.X[:, 0]).all()
+
+    def test_what_is_kept_of_the_others_does_not_depend_on_one_user(self):
+        assert not others_move(lambda data: records_by_user(data.cap(2, random_state=5)))
+
+    def test_numbers_drawn_row_by_row_would_be_caught(self):
+        assert others_move(lambda data: capped_row_by_row(data, 2, random_state=5))
+
+    def test_every_record_is_as_likely_to_stay(self):
+        # 4000 users keep 2 of 5 records; a share of 0.4 has a standard error of 0.0077, so six of
+        # them, with five places to look at, fail by chance with probability 1e-8.
+        users = np.repeat(np.arange(4000), 5)
+        data = UserData.from_arrays(np.tile(np.arange(5.0), 4000), users=users)
+        shares = np.bincount(data.cap(2, random_state=1).X.ravel().astype(int)) / 4000
+        assert np.abs(shares - 0.4).max() < 0.047
+
+    def test_seeds_decide(self):
+        X, users = table_of([0] * 30)
+        data = UserData.from_arrays(X, users=users)
+        first, again, other = (data.cap(5, random_state=s).X for s in (1, 1, 2))
+        assert (first == again).all()
+        assert (first != other).any()
+
+    @pytest.mark.parametrize("records", [0, -1, 1.5, np.nan, True, None])
+    def test_caps_that_make_no_sense_are_refused(self, records):
+        with pytest.raises(ParameterError, match="records"):
+            UserData.from_arrays([[1.0]], users=[1]).cap(records)
+
+    def test_one_user_with_all_records(self):
+        capped = UserData.from_arrays(np.ones((1000, 1)), users=np.zeros(1000, int)).cap(3)
+        assert capped.record_counts().tolist() == [3]
+
+
+class TestSplit:
+    def test_whole_users_go_to_either_side(self):
+        X, users = table_of(np.random.default_rng(0).integers(0, 50, 400).tolist())
+        data = UserData.from_arrays(X, users=users)
+        left, right = data.split(0.3, random_state=2)
+        assert left.n_users == 15
+        assert left.n_users + right.n_users == data.n_users
+        everybody = records_by_user(data)
+        assert all(mine in everybody for mine in records_by_user(left) + records_by_user(right))
+        assert left.n_records + right.n_records == data.n_records
+
+    @pytest.mark.parametrize("relation", Relation)
+    def test_the_sides_of_the_others_do_not_depend_on_one_user_s_records(self, relation):
+        def sides(data):
+            left, _ = data.split(0.5, relation=relation, random_state=3)
+            mine = records_by_user(left)
+            return [records in mine for records in records_by_user(data)]
+
+        assert not others_move(sides)
+
+    def test_the_arrival_of_a_user_moves_nobody_under_add_remove(self):
+        def moved(relation, newcomer):
+            few = UserData.from_arrays(np.arange(20.0), users=np.arange(20))
+            more = UserData.from_arrays(np.arange(21.0), users=np.r_[np.arange(20), newcomer])
+            before, after = (
+                d.split(0.5, relation=relation, random_state=1)[0] for d in (few, more)
+            )
+            return bool(set(before.X.ravel()) - set(after.X.ravel()))
+
+        assert not any(moved(Relation.ADD_REMOVE, who) for who in range(100, 150))
+        # The exact sizes of REPLACE would not do: somebody makes room for the newcomer.
+        assert any(moved(Relation.REPLACE, who) for who in range(100, 150))
+
+    def test_the_share_is_right_under_add_remove(self):
+        data = UserData.from_arrays(np.zeros(10_000), users=np.arange(10_000))
+        left, _ = data.split(0.3, relation=Relation.ADD_REMOVE, random_state=0)
+        # Six standard errors of 46 users: a false alarm has chance 2e-9.
+        assert abs(left.n_users - 3000) < 275
+
+    @pytest.mark.parametrize("fraction", [0.0, 1.0, -1, 2, np.nan])
+    def test_shares_that_make_no_sense_are_refused(self, fraction):
+        with pytest.raises(ParameterError, match="fraction"):
+            UserData.from_arrays([[1.0]], users=[1]).split(fraction)
+
+    def test_something_else_than_a_relation_is_refused(self):
+        with pytest.raises(ParameterError, match="Relation"):
+            UserData.from_arrays([[1.0]], users=[1]).split(0.5, relation="replace")
+
+
+class TestPublicDraws:
+    def test_they_are_uniform_and_belong_to_the_id(self):
+        data = UserData.from_arrays(np.zeros(10_000), users=np.arange(10_000))
+        draws = data.public_draws(3)
+        assert draws.min() >= 0
+        assert draws.max() < 1
+        # The mean of 10,000 uniform numbers has a standard error of 0.0029; six of them.
+        assert abs(draws.mean() - 0.5) < 0.0174
+        assert (data.take([17, 4]).public_draws(3) == draws[[17, 4]]).all()
+
+
+class TestTakeAndBatches:
+    def test_users_are_taken_in_the_order_asked_for(self):
+        X, users = table_of([2, 0, 1, 0, 2])
+        data = UserData.from_arrays(X, X[:, 0], users=users)
+        everybody = records_by_user(data)
+        taken = data.take([2, 0])
+        assert records_by_user(taken) == [everybody[2], everybody[0]]
+        assert data.take([]).n_users == 0
+
+    @pytest.mark.parametrize("wrong", [[3], [-1], [0, 0], [0.5], [[0]]])
+    def test_nobody_is_taken_twice_or_out_of_range(self, wrong):
+        data = UserData.from_arrays(np.zeros(3), users=[0, 1, 2])
+        with pytest.raises((ParameterError, SchemaError)):
+            data.take(wrong)
+
+    @given(ids_of_records, st.integers(1, 12))
+    @settings(max_examples=60, deadline=None)
+    def test_batches_hold_whole_users_in_order(self, ids, size):
+        X, users = table_of(ids)
+        data = UserData.from_arrays(X, X[:, 0], users=users)
+        everybody = records_by_user(data)
+        for options in ({"max_records": size}, {"users": size}):
+            parts = list(data.batches(**options))
+            assert [records for part in parts for records in records_by_user(part)] == everybody
+            assert (
+                all(part.n_users == 1 or part.n_records <= size for part in parts)
+                or "users" in options
+            )
+            assert all(part.n_users <= size for part in parts) or "max_records" in options
+
+    def test_batches_are_views(self):
+        data = UserData.from_arrays(np.zeros((6, 1)), users=[0, 0, 1, 1, 2, 2])
+        assert all(np.shares_memory(part.X, data.X) for part in data.batches(2))
+
+    @pytest.mark.parametrize("wrong", [{}, {"max_records": 1, "users": 1}, {"max_records": 0}])
+    def test_a_batch_needs_one_size(self, wrong):
+        with pytest.raises(ParameterError):
+            list(UserData.from_arrays([[1.0]], users=[1]).batches(**wrong))
