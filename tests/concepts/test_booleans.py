@@ -35,7 +35,7 @@ def test_subcube_sums_equal_sums_over_subcubes(n_features):
         np.testing.assert_array_equal(subcube_sums(votes)[:, place], votes[:, inside].sum(axis=1))
 
 
-@pytest.mark.parametrize("n_features", range(1, 6))
+@pytest.mark.parametrize("n_features", [1, 2, 3, 5, 6, 7, 10])
 def test_the_walsh_transform_equals_its_definition(n_features):
     votes = np.random.default_rng(0).integers(-9, 9, (3, 2**n_features))
     truth = all_patterns(n_features).astype(int)

@@ -40,6 +40,19 @@ class TestIntegers:
         assert domain.position(np.array([2**64 - 1, 6], dtype=np.uint64)).tolist() == [9, 1]
         assert domain.position(np.array([True, False])).tolist() == [0, 0]
 
+    @given(data=st.data(), points=st.integers(1, 2**63))
+    def test_floats_near_the_ends_are_exact(self, data, points):
+        lower = data.draw(st.integers(-(2**63), 2**63 - points))
+        domain = OrderedDomain(lower=lower, points=points)
+        for end in (lower, lower + points - 1):
+            for x in (
+                np.nextafter(float(end), -np.inf),
+                float(end),
+                np.nextafter(float(end), np.inf),
+            ):
+                expected = min(max(math.floor(x), lower), lower + points - 1) - lower
+                assert int(domain.position([x])[0]) == expected
+
     def test_all_2_to_the_63_non_negative_integers_are_a_domain(self):
         domain = OrderedDomain.between(0, 2**63 - 1)
         assert domain.points == 2**63

@@ -17,6 +17,7 @@ from quorate.concepts import (
     littlestone_dimension,
     vc_dimension,
 )
+from quorate.concepts.thresholds import _order
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
 
@@ -103,6 +104,13 @@ class TestHugeDomains:
                 own = [wrong[a:b].sum() for a, b in pairwise(users.offsets)]
                 assert sum(count > t for count in own) == above
                 assert sum(own) == total
+
+    @pytest.mark.parametrize("points", [2**20, 2**63])
+    def test_both_ways_of_sorting_sort(self, points):
+        position = np.random.default_rng(0).integers(0, points, 1_000, dtype=np.uint64)
+        order = _order(position, points=points)
+        assert sorted(order.tolist()) == list(range(1_000))
+        assert np.all(position[order][1:] >= position[order][:-1])
 
     def test_the_largest_domains_are_allowed(self):
         users = UserData([[5.0], [9e18]], [0.0, 1.0], offsets=[0, 1, 2])

@@ -136,18 +136,19 @@ class OrderedDomain:
     def _integer_position(self, values: NDArray[Any]) -> NDArray[np.uint64]:
         first, last = int(self.lower), int(self.value(self.points - 1))
         if values.dtype.kind == "f":
-            # Written so that NaN is low. Both limits are floats exactly; in between the
-            # conversion of a whole number is exact.
-            low, high = ~(values >= -(2.0**63)), values >= 2.0**63
-            whole = np.floor(np.where(low | high, 0.0, values)).astype(np.int64)
-            whole[low], whole[high] = first, last
+            low, high = _float_below(first), _float_below(last)
+            # fmax and fmin pass over NaN.
+            clipped = np.fmin(np.fmax(values.astype(np.float64, copy=False), low), high)
+            whole = np.floor(clipped, out=clipped).astype(np.int64)
+            if high < last:
+                whole[values > high] = last
         elif values.dtype == np.uint64:
             whole = np.minimum(values, np.uint64(_INT64.max)).astype(np.int64)
         else:
             whole = values.astype(np.int64)
-        clipped = np.clip(whole, first, last)
+        whole = np.clip(whole, first, last)
         # Unsigned differences are exact where signed ones would overflow.
-        offset = clipped.astype(np.uint64) - np.uint64(first % 2**64)
+        offset = whole.view(np.uint64) - np.uint64(first % 2**64)
         return offset if self.step == 1 else offset // np.uint64(self.step)
 
     def _float_position(self, values: NDArray[Any]) -> NDArray[np.uint64]:
@@ -163,3 +164,9 @@ class OrderedDomain:
 
 def _plain(number: int | float) -> int | float:
     return int(number) if isinstance(number, numbers.Integral) else float(number)
+
+
+def _float_below(number: int) -> float:
+    """Return the largest float that is at most ``number``."""
+    nearest = float(number)
+    return math.nextafter(nearest, -math.inf) if nearest > number else nearest
