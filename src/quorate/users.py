@@ -184,7 +184,7 @@ class UserData:
         UserData(n_users=2, n_features=1, target=False, unit='patient')
         """
         others = [*_names(user), *([] if target is None else _names(target))]
-        asked = None if features is None else [*_names(features), *others]
+        asked = None if features is None else list(dict.fromkeys([*_names(features), *others]))
         source = tables.open_frame(table, asked)
         return _loaded(source, user, features, target, unit, missing, classes)
 

@@ -54,15 +54,13 @@ class LocalEngine(Engine):
 
     def sum_over_users(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
         """Return the exact sum, in steps of ``grid``, of the contributions of all users."""
-        totals = np.zeros(grid.bound.dimension, dtype=np.int64)
-        for part in self._map(sum_users, data, statistic, grid):
-            totals += part
-        return totals
+        parts = self._map(sum_users, data, statistic, grid)
+        return np.sum([np.zeros(grid.bound.dimension, np.int64), *parts], axis=0)
 
     def votes(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
         """Return the contribution of each user in steps of ``grid``: (n_users, dimension)."""
-        none = np.empty((0, grid.bound.dimension), dtype=np.int64)
-        return np.concatenate([none, *self._map(encode_users, data, statistic, grid)])
+        parts = self._map(encode_users, data, statistic, grid)
+        return np.concatenate([np.empty((0, grid.bound.dimension), np.int64), *parts])
 
     def _map(
         self, work: Part, data: UserData, statistic: Statistic, grid: Grid
