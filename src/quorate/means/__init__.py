@@ -1,10 +1,34 @@
 """Private means, medians, variances and adaptive queries over users.
 
-:class:`~quorate.means.user_mean.UserMean` is the estimator to start with.
+:class:`~quorate.means.user_mean.UserMean` is the estimator to start with; the published mechanisms
+(U1 to U4) stand beside it.
 """
 
 from __future__ import annotations
 
+from quorate.means.covariance import UserCovariance
+from quorate.means.median import PrivateMedian, QuantileError, UserQuantiles
+from quorate.means.private_range import PrivateRange
+from quorate.means.queries import Answer, UserQueries
+from quorate.means.release import MeanError, Route
+from quorate.means.rotation import Rotation
+from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean
+from quorate.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 
-__all__ = ["UserMean"]
+__all__ = [
+    "Answer",
+    "MeanError",
+    "PrivateMedian",
+    "PrivateRange",
+    "QuantileError",
+    "RotatedWinsorizedMean",
+    "Rotation",
+    "Route",
+    "UserCovariance",
+    "UserMean",
+    "UserQuantiles",
+    "UserQueries",
+    "UserScaler",
+    "WinsorizedMean",
+]

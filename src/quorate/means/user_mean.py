@@ -9,20 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.calibrate import gdp_mu
-from quorate.accounting.events import Approximate, Composed, Event
 from quorate.accounting.ledger import Ledger
 from quorate.bounds import Bound, Box, Interval
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
-from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.private_range import CONSTANTS
 from quorate.means.pure_routes import PureRun, laplace_error
 from quorate.means.release import MeanRelease, Route
 from quorate.means.rotation import Rotation
-from quorate.means.weighted_users import WeightedUsers, bounded_vectors
+from quorate.means.vector_mean import MeanBudget
+from quorate.means.weighted_users import bounded_vectors
 from quorate.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
@@ -30,8 +27,6 @@ from quorate.users import UserData
 __all__ = ["UserMean", "as_bound"]
 
 _ALGORITHMS = ("auto", "clip", "quantile", "ball", "core", "winsorized")
-# Share of delta that is set aside for the core test, whether or not it takes place.
-_CORE_DELTA_SHARE = 0.1
 
 
 def as_bound(bound: Any, dimension: int) -> Bound:
@@ -266,24 +261,21 @@ class UserMean(UserEstimator):
         return self._gaussian(data, bound)
 
     def _gaussian(self, data: UserData, bound: Bound) -> MeanRelease:
-        core = self.relation is Relation.REPLACE and self.algorithm in ("auto", "core")
-        reserve = _CORE_DELTA_SHARE * self.delta if core else 0.0
-        allowance = Allowance(gdp_mu(self.epsilon, self.delta - reserve))
-        event: Event = allowance.event
-        if reserve:
-            event = Composed((event, Approximate(0.0, reserve)))
-        self.guarantee_ = self._promise(event)
-        run = GaussianRun(
-            users=WeightedUsers(bounded_vectors(data.user_means(), bound)),
-            counts=None if self.records is None else data.record_counts(),
-            reach=bound.l2_radius,
-            allowance=allowance,
-            core_delta=reserve,
-            hostile=float(self.robust),
+        budget = MeanBudget(
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
             relation=self.relation,
-            random_state=self.random_state,
-            spread=None if self.radius is None else float(self.radius),
+            core=self.algorithm in ("auto", "core"),
+        )
+        self.guarantee_ = self._promise(budget.event)
+        run = budget.run(
+            data.user_means(),
+            bound,
+            counts=None if self.records is None else data.record_counts(),
             records=float(self.records) if isinstance(self.records, int) else None,
+            hostile=float(self.robust),
+            spread=None if self.radius is None else float(self.radius),
+            random_state=self.random_state,
         )
         if self.algorithm == "clip":
             return run.clip("you asked for it.")

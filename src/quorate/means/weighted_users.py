@@ -45,7 +45,13 @@ def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.flo
     >>> bounded_vectors(np.array([[3.0, np.nan]]), Box([0.0, 0.0], [2.0, 2.0]))
     array([[1., 0.]])
     """
-    return bound.clip(values)
+    rows = np.asarray(values, dtype=np.float64).reshape(-1, bound.dimension)
+    offsets = np.empty(rows.shape)
+    size = max(1, _BLOCK // bound.dimension)
+    for start in range(0, len(rows), size):
+        part = slice(start, start + size)
+        bound.offsets_in_steps(rows[part], 1.0, out=offsets[part])
+    return offsets
 
 
 def record_weights(counts: NDArray[np.int64], *, records: float) -> NDArray[np.float64]:

@@ -201,13 +201,15 @@ class RotatedWinsorizedMean:
     epsilon, delta : float
     n_users, dimension : int
     gamma : float, default=0.01
+    queries : int, default=1
+        How many such means, possibly of adaptively chosen vectors, share the budget (U4).
     constants : {"calibrated", "published"}, default="calibrated"
     noise : NoiseSource
 
     References
     ----------
     .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845,
-       Algorithm 2, Theorem 2 and Lemma 2 (whose constant 10 is :math:`\sqrt 2` by McDiarmid).
+       Algorithm 2, Theorems 2, 3, and Lemma 2, whose constant 10 is :math:`\sqrt 2` by McDiarmid.
 
     Examples
     --------
@@ -224,13 +226,16 @@ class RotatedWinsorizedMean:
     n_users: int
     dimension: int
     gamma: float = 0.01
+    queries: int = 1
     constants: str = "calibrated"
     noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive(bound=self.bound, radius=self.radius, epsilon=self.epsilon)
         _validate.probability(delta=self.delta, gamma=self.gamma)
-        _validate.positive_integer(n_users=self.n_users, dimension=self.dimension)
+        _validate.positive_integer(
+            n_users=self.n_users, dimension=self.dimension, queries=self.queries
+        )
         _validate.one_of(CONSTANTS, constants=self.constants)
         # The published composition needs its square-root form: eps <= 4 ln(1/delta) is enough.
         if self.constants == "published" and self.epsilon > 4.0 * math.log(1.0 / self.delta):
@@ -281,12 +286,12 @@ class RotatedWinsorizedMean:
 
     @property
     def event(self) -> Event:
-        """What the accountant prices."""
-        return Repeated(Pure(self.coordinate_epsilon), self.padded)
+        """What the accountant prices: all queries together."""
+        return Repeated(Pure(self.coordinate_epsilon), self.padded * self.queries)
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
+        """The promise of ``queries`` calls of :meth:`release`."""
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -312,16 +317,21 @@ class RotatedWinsorizedMean:
         return each * math.sqrt(self.padded)
 
     def _published(self) -> float:
-        return self.epsilon / math.sqrt(8.0 * self.padded * math.log(1.0 / self.delta))
+        epsilon, delta = self.epsilon, self.delta
+        if self.queries > 1:
+            # Theorem 3: strong composition over the queries, then over the coordinates.
+            epsilon /= 2.0 * math.sqrt(2.0 * self.queries * math.log(2.0 / delta))
+            delta /= 2.0 * self.queries
+        return epsilon / math.sqrt(8.0 * self.padded * math.log(1.0 / delta))
 
     def _calibrated_epsilon(self) -> float:
         smallest = 1.0 / self.epsilon
         scale = calibrate(
-            lambda noise: Repeated(Pure(1.0 / noise), self.padded),
+            lambda noise: Repeated(Pure(1.0 / noise), self.padded * self.queries),
             epsilon=self.epsilon,
             delta=self.delta,
             lower=smallest,
-            upper=smallest * self.padded,
+            upper=smallest * self.padded * self.queries * (1 + 1e-9),
             tolerance=1e-3,
         )
         return 1.0 / scale

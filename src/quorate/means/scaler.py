@@ -1,0 +1,175 @@
+"""Standardised features, with a centre and a scale that were paid for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import TransformerMixin
+
+from quorate.accounting.calibrate import split_epsilon
+from quorate.accounting.events import Pure
+from quorate.accounting.ledger import Ledger
+from quorate.bounds import Bound, Box
+from quorate.estimators import UserEstimator
+from quorate.guarantees import Relation
+from quorate.means.median import record_quantile
+from quorate.means.user_mean import as_bound, half_widths
+from quorate.means.vector_mean import MeanBudget
+from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.public_randomness import RandomState
+from quorate.users import UserData
+
+__all__ = ["UserScaler"]
+
+_CENTRE_SHARE = 0.4
+_HALVINGS = 40
+# Distance of the quartiles of a normal distribution in standard deviations.
+_QUARTILES_APART = 1.349
+# A scale below this part of the range is noise: the feature is left at the scale of its range.
+_SMALLEST_SCALE = 2.0**-30
+
+
+class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
+    r"""Subtract a private centre from each feature and divide by a private scale.
+
+    Fitted on users, applied to rows. Put it in front of a learner in a pipeline; its cost adds to
+    the learner's.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP, pure if ``delta`` = 0
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters and the number of features; under ``Relation.REPLACE`` the number of
+        users; released: ``centre_``, ``scale_``
+    numerics : exact
+    proof : With ``delta`` > 0 two private means that share one Gaussian budget (see
+        :class:`~quorate.means.user_mean.UserMean`): of the users' mean records, and of each user's
+        mean squared distance from the released centre, clipped to the range. With ``delta`` = 0
+        the median over users of their medians, and the difference of two such quantiles, each with
+        an equal part of ``epsilon``.
+
+    Utility
+    -------
+    The scale is the root of the mean over users of their mean squared distance, up to the error
+    of a private mean; users far out are pulled in.
+
+    Complexity
+    ----------
+    A few passes over the records.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float, default=0.0
+    bound : float, pair or Bound
+        Public range of the features, as in :class:`~quorate.means.user_mean.UserMean`.
+    relation, ledger, data_name, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    centre_, scale_ : array of shape (features,)
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(50.0, 4.0, size=(30_000, 1))
+    >>> scaler = UserScaler(epsilon=1.0, delta=1e-6, bound=1000.0)
+    >>> scaled = scaler.fit(X, users=np.arange(30_000) // 10).transform(X)
+    >>> abs(scaled.mean()) < 0.2 and 0.5 < scaled.std() < 2.0
+    np.True_
+    >>> np.allclose(scaler.inverse_transform(scaled), X)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        bound: Any = None,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bound = bound
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
+        """Release centre and scale of ``X`` (records x features with ``users``, or a UserData)."""
+        if self.bound is None:
+            as_bound(None, 1)
+        self._charge(X)
+        data = self._gather(X, None, users)
+        bound = as_bound(self.bound, data.n_features)
+        release = self._by_quantiles if self.delta == 0 else self._by_moments
+        centre, scale = release(data, bound)
+        widths = half_widths(bound)
+        visible = scale > _SMALLEST_SCALE * widths
+        self.centre_ = centre
+        self.scale_ = np.where(visible, np.minimum(scale, 2.0 * widths), widths)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the standardised rows."""
+        return np.asarray((self._features(X) - self.centre_) / self.scale_)
+
+    def inverse_transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the rows in their own units."""
+        return np.asarray(self._features(X) * self.scale_ + self.centre_)
+
+    def _by_moments(
+        self, data: UserData, bound: Bound
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        budget = MeanBudget(
+            epsilon=float(self.epsilon), delta=float(self.delta), relation=self.relation
+        )
+        self.guarantee_ = self._promise(budget.event)
+        means = data.user_means()
+        first = budget.mean(means, bound, share=_CENTRE_SHARE, random_state=self.random_state)
+        centre = first.mean + bound.centre
+        widths = half_widths(bound)
+        with np.errstate(all="ignore"):
+            away = np.clip(data.X - centre, -2.0 * widths, 2.0 * widths)
+            squares = data.user_sums(away**2) / data.record_counts()[:, None]
+        box = Box(np.zeros_like(widths), 4.0 * widths**2)
+        second = budget.mean(
+            squares, box, share=1.0 - _CENTRE_SHARE, random_state=self.random_state
+        )
+        return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0))
+
+    def _by_quantiles(
+        self, data: UserData, bound: Bound
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self.guarantee_ = self._promise(Pure(float(self.epsilon)))
+        widths = half_widths(bound)
+        parts = split_epsilon(float(self.epsilon), [1.0] * (3 * data.n_features))
+        levels = (0.25, 0.5, 0.75)
+        found = np.empty((3, data.n_features))
+        for place, epsilon in zip(np.ndindex(*found.shape), parts, strict=True):
+            row, column = place
+            middle, half = float(bound.centre[column]), float(widths[column])
+            mechanism = FloatQuantile(
+                lower=middle - half,
+                upper=middle + half,
+                resolution=half * 2.0**-_HALVINGS,
+                epsilon=epsilon,
+                quantile=levels[row],
+                relation=self.relation,
+            )
+            found[place] = mechanism.release(record_quantile(data, levels[row])[:, column])
+        return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART
