@@ -86,8 +86,8 @@ class UserQuantiles(UserEstimator):
 
     Utility
     -------
-    ``error_.rank`` users, of order :math:`\frac{k d}{\varepsilon}\log(\text{range}/\text{resolution})`
-    for k quantiles of d features.
+    ``error_.rank`` users: of order :math:`k d \log(w/r)/\varepsilon` for k quantiles of d features,
+    a range of width w and a resolution of r.
 
     Complexity
     ----------
@@ -225,8 +225,8 @@ class PrivateMedian(UserQuantiles):
 
     Utility
     -------
-    ``error_.rank`` users, of order :math:`\frac{d}{\varepsilon}\log(\text{range}/\text{resolution})`.
-    Up to half of the users may be anywhere without moving the median far.
+    ``error_.rank`` users, of order :math:`d \log(w/r)/\varepsilon` as in :class:`UserQuantiles`. Up
+    to half of the users may be anywhere without moving the median far.
 
     Complexity
     ----------

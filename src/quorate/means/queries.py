@@ -1,12 +1,13 @@
 """Answers to adaptively chosen questions within a budget fixed in advance (U4).
 
 Each question is a function of *one user's* records; the answer is the private mean of its bounded
-values over users. Later questions may depend on earlier answers. The whole budget is charged when the
-object is made, and the question after the last one is refused.
+values over users. Later questions may depend on earlier answers. The whole budget is charged when
+the data are handed over, and the question after the last one is refused.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -60,9 +61,9 @@ class UserQueries(UserEstimator):
     public : all parameters, the questions, the number of features and, under ``Relation.REPLACE``,
         of users; released: the answers
     numerics : exact
-    proof : A question sees the records of one user at a time, so a user's value depends on that user
-        alone (if the function keeps no memory between calls); a value that is missing, of the wrong
-        shape, or an error, counts as the centre of the bound. Each answer is a private mean with an
+    proof : A question sees the records of one user at a time, so a user's value depends on that
+        user alone (if the function keeps no memory between calls); a value that is missing, of the
+        wrong shape, or an error, counts as the centre of the bound. Each answer is a private mean with an
         equal part of the squared Gaussian budget, or (``"winsorized"``) a mean of U3 with an equal
         part of the composition; the parts add up under adaptive composition.
 
@@ -247,8 +248,10 @@ class UserQueries(UserEstimator):
         values = np.full((data.n_users, self.dimension), np.nan)
         for user in range(data.n_users):
             records = rows[offsets[user] : offsets[user + 1]]
+            # An error or a warning would tell something about one user.
             try:
-                value = np.asarray(query(records), dtype=np.float64)
+                with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                    value = np.asarray(query(records), dtype=np.float64)
             except Exception:
                 continue
             if value.shape == (self.dimension,):
