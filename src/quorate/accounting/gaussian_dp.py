@@ -80,7 +80,7 @@ def delta_bound(epsilon: float, mu: float) -> float:
         return 1.0
     ratio, half = epsilon / mu, mu / 2
     t, x = ratio - half, ratio + half
-    if t > _FAR_TAIL:
+    if t - _MARGIN * x > _FAR_TAIL:
         return _FAR_TAIL_MASS
     margin = _MARGIN * (1 + x * x)
     if not margin < 1:

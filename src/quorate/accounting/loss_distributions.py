@@ -37,6 +37,7 @@ _UNIT_ROUNDOFF = 2.0**-53
 _POINTS_PER_SCALE = 2**12
 _POINTS_PER_EVENT = 2**18
 _MOST_REPETITIONS = 10**7
+_SMALLEST_LOSS = 1e-30
 _TRUNCATED_MASS = 1e-15
 _PROFILE_UNITS = 2**12
 """Rounding of one value of a profile, in units of 2**-53: tails at x <= 40 lose x squared."""
@@ -82,7 +83,7 @@ def loss_distribution(
     True
     """
     largest = max(map(largest_loss, counts))
-    if not largest < LARGEST_LOSS or max(counts.values()) > _MOST_REPETITIONS:
+    if not _SMALLEST_LOSS < largest < LARGEST_LOSS or max(counts.values()) > _MOST_REPETITIONS:
         return None
     step = _grid_step(counts, largest)
     pairs = {event: profiles(event, relation=relation) for event in counts}
