@@ -63,9 +63,9 @@ class UserQueries(UserEstimator):
     numerics : exact
     proof : A question sees the records of one user at a time, so a user's value depends on that
         user alone (if the function keeps no memory between calls); a value that is missing, of the
-        wrong shape, or an error, counts as the centre of the bound. Each answer is a private mean with an
-        equal part of the squared Gaussian budget, or (``"winsorized"``) a mean of U3 with an equal
-        part of the composition; the parts add up under adaptive composition.
+        wrong shape, or an error, counts as the centre of the bound. Each answer is a private mean
+        with an equal part of the squared Gaussian budget, or (``"winsorized"``) a mean of U3 with
+        an equal part of the composition; the parts add up under adaptive composition.
 
     Utility
     -------
