@@ -49,7 +49,9 @@ def rows() -> list[str]:
                 fields = privacy_section(inspect.getdoc(thing) or "")
                 if "guarantee" in fields:
                     cells = [fields.get(field, "").replace("|", "\\|") for field in FIELDS]
-                    found[f"{info.name}.{name}"] = f"| `{info.name}.{name}` | " + " | ".join(cells) + " |"
+                    found[f"{info.name}.{name}"] = (
+                        f"| `{info.name}.{name}` | " + " | ".join(cells) + " |"
+                    )
     return [found[key] for key in sorted(found)]
 
 

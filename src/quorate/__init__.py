@@ -17,17 +17,34 @@ from quorate.guarantees import Guarantee, Relation
 
 if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
+    from quorate.learners.concept_learner import ConceptLearner
+    from quorate.learners.threshold import ThresholdLearner
+    from quorate.means.median import PrivateMedian
+    from quorate.means.user_mean import UserMean
     from quorate.users import UserData
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "ConceptLearner": "quorate.learners.concept_learner",
     "Ledger": "quorate.accounting.ledger",
+    "PrivateMedian": "quorate.means.median",
+    "ThresholdLearner": "quorate.learners.threshold",
     "UserData": "quorate.users",
+    "UserMean": "quorate.means.user_mean",
 }
-_FOLDERS = ("accounting", "auditing", "engines", "mechanisms")
+_FOLDERS = ("accounting", "auditing", "concepts", "engines", "learners", "means", "mechanisms")
 
-__all__ = ["Guarantee", "Ledger", "Relation", "UserData"]
+__all__ = [
+    "ConceptLearner",
+    "Guarantee",
+    "Ledger",
+    "PrivateMedian",
+    "Relation",
+    "ThresholdLearner",
+    "UserData",
+    "UserMean",
+]
 
 
 def __getattr__(name: str) -> Any:

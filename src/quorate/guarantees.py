@@ -21,14 +21,22 @@ __all__ = ["Guarantee", "Numerics", "PricedEvent", "Relation", "Trust"]
 
 
 class Relation(Enum):
-    """Which two data sets must look alike."""
+    """Which two data sets must look alike.
+
+    >>> Relation.ADD_REMOVE.value
+    'add or remove all records of one user'
+    """
 
     REPLACE = "replace all records of one user"
     ADD_REMOVE = "add or remove all records of one user"
 
 
 class Trust(Enum):
-    """Whom a user has to trust with raw records."""
+    """Whom a user has to trust with raw records.
+
+    >>> Trust.LOCAL.value
+    'nobody: each user adds the noise before anything leaves the device'
+    """
 
     CENTRAL = "the curator sees the records and releases only noisy answers"
     SHUFFLE = "nobody sees a user's records; a shuffler hides who sent which message"
