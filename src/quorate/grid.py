@@ -171,7 +171,8 @@ def choose_grid(
     n_users : int
         Public: the number of users, or an upper bound of it.
     noise_scale : float, default=the L1 diameter of the bound
-        Scale of the noise to come, in the units of the data.
+        Scale of the noise to come, in the units of the data. The default fits Laplace noise for
+        every epsilon of at least 1/500, thanks to the head room.
     max_steps : int, default=2**40
 
     Examples

@@ -55,7 +55,7 @@ class LocalEngine(Engine):
     def sum_over_users(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
         """Return the exact sum, in steps of ``grid``, of the contributions of all users."""
         parts = self._map(sum_users, data, statistic, grid)
-        return np.sum([np.zeros(grid.bound.dimension, np.int64), *parts], axis=0)
+        return sum(parts, start=np.zeros(grid.bound.dimension, dtype=np.int64))
 
     def votes(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
         """Return the contribution of each user in steps of ``grid``: (n_users, dimension)."""

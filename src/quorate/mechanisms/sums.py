@@ -80,9 +80,11 @@ class _Sum:
     def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
         raise NotImplementedError
 
-    def _check(self, scale: float, name: str) -> None:
+    def _check_grid(self) -> None:
         if not isinstance(self.grid, Grid):
             raise ParameterError(f"Expected grid to be a Grid, got grid={self.grid!r}.")
+
+    def _check_scale(self, scale: float, name: str) -> None:
         if not scale <= _LARGEST_SCALE:
             raise GridOverflowError(
                 f"Noise of {name} = {scale:.3g} steps may not fit into 62 bits; use "
@@ -155,7 +157,8 @@ class LaplaceSum(_Sum):
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
-        self._check(self.scale, "scale")
+        self._check_grid()
+        self._check_scale(self.scale, "scale")
 
     @property
     def sensitivity(self) -> int:
@@ -272,7 +275,8 @@ class GaussianSum(_Sum):
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.delta(delta=self.delta)
-        self._check(self.sigma, "sigma")
+        self._check_grid()
+        self._check_scale(self.sigma, "sigma")
         if self.sigma < _SMALLEST_SIGMA:
             raise ParameterError(
                 f"Expected noise of at least 8 steps, got {self.sigma:.3g}: discrete and "
