@@ -2,15 +2,26 @@
 
 ``concept_learner`` any class of rules · ``threshold`` cut-offs on ordered domains ·
 ``private_threshold`` the paper's binary search · ``min_error`` the smallest reachable error ·
-``losses`` the best of many candidates by a bounded loss · ``scores`` what users contribute ·
-``automatic`` which score when · ``records`` a rough private count of records ·
-``selection`` from losses to a hypothesis · ``generalization`` the papers' bounds.
+``losses`` the best of many candidates by a bounded loss, ``covers`` of a box, ``restarts`` as
+published · ``scores`` what users contribute · ``automatic`` which score when · ``records`` a rough
+private count of records · ``selection`` from losses to a hypothesis · ``generalization`` the
+papers' bounds.
 """
 
 from __future__ import annotations
 
 from quorate.learners.concept_learner import ConceptLearner
+from quorate.learners.covers import box_cover
+from quorate.learners.losses import LossSelector
 from quorate.learners.min_error import PrivateMinError
+from quorate.learners.private_threshold import PrivateThreshold
 from quorate.learners.threshold import ThresholdLearner
 
-__all__ = ["ConceptLearner", "PrivateMinError", "ThresholdLearner"]
+__all__ = [
+    "ConceptLearner",
+    "LossSelector",
+    "PrivateMinError",
+    "PrivateThreshold",
+    "ThresholdLearner",
+    "box_cover",
+]

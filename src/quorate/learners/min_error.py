@@ -246,7 +246,7 @@ class MinErrorSearch:
         """Search; return the estimate and what it cost."""
         source: MistakeLine | MistakeTable
         if is_walked(concepts) and isinstance(concepts, OrderedConceptClass):
-            source = MistakeLine.of(concepts, users)
+            source = MistakeLine(concepts=concepts, users=users)
         else:
             source = MistakeTable(concepts=concepts, users=users)
         lower, upper = self.start

@@ -82,7 +82,7 @@ def choose_by_score(
     if score.record_cap is not None:
         users = users.cap(records=score.record_cap, random_state=random_state)
     if is_walked(concepts):
-        line = MistakeLine.of(_ordered(concepts), users)
+        line = MistakeLine(concepts=_ordered(concepts), users=users)
         losses = score.losses_on_line(line)
         ordered = ChooseOrdered(
             epsilon=epsilon,
@@ -110,7 +110,7 @@ def choose_by_crossing(
         len(crossing.rates), crossing, epsilon=CROSSING_SHARE * epsilon, relation=relation
     )
     if is_walked(concepts):
-        losses = crossing.losses_on_line(MistakeLine.of(_ordered(concepts), users))
+        losses = crossing.losses_on_line(MistakeLine(concepts=_ordered(concepts), users=users))
     else:
         losses = crossing.losses_of_table(MistakeTable(concepts=concepts, users=users))
     rate = crossing.rates[level.release(-losses)]

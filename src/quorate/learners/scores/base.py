@@ -72,19 +72,23 @@ class MistakeLine:
 
     >>> from quorate.concepts import Thresholds
     >>> people = UserData.from_arrays([[0], [1], [1]], [0, 1, 0], users=["a", "a", "b"])
-    >>> line = MistakeLine.of(Thresholds(0, 2**40), people)
+    >>> line = MistakeLine(concepts=Thresholds(0, 2**40), users=people)
     >>> line.add_up(line.events.after - line.events.before, initial=2)
     array([2, 1, 1])
     """
 
-    events: MistakeEvents
-    held: Integers
+    concepts: OrderedConceptClass
+    users: UserData
 
-    @classmethod
-    def of(cls, concepts: OrderedConceptClass, users: UserData) -> MistakeLine:
-        """Read the changes of all users."""
-        held = labelled_records(users, n_features=concepts.n_features).counts()
-        return cls(events=concepts.mistake_events(users), held=held)
+    @cached_property
+    def events(self) -> MistakeEvents:
+        """Where and for whom the number of mistakes changes."""
+        return self.concepts.mistake_events(self.users)
+
+    @cached_property
+    def held(self) -> Integers:
+        """How many records of each user count."""
+        return labelled_records(self.users, n_features=self.concepts.n_features).counts()
 
     def add_up(
         self, changes: Integers, *, initial: int, which: NDArray[np.intp] | None = None
@@ -118,7 +122,7 @@ class Score(ABC):
         """How far one user can move any loss."""
 
     @abstractmethod
-    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Add up what some users (rows) contribute; tallies of disjoint users may be added."""
 
     @abstractmethod
@@ -177,7 +181,7 @@ class AdditiveScore(Score):
         inside = np.clip(self.contribution(mistakes, held), 0, self.bound)
         return np.asarray(inside, dtype=np.int64)
 
-    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Add up the contributions of some users."""
         return np.asarray(self._bounded(mistakes, held[:, np.newaxis]).sum(axis=0))
 

@@ -74,7 +74,7 @@ class Crossing(Score):
         """Return 2 under replacement, 1 under addition or removal."""
         return 2 if relation is Relation.REPLACE else 1
 
-    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Count the users above each rate (rows), for each hypothesis (columns)."""
         return np.stack([MoreThan(rate=rate).tally(mistakes, held) for rate in self.rates])
 

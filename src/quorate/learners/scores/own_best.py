@@ -31,12 +31,16 @@ def fewest_mistakes(events: MistakeEvents) -> Integers:
     array([1, 0])
     """
     order = group_by_user(events.user, n_users=events.n_users)
-    user, position = events.user[order], events.positions[order]
-    # Of several changes of one user at one position only the last is attained.
-    attained = np.r_[(user[1:] != user[:-1]) | (position[1:] != position[:-1]), True]
-    kept = order[attained[: order.size]]
+    user, piece, after = events.user[order], events.piece[order], events.after[order]
+    # Of several changes of one user at one place only the last is attained.
+    passed = (user[1:] == user[:-1]) & (piece[1:] == piece[:-1])
+    np.copyto(after[:-1], np.iinfo(np.int64).max, where=passed)
+    held = np.bincount(user, minlength=events.n_users)
     fewest = events.initial.copy()
-    np.minimum.at(fewest, events.user[kept], events.after[kept])
+    some = np.flatnonzero(held)
+    if some.size:
+        starts = (np.cumsum(held) - held)[some]
+        fewest[some] = np.minimum(fewest[some], np.minimum.reduceat(after, starts))
     return fewest
 
 
@@ -68,7 +72,7 @@ class OwnBest(Score):
         del relation
         return 1
 
-    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Count the users who know better."""
         del held
         beaten = mistakes > mistakes.min(axis=1, keepdims=True)

@@ -207,7 +207,7 @@ class Duels(_Pairwise):
         verdict: Integers = self.loss * (first > second) - self.gain * (first < second)
         return verdict
 
-    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Add up some users' duels, every hypothesis (rows) against every other (columns)."""
         del held
         _check_duellists(mistakes.shape[1], self.name)
@@ -260,7 +260,7 @@ class ClippedPairwise(_Pairwise):
         """Return the clipped difference of mistakes."""
         return np.asarray(np.clip(first - second, -self.tau, self.tau))
 
-    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Add up some users' duels, every hypothesis (rows) against every other (columns)."""
         del held
         size = mistakes.shape[1]

@@ -91,7 +91,7 @@ class Surrogate(Score):
         del relation
         return 2
 
-    def tally(self, mistakes: NDArray[np.int32], held: Integers) -> Integers:
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Refuse: mistakes of the representation alone do not determine this score."""
         raise ParameterError(
             "Expected losses_of_table for the surrogate score: it needs the records themselves, "

@@ -1,0 +1,91 @@
+"""The explicit sample-size bounds of Li, Wang, Ye (L7): how many suffice for a class to generalise.
+
+They hold for every class and every distribution, and feed the planner. Their constants are large;
+for finite classes and known numbers of records the exact tails of
+:mod:`quorate.learners.scores.more_than` need far fewer users.
+"""
+
+from __future__ import annotations
+
+import math
+
+from quorate import _validate
+
+__all__ = [
+    "agnostic_records",
+    "agnostic_users",
+    "realizable_records",
+    "realizable_users",
+    "relative_deviation",
+]
+
+
+def agnostic_records(*, vc_dimension: int, alpha: float, beta: float) -> int:
+    """Return records after which all errors are within ``alpha`` of their means (Lemma 3.1).
+
+    >>> agnostic_records(vc_dimension=1, alpha=0.1, beta=0.05)
+    522731
+    """
+    _check(vc_dimension, alpha, beta)
+    return math.ceil(576 / alpha**2 * (4 * vc_dimension + math.log(8 / beta)))
+
+
+def realizable_records(*, vc_dimension: int, alpha: float, beta: float) -> int:
+    """Return records after which no two concepts that differ by ``alpha`` look alike (Lemma 3.2).
+
+    "Look alike" means an observed disagreement of at most ``alpha / 2``.
+
+    >>> realizable_records(vc_dimension=1, alpha=0.1, beta=0.05)
+    20053
+    """
+    _check(vc_dimension, alpha, beta)
+    return math.ceil(96 / alpha * (2 * vc_dimension * math.log(384 / alpha) + math.log(4 / beta)))
+
+
+def relative_deviation(*, labelings: float, n: int, gamma: float, xi: float) -> float:
+    """Bound P[some err(c) > (1 + gamma) observed(c) + xi] (Lemma 4.2).
+
+    ``labelings`` is the growth function at 2 n records, or at 2 n m for users of m records.
+
+    >>> relative_deviation(labelings=11, n=10_000, gamma=0.5, xi=0.05) < 1e-16
+    True
+    """
+    _validate.positive(labelings=labelings, xi=xi)
+    _validate.positive_integer(n=n)
+    _validate.probability(gamma=gamma)
+    return min(1.0, 4 * labelings * math.exp(-gamma * xi * n / (4 * (gamma + 1))))
+
+
+def agnostic_users(*, vc_dimension: int, records: int, alpha: float, beta: float) -> int:
+    """Return users after which all counts "more than t mistakes" are within ``alpha`` (Lemma 4.3).
+
+    ``alpha`` is a share of users, for any t.
+
+    >>> agnostic_users(vc_dimension=1, records=16, alpha=0.1, beta=0.05)
+    110752
+    """
+    _check(vc_dimension, alpha, beta)
+    _validate.positive_integer(records=records)
+    return math.ceil(
+        64 / alpha**2 * (vc_dimension * math.log(128 * records / alpha**2) + math.log(8 / beta))
+    )
+
+
+def realizable_users(*, vc_dimension: int, records: int, alpha: float, beta: float) -> int:
+    """Return users after which no two concepts that differ for ``alpha`` users look alike.
+
+    Lemma 4.4: "look alike" means that at most ``alpha / 2`` of the users tell them apart.
+
+    >>> realizable_users(vc_dimension=1, records=16, alpha=0.1, beta=0.05)
+    25377
+    """
+    _check(vc_dimension, alpha, beta)
+    _validate.positive_integer(records=records)
+    return math.ceil(
+        96 / alpha * (2 * vc_dimension * math.log(384 * records / alpha) + math.log(4 / beta))
+    )
+
+
+def _check(vc_dimension: int, alpha: float, beta: float) -> None:
+    _validate.positive_integer(vc_dimension=vc_dimension)
+    _validate.probability(alpha=alpha, beta=beta)

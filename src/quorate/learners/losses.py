@@ -1,0 +1,302 @@
+"""Pick the best of many candidates (models, settings, policies) by a bounded loss (U7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.calibrate import split_epsilon
+from quorate.accounting.events import Event, compose_events
+from quorate.accounting.ledger import Ledger
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.records import RecordRange, RoughRecords, rough_records_budget
+from quorate.learners.restarts import RandomRestarts
+from quorate.learners.scores.base import Integers, Score
+from quorate.learners.scores.pairwise import Duels
+from quorate.learners.scores.reference import ClippedDifference
+from quorate.mechanisms.choose import ChooseBest
+from quorate.public_randomness import RandomState
+from quorate.users import UserData
+
+__all__ = ["LossSelector"]
+
+_ALGORITHMS = ("auto", "reference", "exponential", "duels", "published")
+
+# Steps into which the range of the loss is cut.
+_STEPS = 2**20
+
+# Share of the budget that finds the reference.
+_REFERENCE_SHARE = 0.3
+
+# Differences to a reference pay once users average over this many records.
+_ENOUGH_RECORDS = 16
+_RECORD_CUTS = (16, 64, 256, 1024, 4096)
+
+
+class LossSelector(UserEstimator):
+    r"""Choose the candidate with the smallest mean loss over users.
+
+    A user's mean loss over m records is within about :math:`1/\sqrt m` of its expectation, and so
+    is the difference of two candidates. The default finds a reference candidate with a third of the
+    budget and compares all others with it, clipped to that small radius; the noise shrinks with
+    :math:`\sqrt m`, while that of the plain exponential mechanism does not.
+
+    Learning
+    --------
+    candidates : K of them, or a cover of a box (:func:`~quorate.learners.covers.box_cover`)
+    setting : bounded losses; users i.i.d., records of one user i.i.d.; privacy needs none of this
+    users needed : excess of order :math:`B\ln K/(n\varepsilon\sqrt m) + B\sqrt{\ln K/(mn)}`
+        (Corollary 3 of [1]_)
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : candidates, loss, ``bounds`` and all parameters; under ``Relation.REPLACE`` the number
+        of users. How many records a user holds is private.
+    numerics : exact
+    proof : A user's mean losses are clipped to ``bounds`` and rounded to 2^20 steps. Their sums
+        have sensitivity 2^20 steps, the clipped differences the one proved in
+        :class:`~quorate.learners.scores.ClippedDifference`; costs of the releases add up. Released
+        are ``index_``, ``records_`` and functions of them. The duty of ``loss``: the value of a
+        record depends on that record alone.
+
+    Complexity
+    ----------
+    O(N K) for the losses, O(n K) memory; duels O(n K^2).
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+    bounds : tuple of float, default=(0.0, 1.0)
+        Smallest and largest loss; what lies outside is clipped. Public.
+    candidates : sequence, optional
+        What to choose from. Without it, the columns of ``X`` are the candidates' losses.
+    loss : callable, optional
+        ``loss(candidate, X, y)`` returns one loss for each record.
+    algorithm : {"auto", "reference", "exponential", "duels", "published"}, default="auto"
+        ``"auto"`` compares with a reference if users hold 16 records or more, else takes the
+        exponential mechanism on the losses. ``"duels"`` lets users judge pairs (up to 4096): often
+        better still, but it minimises how often a candidate is the worse one, not its mean loss.
+        ``"published"`` is Algorithm 5 of [1]_.
+    records : int or "auto", default="auto"
+        How many records a user's mean is over: a public number, or a rough private estimate that is
+        paid for. State it when ``X`` holds one row of means a user.
+    alpha : float, default=0.1
+        Probability of failure that ``"published"`` aims at.
+    delta, relation, ledger, data_name, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    index_ : int
+    candidate_ : object
+        The candidate itself, if ``candidates`` were given, else its index.
+    score_, reason_ : str
+        What was done, and why.
+    records_ : RecordRange or None
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845, Section 6.
+
+    Examples
+    --------
+    >>> guesses = [0.0, 0.25, 0.5, 0.75, 1.0]
+    >>> x = np.tile([0.1, 0.2, 0.3, 0.4], 300).reshape(-1, 1)
+    >>> def distance(guess, X, y):
+    ...     return abs(X[:, 0] - guess)
+    >>> selector = LossSelector(epsilon=1.0, candidates=guesses, loss=distance, records=4)
+    >>> selector.fit(x, users=np.arange(1200) // 4).candidate_
+    0.25
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bounds: tuple[float, float] = (0.0, 1.0),
+        candidates: Sequence[Any] | NDArray[Any] | None = None,
+        loss: Callable[[Any, NDArray[np.float64], Any], NDArray[np.float64]] | None = None,
+        algorithm: str = "auto",
+        records: int | str = "auto",
+        alpha: float = 0.1,
+        delta: float = 0.0,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.candidates = candidates
+        self.loss = loss
+        self.algorithm = algorithm
+        self.records = records
+        self.alpha = alpha
+        self.delta = delta
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LossSelector:
+        """Choose from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
+        self._check()
+        self._charge(X)
+        data = self._gather(X, y, users)
+        self._events: list[Event] = []
+        self._left = float(self.epsilon)
+        self.records_ = None if self.records == "auto" else RecordRange.exactly(int(self.records))
+        self._decide(data)
+        means = self._mean_losses(data)
+        if self.score_ == "published":
+            self.index_ = self._restart(data, means)
+        else:
+            self.index_ = self._choose(_on_grid(means, self.bounds))
+        self.candidate_ = self.index_ if self.candidates is None else self.candidates[self.index_]
+        self.guarantee_ = self._promise(compose_events(self._events))
+        return self
+
+    def _check(self) -> None:
+        _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
+        if not (isinstance(self.bounds, tuple | list) and len(self.bounds) == 2):
+            raise ParameterError(f"Expected bounds=(lower, upper), got bounds={self.bounds!r}.")
+        _validate.ordered(*self.bounds, name="bounds")
+        _validate.probability(alpha=self.alpha)
+        if self.records != "auto":
+            _validate.positive_integer(records=self.records)
+        if (self.candidates is None) != (self.loss is None):
+            raise ParameterError("Expected candidates and loss together, got one of them.")
+        if self.candidates is not None and len(self.candidates) == 0:
+            raise ParameterError("Expected at least one candidate, got none.")
+        if self.algorithm == "published" and self.relation is not Relation.REPLACE:
+            raise ParameterError(
+                "Expected relation=Relation.REPLACE for algorithm='published': its means divide by "
+                "the number of users. Use 'reference'."
+            )
+
+    def _decide(self, data: UserData) -> None:
+        """Set ``score_`` and ``reason_``; buy what is known about records where it matters."""
+        needs_records = self.algorithm in ("auto", "reference", "published")
+        if needs_records and self.records_ is None:
+            rough = RoughRecords(
+                cuts=_RECORD_CUTS,
+                epsilon=rough_records_budget(
+                    float(self.epsilon), relation=self.relation, n_users=data.n_users
+                ),
+                relation=self.relation,
+            )
+            self.records_ = rough.release(data.record_counts())
+            self._events.append(rough.event)
+            self._left = split_epsilon(
+                float(self.epsilon), [rough.epsilon, float(self.epsilon) - rough.epsilon]
+            )[1]
+        if self.algorithm != "auto":
+            self.score_, self.reason_ = self.algorithm, "this algorithm was asked for"
+        elif self.records_ is not None and self.records_.lower >= _ENOUGH_RECORDS:
+            self.score_ = "reference"
+            self.reason_ = f"a user holds {self.records_}: differences to a reference are small"
+        else:
+            self.score_ = "exponential"
+            self.reason_ = f"a user holds {self.records_}: differences are as large as losses"
+
+    def _typical_records(self) -> float:
+        known = self.records_
+        if known is None or known.upper is None:
+            return max(1, known.lower if known is not None else 1)
+        return max(1.0, math.sqrt(max(1, known.lower) * (known.upper - 1)))
+
+    def _mean_losses(self, data: UserData) -> NDArray[np.float64]:
+        """Return each user's mean loss (rows) of each candidate (columns), of clipped records.
+
+        Clipping records first keeps a user's mean where the user's losses are; clipping again on
+        the grid is what privacy rests on.
+        """
+        if self.candidates is None or self.loss is None:
+            return data.user_means()
+        lower, upper = self.bounds
+        columns = []
+        for candidate in self.candidates:
+            values = self._record_losses(candidate, data)
+            inside = np.clip(np.nan_to_num(values, nan=lower), lower, upper)
+            columns.append(data.user_sums(inside.reshape(-1, 1))[:, 0])
+        with np.errstate(all="ignore"):
+            return np.stack(columns, axis=1) / data.record_counts()[:, np.newaxis]
+
+    def _record_losses(self, candidate: Any, data: UserData) -> NDArray[np.float64]:
+        try:
+            values = np.asarray(self.loss(candidate, data.X, data.y), dtype=np.float64)  # type: ignore[misc]
+        except Exception:  # its message may quote records
+            raise ParameterError(
+                "The loss raised an error; its message is withheld because it may quote records. "
+                "Try it on made-up records."
+            ) from None
+        if values.shape != (data.n_records,):
+            raise ParameterError("Expected loss to return one number for each record.")
+        return values
+
+    def _choose(self, table: Integers) -> int:
+        if self.score_ == "duels":
+            return self._by_score(table, Duels(), self._left)
+        if self.score_ == "exponential":
+            return self._by_sums(table, self._left)
+        first, second = split_epsilon(self._left, [_REFERENCE_SHARE, 1 - _REFERENCE_SHARE])
+        reference = self._by_sums(table, first)
+        radius = min(_STEPS, math.ceil(_STEPS / math.sqrt(self._typical_records())))
+        return self._by_score(table, ClippedDifference(reference=reference, radius=radius), second)
+
+    def _by_sums(self, table: Integers, epsilon: float) -> int:
+        chooser = ChooseBest(
+            candidates=table.shape[1],
+            epsilon=epsilon,
+            sensitivity=_STEPS,
+            relation=self.relation,
+            one_sided=self.relation is Relation.ADD_REMOVE,
+        )
+        self._events.append(chooser.event)
+        return chooser.release(-table.sum(axis=0))
+
+    def _by_score(self, table: Integers, score: Score, epsilon: float) -> int:
+        chooser = ChooseBest(
+            candidates=table.shape[1],
+            epsilon=epsilon,
+            sensitivity=score.sensitivity(self.relation),
+            relation=self.relation,
+        )
+        self._events.append(chooser.event)
+        tally = score.tally(table, np.zeros(len(table), dtype=np.int64))
+        return chooser.release(-score.losses(tally, n_users=len(table)))
+
+    def _restart(self, data: UserData, means: NDArray[np.float64]) -> int:
+        lower, upper = (float(end) for end in self.bounds)
+        restarts = RandomRestarts(
+            lower=lower,
+            upper=upper,
+            epsilon=self._left,
+            n_users=data.n_users,
+            records=max(1, int(self._typical_records())),
+            alpha=self.alpha,
+        )
+        self._events.append(restarts.event)
+        index, _ = restarts.release(np.nan_to_num(means, nan=lower))
+        return index
+
+
+def _on_grid(means: NDArray[np.float64], bounds: tuple[float, float]) -> Integers:
+    """Return losses in steps between 0 and 2^20; a user without records has the smallest ones."""
+    lower, upper = (float(end) for end in bounds)
+    with np.errstate(all="ignore"):
+        share = (means - lower) / (upper - lower)
+    inside = np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+    return np.asarray(np.rint(inside * _STEPS), dtype=np.int64)

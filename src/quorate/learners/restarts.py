@@ -1,0 +1,148 @@
+"""Algorithm 5 of Levy et al. as published: random restarts of winsorized losses (U7).
+
+Draw a candidate uniformly, release its winsorized mean loss, stop with a small probability, repeat;
+at the end keep the smallest value. If every release costs epsilon/3, the whole costs epsilon,
+however many there were [1]_; the theorem forgets the division by three, and its stopping
+probability 1/K is too large for its own utility claim: alpha/(5 K), which its proof uses, visits
+every candidate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.events import Pure
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee, Relation
+from quorate.means.winsorized import WinsorizedMean
+from quorate.noise import NoiseSource, ambient_noise
+
+__all__ = ["RandomRestarts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomRestarts:
+    r"""Choose one of K candidates by random restarts of winsorized mean losses.
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : replace all records of one user
+    trust : central
+    public : number of candidates and users, ``records``, bounds
+    numerics : exact
+    proof : Each visit is a uniform candidate and a release that costs :math:`\varepsilon/3`, so a
+        visit is :math:`\varepsilon/3`-DP. The best of a geometric number of visits, which itself
+        stays secret, is three times as expensive as one (Theorem 3.2 of [1]_; Theorem 2 of [2]_
+        with :math:`\eta = 1`). Stopping is a draw of an integer, exact.
+
+    Utility
+    -------
+    Theorem 7 of [3]_ with :math:`\varepsilon/3` in place of :math:`\varepsilon`: with probability
+    :math:`1 - \alpha` the chosen mean loss exceeds the smallest by :math:`O(\frac{B}{n\sqrt
+    m\varepsilon} \log^{3/2})`, if all user losses are concentrated and n is large enough to find
+    ranges.
+
+    Complexity
+    ----------
+    :math:`5 K/\alpha` visits on average, each :math:`O(n \log n)`.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Bounds of the losses.
+    epsilon : float
+    n_users : int
+    records : int
+        Records per user, which the concentration radius needs.
+    alpha : float, default=0.1
+        Probability of failure that is aimed at.
+    noise : NoiseSource, default=ambient_noise()
+
+    References
+    ----------
+    .. [1] Liu, Talwar. Private selection from private candidates. STOC 2019, arXiv:1811.07971.
+    .. [2] Papernot, Steinke. Hyperparameter tuning with Rényi differential privacy. ICLR 2022,
+       arXiv:2110.03620.
+    .. [3] Levy et al. Learning with user-level privacy. NeurIPS 2021, Algorithm 5 and Theorem 7.
+
+    Examples
+    --------
+    >>> table = np.tile([0.9, 0.1], (400, 1))
+    >>> restarts = RandomRestarts(lower=0, upper=1, epsilon=3.0, n_users=400, records=400)
+    >>> restarts.release(table)[0]
+    1
+    """
+
+    lower: float
+    upper: float
+    epsilon: float
+    n_users: int
+    records: int
+    alpha: float = 0.1
+    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _validate.ordered(self.lower, self.upper, name="bounds")
+        _validate.positive(epsilon=self.epsilon)
+        _validate.positive_integer(n_users=self.n_users, records=self.records)
+        _validate.probability(alpha=self.alpha)
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours of the guarantee."""
+        return Relation.REPLACE
+
+    @property
+    def event(self) -> Pure:
+        """What the accountant prices."""
+        return Pure(float(self.epsilon))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one call of :meth:`release`."""
+        return Guarantee(
+            epsilon=float(self.epsilon),
+            relation=self.relation,
+            numerics=self.noise.numerics,
+            events=(self.event,),
+        )
+
+    def radius(self, candidates: int) -> float:
+        """Return the concentration radius of Theorem 7."""
+        half = (self.upper - self.lower) / 2
+        log = math.log(candidates * self.n_users) + math.log(10 / self.alpha)
+        return min(half, half * math.sqrt(log / self.records))
+
+    def expected_visits(self, candidates: int) -> float:
+        """Return 1 / (stopping probability) = 5 K / alpha."""
+        return 5 * candidates / self.alpha
+
+    def release(self, table: NDArray[np.float64]) -> tuple[int, float]:
+        """Return a candidate (column) with a small mean loss over users (rows), and its value."""
+        if table.ndim != 2 or len(table) != self.n_users or table.shape[1] == 0:
+            raise ParameterError(f"Expected a table of {self.n_users} users and some candidates.")
+        candidates = table.shape[1]
+        mean = WinsorizedMean(
+            lower=self.lower,
+            upper=self.upper,
+            radius=self.radius(candidates),
+            epsilon=math.nextafter(self.epsilon / 3, 0.0),
+            n_users=self.n_users,
+            constants="published",
+            noise=self.noise,
+        )
+        visits = math.ceil(self.expected_visits(candidates))
+        best, place = math.inf, 0
+        while True:
+            candidate = self.noise.uniform_below(candidates)
+            value = mean.release(table[:, candidate])
+            if value < best:
+                best, place = value, candidate
+            if self.noise.uniform_below(visits) == 0:
+                return place, best
