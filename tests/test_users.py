@@ -118,6 +118,12 @@ class TestFrames:
         assert data.unit == "person x day"
         assert data.n_users == 2
 
+    def test_several_id_arrays_are_not_called_a_user(self):
+        data = UserData.from_arrays(np.ones((3, 1)), users=([1, 1, 2], [1, 2, 1]))
+        assert data.unit == "combination of 2 ids"
+        days = UserData.from_arrays([[1.0]], users=([1], [1]), unit="person x day")
+        assert days.unit == "person x day"
+
     def test_labels_become_numbers_through_public_classes(self):
         frame = pa.table({"u": [1, 1, 2], "x": [1.0, 2.0, 3.0], "t": ["yes", "?", "no"]})
         data = UserData.from_frame(frame, user="u", target="t", classes=("no", "yes"))

@@ -56,10 +56,13 @@ class Groups:
     codes : array of integers, one per record
         Numbers in the order of the ids; -1 means that there is no id.
     keys : array of uint64, one per user
+    n_columns : int
+        How many columns form an id.
     """
 
     codes: NDArray[np.int32] | NDArray[np.int64]
     keys: NDArray[np.uint64]
+    n_columns: int = 1
 
 
 def group(users: Any) -> Groups:
@@ -92,7 +95,7 @@ def group(users: Any) -> Groups:
         codes, found = _number(pa.array(pairs, mask=(codes < 0) | (more < 0)))
         distinct = found.to_numpy()
         keys = mix(mix(keys[distinct // width]) + their_keys[distinct % width])
-    return Groups(codes, keys)
+    return Groups(codes, keys, len(columns))
 
 
 def mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

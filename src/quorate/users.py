@@ -138,7 +138,7 @@ class UserData:
         users : array-like of shape (N,), or a tuple of several
             The id of the person behind each row; see :mod:`quorate.grouping`. Several columns
             together form the unit, such as person x day.
-        unit : str, default="user"
+        unit : str, default="user", or "combination of 2 ids" if there are several columns
         missing : "drop" or float, default="drop"
         classes : sequence, optional
             Public labels; ``y`` becomes the place of its label, other labels count as missing.
@@ -151,7 +151,10 @@ class UserData:
         tables.check_missing(missing)
         groups = grouping.group(users)
         rows, names = tables.as_matrix(X)
-        return _grouped(rows, tables.as_targets(y, classes), groups, missing, unit or "user", names)
+        if unit is None:
+            several = groups.n_columns > 1
+            unit = f"combination of {groups.n_columns} ids" if several else "user"
+        return _grouped(rows, tables.as_targets(y, classes), groups, missing, unit, names)
 
     @classmethod
     def from_frame(

@@ -119,7 +119,7 @@ def check_request(data: UserData, statistic: Statistic, grid: Grid) -> None:
 
 
 def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:
-    """Call the statistic; let neither its warnings nor its errors speak of records."""
+    """Call the statistic; let neither numpy's warnings nor its errors speak of records."""
     values = None
     with np.errstate(all="ignore"), suppress(Exception):
         values = np.asarray(statistic(data))
