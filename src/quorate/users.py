@@ -152,8 +152,7 @@ class UserData:
         groups = grouping.group(users)
         rows, names = tables.as_matrix(X)
         if unit is None:
-            several = groups.n_columns > 1
-            unit = f"combination of {groups.n_columns} ids" if several else "user"
+            unit = "user" if groups.n_columns == 1 else f"combination of {groups.n_columns} ids"
         return _grouped(rows, tables.as_targets(y, classes), groups, missing, unit, names)
 
     @classmethod
@@ -236,6 +235,11 @@ class UserData:
         return self._names
 
     @property
+    def has_target(self) -> bool:
+        """Whether there are targets; public."""
+        return self._store.targets is not None
+
+    @property
     def X(self) -> NDArray[np.float64]:
         """Features, user by user. Private; finite; put into this order at the first use."""
         return _readonly(self._ordered().rows)
@@ -243,7 +247,7 @@ class UserData:
     @property
     def y(self) -> NDArray[np.float64] | None:
         """Targets in the order of ``X``, or None. Private."""
-        targets = None if self._store.targets is None else self._ordered().targets
+        targets = self._ordered().targets if self.has_target else None
         return None if targets is None else _readonly(targets)
 
     @property
@@ -319,12 +323,7 @@ class UserData:
         row would shift all later users when one user's records change.) The numbers of one user
         differ, since mix is a bijection: no tie is broken by what lies around it.
 
-        Parameters
-        ----------
-        records : int
-            Public.
-        random_state : int, Generator or None
-            Public randomness.
+        Both parameters are public.
 
         Examples
         --------
@@ -397,9 +396,9 @@ class UserData:
     def batches(
         self, max_records: int | None = None, *, users: int | None = None
     ) -> Iterator[UserData]:
-        """Yield all users in parts: whole users, at most this many records or users a part.
+        """Yield views of whole users, at most so many records or users each.
 
-        A user with more than ``max_records`` records is a part alone. Parts are views.
+        A user with more than ``max_records`` records is a part alone.
 
         >>> people = UserData.from_arrays(np.arange(6.0), users=[0, 0, 0, 1, 1, 2])
         >>> [part.n_users for part in people.batches(3)]
@@ -426,7 +425,7 @@ class UserData:
     def __repr__(self) -> str:
         return (
             f"UserData(n_users={self.n_users}, n_features={self.n_features}, "
-            f"target={self._store.targets is not None}, unit={self._unit!r})"
+            f"target={self.has_target}, unit={self._unit!r})"
         )
 
     def _ordered(self) -> _Store:
