@@ -124,8 +124,17 @@ class TestInput:
             Half().fit(UserData.from_arrays(X, users=USERS), users=USERS)
 
     def test_a_missing_target_is_refused(self):
+        estimator = Half()
+        estimator._charge(X)
         with pytest.raises(SchemaError, match="target"):
-            Half()._gather(X, None, USERS, target=True)
+            estimator._gather(X, None, USERS, target=True)
+
+    def test_a_finer_unit_must_be_named(self):
+        days = [0, 1, 0, 1, 0, 1]
+        with pytest.raises(ParameterError, match="person x day"):
+            Half().fit(X, users=(USERS, days))
+        named = UserData.from_arrays(X, users=(USERS, days), unit="person x day")
+        assert "for each person x day" in str(Half().fit(named).guarantee_)
 
     def test_infinities_and_nan_are_legal(self):
         hostile = X.copy()

@@ -156,7 +156,12 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             rows, names = as_feature_matrix(X)
             data = UserData.from_arrays(rows, y, users=users, classes=classes)
-        if target and data.y is None:
+            if data.unit != self._declared.unit:
+                raise ParameterError(
+                    f"Several id columns protect a {data.unit}, not a user; the guarantee has to "
+                    "say so: pass UserData.from_arrays(X, y, users=..., unit='person x day')."
+                )
+        if target and not data.has_target:
             raise SchemaError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass y, "
                 "or build the UserData with target=."
