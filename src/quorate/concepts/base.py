@@ -333,6 +333,10 @@ class OrderedConceptClass(ConceptClass):
 
     ``mistake_events`` says where and for whom they change: time and memory O(N log N) for N
     records, whatever ``size`` is.
+
+    >>> from quorate.concepts import Thresholds
+    >>> isinstance(Thresholds(0, 2**40), OrderedConceptClass)
+    True
     """
 
     @abstractmethod

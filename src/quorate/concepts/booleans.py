@@ -52,7 +52,14 @@ def all_patterns(n_features: int) -> NDArray[np.int8]:
 
 
 def pattern_votes(records: LabelledRecords) -> NDArray[np.int64]:
-    """Count label 1 minus label 0 for each user and each pattern."""
+    """Count label 1 minus label 0 for each user and each pattern.
+
+    >>> records = LabelledRecords(
+    ...     X=np.eye(2), y=np.array([True, False]), user=np.array([0, 0]), n_users=1
+    ... )
+    >>> pattern_votes(records)
+    array([[ 0,  1, -1,  0]])
+    """
     return records.count_by_cell(patterns(records.X), n_cells=2 ** records.X.shape[1])
 
 

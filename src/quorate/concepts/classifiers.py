@@ -27,7 +27,13 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, eq=False)
 class Classifier(Concept):
-    """One of the models; equal only to the same model under the same name."""
+    """One of the models; equal only to the same model under the same name.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> model = DummyClassifier(strategy="constant", constant=1).fit([[0]], [1])
+    >>> Classifier(model=model, name="always", n_features=1).predict([[3.0]])
+    array([1])
+    """
 
     model: Any
     name: str

@@ -48,7 +48,13 @@ class Dimension(NamedTuple):
 
 
 class TooMuchWork(ParameterError):
-    """The exact dimension would take more steps than allowed."""
+    """The exact dimension would take more steps than allowed.
+
+    >>> vc_dimension(np.eye(9), max_steps=1)
+    Traceback (most recent call last):
+    ...
+    quorate.concepts.dimensions.TooMuchWork: Expected a class whose dimension takes at most ...
+    """
 
 
 def vc_dimension(predictions: ArrayLike, *, max_steps: int = MAX_STEPS) -> int:

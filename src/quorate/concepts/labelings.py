@@ -41,6 +41,12 @@ class Labelings(FiniteTable):
         Where the labelings come from.
     representatives : tuple of int
         For each labeling the first hypothesis of ``source`` that has it.
+
+    Examples
+    --------
+    >>> from quorate.concepts import Intervals
+    >>> Intervals(10).distinct_labelings([2.0, 7.0]).representatives
+    (0, 3, 8, 32)
     """
 
     source: ConceptClass = field(kw_only=True)

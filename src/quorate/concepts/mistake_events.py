@@ -45,6 +45,16 @@ class BestRanges:
         Whose range it is.
     first, last : uint64 arrays
         Its first and last hypothesis.
+
+    Examples
+    --------
+    The only user is wrong once below 3 and above 5, for thresholds over 0..7.
+
+    >>> from quorate.concepts import Thresholds
+    >>> from quorate.users import UserData
+    >>> one = UserData.from_arrays([[2], [5]], [0, 1], users=["a", "a"])
+    >>> Thresholds(0, 7).mistake_events(one).best_ranges().hull()
+    (array([3], dtype=uint64), array([5], dtype=uint64))
     """
 
     user: NDArray[np.int64]

@@ -37,7 +37,11 @@ __all__ = ["CutOff", "Direction", "Thresholds"]
 
 
 class Direction(Enum):
-    """On which side of the cut-off 1 is predicted."""
+    """On which side of the cut-off 1 is predicted.
+
+    >>> Thresholds(0, 9, direction=Direction.EITHER).size
+    20
+    """
 
     ABOVE = "above"
     BELOW = "below"
