@@ -304,10 +304,10 @@ class CoreMean:
         _validate.positive(
             radius=self.radius, step=self.step, noise_multiplier=self.noise_multiplier
         )
-        if not (self.half < self.top <= self.n_users and 0 <= self.few < self.n_users):
+        if not (self.half < self.top <= self.n_users and 0 <= 2 * self.few < self.n_users):
             raise ParameterError(
-                f"Expected {self.half} < top <= n_users={self.n_users} and few < n_users, got "
-                f"top={self.top!r} and few={self.few!r}."
+                f"Expected {self.half} < top <= n_users={self.n_users} and 0 <= few < n_users / 2, "
+                f"got top={self.top!r} and few={self.few!r}."
             )
 
     @property

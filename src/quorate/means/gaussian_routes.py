@@ -52,6 +52,8 @@ _VISIBLE = 10.0
 _MAX_CORE_USERS = 5000
 _MAX_CORE_WORK = 1e11
 _CAP_SHARE = 0.015
+# Share of users who get full weight: fewer would leave too little weight to find the centre with.
+_CAP_OUTSIDE = 0.25
 _NORMALISER_SHARE = 0.02
 _SIZE_SHARE = 0.03
 _RECORD_CAPS = 2.0 ** np.arange(0.0, 20.5, 0.5)
@@ -276,7 +278,7 @@ class GaussianRun:
         if self.records is None:
             looks = looks_needed(_RECORD_CAPS.size)
             multiplier = self.allowance.take(_CAP_SHARE * self.allowance.left) * math.sqrt(looks)
-            outside = min(0.5, max(0.05, RADIUS_CERTAINTY * multiplier / n_users))
+            outside = min(0.5, max(_CAP_OUTSIDE, RADIUS_CERTAINTY * multiplier / n_users))
             search = NoisySearch(
                 thresholds=_RECORD_CAPS,
                 target=(1.0 - outside) * n_users,

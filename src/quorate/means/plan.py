@@ -29,9 +29,16 @@ SPREAD_CERTAINTY = 4.7
 RADIUS_CERTAINTY = 4.3
 RADIUS_CANDIDATES = 64
 # How much a share q of cut users is assumed to bias the mean, in units of q times the radius.
-CUT_WEIGHT = 0.06
+CUT_WEIGHT = 0.04
+# The final radius cuts this many times the share at which cutting costs as much as it saves in
+# the worst case; users who lie evenly around their centre lose much less.
+CUT_FACTOR = 2.0
 # Multiples of the typical distance of two users at which the core is tried, one after the other.
 CORE_RADII = (1.35, 2.2, 3.6)
+# The plan lets a test on well gathered users pass by this many standard deviations.
+CORE_CERTAINTY = 3.0
+# Shares: who may lack friends at the first radius, and how many friends the others have.
+CORE_LONELY, CORE_FRIENDLY = 0.06, 0.9
 
 _ROUND_SHARES = np.array([0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.13, 0.17, 0.22])
 _MAX_ROUNDS = 16
@@ -209,12 +216,12 @@ def plan_core(
     True
     """
     quantile = -NormalDist().inv_cdf(delta / len(CORE_RADII))
-    lonely = 0.06 + 1.2 * hostile
-    friendly = 0.9 - 1.2 * hostile
+    lonely = CORE_LONELY + 1.2 * hostile
+    friendly = CORE_FRIENDLY - 1.2 * hostile
     radius = CORE_RADII[0] * math.sqrt(2.0) * core_spread
     best: CorePlan | None = None
     for test in _TEST_SHARES:
-        needed = (quantile + 3.0) / math.sqrt(test * square) / n_users
+        needed = (quantile + CORE_CERTAINTY) / math.sqrt(test * square) / n_users
         few, slope = needed + lonely, friendly - 0.5 - needed - 2.0 / n_users
         if few > 0.3 or slope < 0.05:
             continue

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.plan import (
+    CUT_FACTOR,
     RADIUS_CERTAINTY,
     SPREAD_CANDIDATES,
     SPREAD_RATIO,
@@ -131,7 +132,7 @@ def find_final_radius(
     candidates = radius_candidates(expected, setting.reach)
     looks = max(1, looks_needed(candidates.size))
     multiplier = allowance.take(square) * math.sqrt(looks)
-    balanced = setting.mean_error(1.0, final_square)
+    balanced = CUT_FACTOR * setting.mean_error(1.0, final_square)
     cut = max(balanced, RADIUS_CERTAINTY * multiplier / n_users, hostile + 0.1 if hostile else 0.0)
     cut = min(cut, 0.5)
     search = NoisySearch(
