@@ -136,11 +136,11 @@ class TestAdditiveNoise:
 
 
 class TestSelection:
-    """4000 draws each; false alarm 1e-7."""
+    """3000 draws each; false alarm 1e-7."""
 
     SCORES = np.array([0, 3, 3, 5])
 
-    def counts(self, source, method, scores, scale, draws=4000):
+    def counts(self, source, method, scores, scale, draws=3000):
         drawn = [getattr(source, method)(scores, scale=scale) for _ in range(draws)]
         return np.bincount(drawn, minlength=len(scores))
 

@@ -146,10 +146,10 @@ class TestLaw:
 
     @every_selection
     def test_releases_follow_the_law(self, selection):
-        """3000 secure draws; chi-squared with a false alarm of 1e-7."""
+        """2000 secure draws; chi-squared with a false alarm of 1e-7."""
         scores = np.array([2, 0, 3, 3])
         choose = ChooseBest(candidates=4, epsilon=1.0, selection=selection)
-        drawn = [choose.release(scores) for _ in range(3000)]
+        drawn = [choose.release(scores) for _ in range(2000)]
         law = choose.probabilities(scores)
         assert p_value(np.bincount(drawn, minlength=4), law) > FALSE_ALARM
 
@@ -161,7 +161,7 @@ class TestLaw:
 
         scores = np.array([2, 0, 3, 3])
         choose = ChooseBest(candidates=4, epsilon=1.0, selection=selection, noise=Halved(1))
-        drawn = [choose.release(scores) for _ in range(3000)]
+        drawn = [choose.release(scores) for _ in range(2000)]
         law = choose.probabilities(scores)
         assert p_value(np.bincount(drawn, minlength=4), law) < FALSE_ALARM
 

@@ -174,13 +174,13 @@ class TestSensitivity:
 
 
 class TestLaw:
-    """3000 draws each; chi-squared with a false alarm of 1e-7."""
+    """2000 draws each; chi-squared with a false alarm of 1e-7."""
 
     VALUES = np.array([1, 1, 2, 4, 4, 4, 77])
 
     def fit(self, source_epsilon, law_epsilon):
         mechanism = PrivateQuantile(domain=(0, 5), epsilon=source_epsilon)
-        drawn = [mechanism.release(self.VALUES) for _ in range(3000)]
+        drawn = [mechanism.release(self.VALUES) for _ in range(2000)]
         law = PrivateQuantile(domain=(0, 5), epsilon=law_epsilon).probabilities(self.VALUES)
         return p_value(np.bincount(drawn, minlength=6), law)
 

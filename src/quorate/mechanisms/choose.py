@@ -27,7 +27,11 @@ __all__ = ["ChooseBest", "Selection", "permute_and_flip_probabilities"]
 
 
 class Selection(Enum):
-    """How the winner is drawn."""
+    """How the winner is drawn.
+
+    >>> Selection.PERMUTE_AND_FLIP.value
+    'permute and flip: the largest score plus exponential noise'
+    """
 
     PERMUTE_AND_FLIP = "permute and flip: the largest score plus exponential noise"
     GUMBEL = "exponential mechanism: the largest score plus Gumbel noise"
@@ -77,7 +81,9 @@ class ChooseBest:
         :math:`[1, e^{R/s}]`. Now :math:`R \le 2\Delta` with :math:`\Delta` = ``sensitivity``,
         and :math:`R \le \Delta` for one-sided scores;
         :math:`s = 2\Delta/\varepsilon` (one-sided :math:`\Delta/\varepsilon`) is rounded up to a
-        float whose exact value the sampler uses. See also Theorem 1 of [1]_ and [3]_.
+        float whose exact value the sampler uses. See also Theorem 1 of [1]_ and [3]_. The
+        exponential mechanism is :math:`\varepsilon^2/8`-zCDP as well, by its bounded range [4]_;
+        ``event`` does not use that.
 
     Utility
     -------
@@ -111,6 +117,8 @@ class ChooseBest:
     .. [2] Ding et al. The permute-and-flip mechanism is identical to report-noisy-max with
        exponential noise. arXiv:2105.07260.
     .. [3] McSherry, Talwar. Mechanism design via differential privacy. FOCS 2007.
+    .. [4] Cesar, Rogers. Bounding, concentrating, and truncating: unifying privacy loss composition
+       for data analytics. arXiv:2004.07223.
 
     Examples
     --------

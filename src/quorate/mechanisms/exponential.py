@@ -3,7 +3,7 @@
 Given pieces with integer sizes L_j and integer losses s_j, choose piece j with probability
 proportional to L_j exp(-rate (s_j - min s)). Floating point proposes a piece; integers alone decide
 whether the proposal stands, so the law is the true one and not its rounding. A million pieces cost
-about as much as one sort. The proof is in ``docs/proofs/ordered_choice.md``; in short:
+about as much as three sorts. The proof is in ``docs/proofs/ordered_choice.md``; in short:
 
 1. Integers Q_j >= T_j := 2^k L_j exp(-rate (s_j - min s)) are computed, zero only for L_j = 0.
 2. U is uniform below sum(Q) and falls into piece j at height r, 0 <= r < Q_j; V is uniform in
@@ -50,6 +50,7 @@ _LARGEST_EXPONENT = 700.0
 """Beyond it exp(-x) is bounded by exp(-700), which keeps floats normal."""
 
 _BLOCK = 1 << 14
+"""Weights computed at once; their temporaries fit into a processor's cache."""
 
 _LOG_2 = 0.6931471805599453
 _SERIES = tuple((-1) ** i / math.factorial(i) for i in range(12))
@@ -119,6 +120,8 @@ def choose_weighted(
     >>> choose_weighted(lengths, losses, rate=Fraction(1, 2), noise=SecureNoise())
     2
     """
+    if not (isinstance(rate, Fraction) and rate >= 0):
+        raise ParameterError(f"Expected rate to be a Fraction >= 0, got rate={rate!r}.")
     lengths, losses = _pieces(lengths, losses)
     gaps = _gaps(lengths, losses)
     proposal = Proposal.of(lengths, gaps, rate)
@@ -238,10 +241,7 @@ class Proposal:
 def _weights_from_above(
     lengths: NDArray[np.uint64], gaps: NDArray[np.uint64], rate: Fraction
 ) -> NDArray[np.float64]:
-    """Return lengths * exp(-rate * gaps), too large by at most a relative 2**-35 up to exp(-700).
-
-    In blocks that stay in the processor's cache: a block is read a dozen times.
-    """
+    """Return lengths * exp(-rate * gaps), too large by a relative 2**-35 (up to exp(-700))."""
     weights = np.empty(lengths.shape)
     factor = min(float_down(rate), np.finfo(np.float64).max)
     for start in range(0, lengths.size, _BLOCK):
