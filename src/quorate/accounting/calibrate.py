@@ -21,7 +21,7 @@ from quorate.guarantees import Relation
 
 __all__ = ["calibrate", "gaussian_multiplier", "gdp_mu", "split_epsilon", "split_mu"]
 
-_SHRINK = 2.0**-36
+_SHRINK = 2.0**-33
 
 
 def gdp_mu(epsilon: float, delta: float) -> float:

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from quorate import _validate
@@ -82,12 +83,7 @@ def price(event: Event, *, delta: float = 0.0, relation: Relation = Relation.REP
     if delta == 0 or not chain.is_mixed or delta < chain.reserve:
         return simple
     loss = chain.loss()
-    if loss is None or loss.margin >= delta:
-        return simple
-    guess = simple if simple < math.inf else 1.0
-    numeric = gaussian_dp.smallest_epsilon(
-        lambda candidate: loss.delta(candidate) <= delta, upper=guess, precision=1e-10
-    )
+    numeric = math.inf if loss is None else loss.epsilon(delta)
     if numeric == math.inf:
         return simple
     return min(simple, decimal_up(Fraction(numeric) + gaussian_dp.DISCRETE_SLACK))
@@ -233,7 +229,13 @@ class _Chain:
             return None
         if mu > 0:
             counts[Gaussian(float_down(1 / Fraction(mu)))] = 1
-        return loss_distribution(counts, relation=self.relation)
+        return _loss(tuple(counts.items()), self.relation)
+
+
+@lru_cache(maxsize=8)
+def _loss(counts: tuple[tuple[Event, int], ...], relation: Relation) -> LossDistribution | None:
+    """Remember the last few: a release is priced for its guarantee, its ledger and its report."""
+    return loss_distribution(dict(counts), relation=relation)
 
 
 def _count(event: Event, relation: Relation) -> Counter[Event]:

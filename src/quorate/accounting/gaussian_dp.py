@@ -17,7 +17,9 @@ Floating point. Since :math:`x^2/2 = t^2/2+\varepsilon`, the subtrahend is
 :math:`1\pm s(x+1)`, :math:`\varphi(t)` by one within :math:`1\pm sx` and :math:`R(x)` by one
 within :math:`1\pm s`. With an ``erfc`` and an ``exp`` good to two units in the last place, each
 of the two terms is therefore right up to a relative :math:`20u(1+x^2)`; :func:`delta_bound`
-charges :math:`64u(1+x^2)` in the unfavourable direction for each of them.
+charges :math:`64u(1+x^2)` in the unfavourable direction for each of them. For tiny :math:`\mu` the
+two terms cancel; there :math:`R(t)-R(x)=\int_t^x(1-sR(s))\,ds`, whose integrand is convex because
+:math:`R` is completely monotone, is bounded by the trapezoid instead.
 
 References
 ----------
@@ -30,18 +32,19 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 
 from quorate.accounting.rounding import decimal_up, float_up
 from quorate.exceptions import NumericalFailure
 
-__all__ = ["delta_bound", "epsilon_bound", "smallest_epsilon", "total_mu"]
+__all__ = ["delta_bound", "epsilon_bound", "total_mu"]
 
 _MARGIN = 64 * 2.0**-53
 _FAR_TAIL = 37.0
 _FAR_TAIL_MASS = 1e-290
 _CONTINUED_FRACTION_FROM = 20.0
+_SMALL_MU = 1e-4
 
 DISCRETE_SLACK = Fraction(1, 10**18)
 """What discrete noise in place of continuous noise may add to epsilon over a whole chain of
@@ -86,8 +89,14 @@ def delta_bound(epsilon: float, mu: float) -> float:
     if not margin < 1:
         # Only noise far below the sensitivity gets here: give up the subtrahend.
         return min(1.0, 0.51 * math.erfc((t - _MARGIN * x) / math.sqrt(2)))
+    if mu < _SMALL_MU:
+        # The difference would cancel. It is the integral of 1 - sR(s) from t to x over a convex
+        # function, hence at most the trapezoid.
+        heights = [1 - s * _mills_ratio(s) for s in (t, x)]
+        mean = (sum(heights) / 2) * (1 + margin) + margin
+        return min(1.0, max(_density(t) * mu * mean * (1 + margin), _FAR_TAIL_MASS))
     minuend = 0.5 * math.erfc(t / math.sqrt(2))
-    subtrahend = math.exp(-t * t / 2) / math.sqrt(2 * math.pi) * _mills_ratio(x)
+    subtrahend = _density(t) * _mills_ratio(x)
     bound = minuend * (1 + margin) - subtrahend * (1 - margin)
     if math.isnan(bound):
         raise NumericalFailure(
@@ -97,8 +106,12 @@ def delta_bound(epsilon: float, mu: float) -> float:
     return min(1.0, max(bound, _FAR_TAIL_MASS))
 
 
+def _density(t: float) -> float:
+    return math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+
+
 def _mills_ratio(x: float) -> float:
-    """Upper tail of the standard normal over its density, for x > 0."""
+    """Upper tail of the standard normal over its density, for x > -1."""
     if x < _CONTINUED_FRACTION_FROM:
         return math.sqrt(math.pi / 2) * math.exp(x * x / 2) * math.erfc(x / math.sqrt(2))
     # Laplace's continued fraction 1/(x+1/(x+2/(x+...))); cut after 40 terms it is right to
@@ -112,10 +125,10 @@ def _mills_ratio(x: float) -> float:
 def epsilon_bound(delta: float, mu: float) -> float:
     """Return the smallest epsilon at which ``mu``-GDP has at most ``delta``, rounded up.
 
-    The result covers :data:`DISCRETE_SLACK` and has ten significant digits.
+    The result covers :data:`DISCRETE_SLACK` and has nine significant digits.
 
     >>> epsilon_bound(1e-6, 0.2367)
-    0.9999800522
+    0.999980053
     >>> epsilon_bound(0.0, 0.2367)
     inf
     """
@@ -123,32 +136,20 @@ def epsilon_bound(delta: float, mu: float) -> float:
         return 0.0
     if not delta > _FAR_TAIL_MASS or not mu < math.inf:
         return math.inf
-    epsilon = smallest_epsilon(
-        lambda candidate: delta_bound(candidate, mu) <= delta,
-        upper=mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta)),
-    )
+    epsilon = _smallest_epsilon(delta, mu)
     return decimal_up(Fraction(epsilon) + DISCRETE_SLACK) if epsilon < math.inf else math.inf
 
 
-def smallest_epsilon(
-    holds: Callable[[float], bool], *, upper: float, precision: float = 2.0**-50
-) -> float:
-    """Return nearly the smallest epsilon >= 0 for which ``holds`` is true; it is true there.
-
-    ``upper`` is only a first guess. If no epsilon below 1e300 will do, the result is infinite.
-
-    >>> smallest_epsilon(lambda epsilon: epsilon >= 2.5, upper=1.0)
-    2.5
-    """
-    if holds(0.0):
+def _smallest_epsilon(delta: float, mu: float) -> float:
+    """Bisect to the smallest epsilon that keeps delta; the end that is returned keeps it."""
+    if delta_bound(0.0, mu) <= delta:
         return 0.0
-    high = upper if 0 < upper < 1e300 else 1.0
-    while not holds(high):
+    low, high = 0.0, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / delta))
+    while delta_bound(high, mu) > delta:
         high *= 2
-        if not high < 1e300:
+        if not high < math.inf:
             return math.inf
-    low = 0.0
-    while high - low > precision * high:
+    while high - low > 2.0**-50 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        low, high = (low, middle) if delta_bound(middle, mu) <= delta else (middle, high)
     return high

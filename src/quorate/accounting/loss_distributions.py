@@ -34,8 +34,8 @@ from quorate.guarantees import Relation
 __all__ = ["LossDistribution", "loss_distribution"]
 
 _UNIT_ROUNDOFF = 2.0**-53
-_POINTS_PER_SCALE = 2**12
-_POINTS_PER_EVENT = 2**18
+_POINTS_PER_SCALE = 2**10
+_POINTS_PER_EVENT = 2**16
 _MOST_REPETITIONS = 10**7
 _SMALLEST_LOSS = 1e-30
 _TRUNCATED_MASS = 1e-15
@@ -70,6 +70,32 @@ class LossDistribution:
                 "is claimed. Compose fewer or less extreme events."
             )
         return min(1.0, max(0.0, *raw) * (1 + 1e-9) + self.margin)
+
+    def epsilon(self, delta: float) -> float:
+        """Return nearly the smallest epsilon whose delta is at most ``delta``, or infinity.
+
+        >>> from quorate.accounting.events import Laplace
+        >>> loss = loss_distribution({Laplace(1.0): 1}, relation=Relation.REPLACE)
+        >>> loss.delta(loss.epsilon(0.2212)) <= 0.2212
+        True
+        """
+        from scipy.optimize import brentq
+
+        if not delta > self.margin:
+            return math.inf
+        if self.delta(0.0) <= delta:
+            return 0.0
+        high = 1.0
+        while self.delta(high) > delta:
+            high *= 2
+            if not high < 2**40:
+                return math.inf
+        # The root is only a guess; what counts is that the bound holds where we stop.
+        root = brentq(lambda e: math.log(self.delta(e) / delta), 0.0, high, xtol=1e-300, rtol=1e-9)
+        step = 1e-9
+        while self.delta(root) > delta:
+            root, step = root * (1 + step), 2 * step
+        return float(root)
 
 
 def loss_distribution(

@@ -13,7 +13,7 @@ from typing import SupportsFloat
 
 __all__ = ["decimal_down", "decimal_up", "exact", "float_down", "float_up"]
 
-DIGITS = 10
+DIGITS = 9
 """Significant decimal digits of an epsilon that comes out of a numerical search."""
 
 
@@ -52,12 +52,12 @@ def float_down(value: SupportsFloat) -> float:
 
 
 def decimal_up(value: SupportsFloat) -> float:
-    """Return a float of at least ``value`` that is written with ten significant digits.
+    """Return a float of at least ``value`` that is written with nine significant digits.
 
     A search for a root ends somewhere near the root. Rounding its safe end to a decimal makes
     the result independent of the path, and gives back ``1.0`` for noise calibrated to ``1.0``.
 
-    >>> decimal_up(0.99999999999)
+    >>> decimal_up(0.9999999999)
     1.0
     >>> decimal_up(0.3)
     0.3
@@ -73,12 +73,12 @@ def decimal_up(value: SupportsFloat) -> float:
 
 
 def decimal_down(value: SupportsFloat) -> float:
-    """Return a float of at most ``value`` that is written with ten significant digits.
+    """Return a float of at most ``value`` that is written with nine significant digits.
 
     >>> decimal_down(0.3)
     0.3
     >>> decimal_down(0.12345678919)
-    0.1234567891
+    0.123456789
     """
     rational = exact(value)
     if rational <= 0:
