@@ -17,7 +17,8 @@ References
 .. [2] McKenna, Sheldon. Permute-and-Flip: a new mechanism for differentially private selection.
    arXiv:2010.12603.
 .. [3] OpenDP, ``measurements/noise`` and ``measurements/noisy_top_k`` with their proofs, as
-   published at docs.rs/crate/opendp (``permute_and_flip`` with and without replacement).
+   published at docs.rs/crate/opendp. The noisy maximum was read in version 0.14.2; for the
+   installed version the tests check the laws, by sampling.
 """
 
 from __future__ import annotations
