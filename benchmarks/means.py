@@ -2,10 +2,10 @@
 
 Run ``python benchmarks/means.py`` (some fifteen minutes on one core) or with ``--quick`` (two).
 Epsilon is 1, delta 1e-6 and one user may be replaced, unless a line says otherwise; the radius is
-unknown to every method except where "oracle" stands. Errors are root mean squares of the L2 distance
-to the true mean; tau is the root mean square distance of one user from it. Noise comes from a
-seeded test double, because thousands of fits are drawn; the timing uses the real source. The exit
-code is 1 if a limit is missed.
+unknown to every method except where "oracle" stands. Errors are root mean squares of the L2
+distance to the true mean; tau is the root mean square distance of one user from it. Noise comes
+from a seeded test double, because thousands of fits are drawn; the timing uses the real source.
+The exit code is 1 if a limit is missed.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class Table:
     missed: int = 0
 
     def line(self, what: str, value: float, limit: float, *, at_most: bool, note: str = "") -> None:
+        """Print a figure beside its limit."""
         kept = value <= limit if at_most else value >= limit
         self.missed += not kept
         sign = "<=" if at_most else ">="
@@ -88,10 +89,12 @@ class Cell:
 
     @property
     def ratio(self) -> float:
+        """Our error over that of the plain mean."""
         return rms(self.ours) / rms(self.plain)
 
     @property
     def note(self) -> str:
+        """How often which route was taken."""
         ways = ", ".join(f"{name} {count}" for name, count in self.routes.most_common())
         return f"[{ways}; worst {self.ours.max() / rms(self.plain):.1f} x non-private]"
 
@@ -111,7 +114,7 @@ def fit_cell(shape, n, d, repeats, seed, *, reach=RANGE, **options) -> Cell:
 
 
 def adaptive_clipping(means, centre, rng, *, rounds, rate, quantile) -> float:
-    """Return the error of Andrew et al. (2021) with continuous noise: clip, move, adapt the clip."""
+    """Return the error of adaptive clipping (Andrew et al., 2021): clip, move, adapt the clip."""
     n, d = means.shape
     square = gdp_mu(EPSILON, DELTA) ** 2 / rounds
     at, clip = np.zeros(d), RANGE * math.sqrt(d)
