@@ -86,12 +86,16 @@ def audited(source: AuditSource) -> Iterator[None]:
     ) -> int:
         if self.noise is not source:
             return original(self, lengths, losses, lower=lower)
-        masses = self.probabilities(lengths, losses)
         sizes = [int(length) for length in lengths]
+
+        def law(max_cells: int) -> Outcomes:
+            masses = self.probabilities(lengths, losses)
+            return _ordered_outcomes(lower, sizes, masses, max_cells)
+
         return source.sample(
             "ordered_choice",
             lambda: original(self, lengths, losses, lower=lower),
-            lambda max_cells: _ordered_outcomes(lower, sizes, masses, max_cells),
+            law,
             rate=self.rate,
             lower=lower,
             size=sum(sizes),

@@ -153,23 +153,22 @@ def enumerate_runs(
     masses: dict[Hashable, list[float]] = {}
     lost: list[float] = []
     coarse: list[float] = []
-    for _ in range(max_runs):
-        source.rewind()
-        try:
-            with audited(source):
+    with audited(source):
+        for _ in range(max_runs):
+            source.rewind()
+            try:
                 output = _outcome(run, source)
-        except _Cut:
-            lost.append(source.probability)
-        else:
-            masses.setdefault(output, []).append(source.probability)
-            coarse.append(source.probability * (1.0 - source.exact))
-        if not source.advance():
-            total_lost = min(1.0, math.fsum(lost))
-            return Law(
-                {output: math.fsum(parts) for output, parts in masses.items()},
-                lost=total_lost,
-                coarse=min(1.0, math.fsum(coarse)),
-            )
+            except _Cut:
+                lost.append(source.probability)
+            else:
+                masses.setdefault(output, []).append(source.probability)
+                coarse.append(source.probability * (1.0 - source.exact))
+            if not source.advance():
+                return Law(
+                    {output: math.fsum(parts) for output, parts in masses.items()},
+                    lost=min(1.0, math.fsum(lost)),
+                    coarse=min(1.0, math.fsum(coarse)),
+                )
     raise EnumerationError(
         f"Expected at most max_runs={max_runs} runs, got more. Give wider or fewer cells=, a "
         f"smaller domain, or fewer releases."

@@ -1,0 +1,264 @@
+"""Promises that every mechanism keeps; a new one joins by being listed, and must be listed."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import math
+import pkgutil
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import quorate.mechanisms
+from quorate.accounting.compose import price
+from quorate.accounting.events import Event
+from quorate.exceptions import ParameterError
+from quorate.grid import Ball, Grid, Interval
+from quorate.guarantees import Guarantee, Numerics, Relation, Trust
+from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.noise import SeededNoise
+
+SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "References", "Examples"]
+PRIVACY_FIELDS = ["guarantee", "neighbours", "trust", "public", "numerics", "proof"]
+
+LENGTHS, LOSSES = np.array([5, 1, 94], dtype=np.uint64), np.array([3, 0, 4])
+LINE = Grid(Interval(-1.0, 1.0), step=2.0**-10)
+PLANE = Grid(Ball(1.0, dimension=2), step=2.0**-10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """A mechanism, how to build it with changed parameters, and one release of it."""
+
+    kind: type
+    parameters: dict
+    release: object
+    bound: object = staticmethod(lambda mechanism, beta: mechanism.error_bound(beta))
+
+    def make(self, **changes):
+        return self.kind(**(self.parameters | changes))
+
+    @property
+    def budget(self):
+        """Name of the parameter that sets the noise."""
+        return "epsilon" if "epsilon" in self.parameters else "noise_multiplier"
+
+
+LISTED = [
+    Listed(
+        LaplaceSum,
+        {"grid": LINE, "epsilon": 1.0},
+        lambda m: m.release_values(np.array([0.2, np.nan, 5.0])),
+    ),
+    Listed(
+        GaussianSum,
+        {"grid": PLANE, "noise_multiplier": 3.0, "delta": 1e-6},
+        lambda m: m.release_values(np.array([[0.2, 0.1], [np.inf, 7.0]])),
+    ),
+    Listed(NoisyCount, {"epsilon": 1.0}, lambda m: m.release_values(np.array([1, 0, 1]))),
+    Listed(
+        ChooseBest,
+        {"candidates": 3, "epsilon": 1.0},
+        lambda m: m.release(np.array([3, 1, 2])),
+    ),
+    Listed(
+        ChooseOrdered,
+        {"epsilon": 1.0},
+        lambda m: m.release(LENGTHS, LOSSES),
+        lambda m, beta: m.error_bound(100, beta),
+    ),
+    Listed(
+        PrivateQuantile,
+        {"domain": (0, 99), "epsilon": 1.0},
+        lambda m: m.release(np.array([3, 50, 1000])),
+    ),
+    Listed(
+        FloatQuantile,
+        {"lower": 0.0, "upper": 1.0, "resolution": 0.01, "epsilon": 1.0},
+        lambda m: m.release(np.array([0.1, np.nan, 4.0])),
+    ),
+]
+every_mechanism = pytest.mark.parametrize("listed", LISTED, ids=lambda each: each.kind.__name__)
+
+
+def words(text):
+    return re.sub(r"\s+", " ", text)
+
+
+def section(doc, name):
+    """Return the text of one section of a NumPy docstring."""
+    match = re.search(rf"^{name}\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", doc, re.M | re.S)
+    return match.group(1) if match else ""
+
+
+def docstring_problems(kind, promises):
+    """Say where a docstring and the guarantees the code returns do not agree."""
+    doc = inspect.getdoc(kind) or ""
+    problems = []
+    found = re.findall(r"^(\w[\w ]*)\n-+$", doc, re.M)
+    if [name for name in found if name in SECTIONS] != SECTIONS:
+        problems.append(f"sections are {found}")
+    privacy = section(doc, "Privacy")
+    if re.findall(r"^(\w+) : ", privacy, re.M) != PRIVACY_FIELDS:
+        problems.append("fields of Privacy")
+    for promise in promises:
+        if promise.relation.value not in words(privacy):
+            problems.append(f"neighbours: {promise.relation.value}")
+        if f"trust : {promise.trust.name.lower()}" not in privacy:
+            problems.append("trust")
+        if f"numerics : {promise.numerics.value}" not in privacy:
+            problems.append("numerics")
+        stated = re.search(r"guarantee : (.*?)\nneighbours", privacy, re.S)
+        pure = stated is not None and r"\delta" not in stated.group(1)
+        if pure != (promise.delta == 0):
+            problems.append("pure or approximate")
+    described = section(doc, "Parameters")
+    for each in dataclasses.fields(kind):
+        if not re.search(rf"^(\w+, )*{each.name}(, \w+)* : ", described, re.M):
+            problems.append(f"parameter {each.name}")
+    if ">>>" not in section(doc, "Examples"):
+        problems.append("example")
+    return problems
+
+
+def test_every_mechanism_of_the_package_is_listed():
+    found = set()
+    for module in pkgutil.iter_modules(quorate.mechanisms.__path__):
+        loaded = importlib.import_module(f"quorate.mechanisms.{module.name}")
+        found |= {
+            value
+            for name, value in vars(loaded).items()
+            if inspect.isclass(value)
+            and not name.startswith("_")
+            and value.__module__ == loaded.__name__
+            and hasattr(value, "release")
+        }
+    assert {each.kind.__name__ for each in LISTED} == {kind.__name__ for kind in found}
+
+
+class TestPromise:
+    @every_mechanism
+    def test_the_docstring_states_the_guarantee_the_code_returns(self, listed):
+        promises = [listed.make(relation=relation).guarantee for relation in Relation]
+        assert docstring_problems(listed.kind, promises) == []
+
+    def test_the_docstring_check_sees_a_wrong_statement(self):
+        @dataclasses.dataclass(frozen=True)
+        class Wrong(NoisyCount):
+            __doc__ = NoisyCount.__doc__.replace("trust : central", "trust : local").replace(
+                "numerics : exact", "numerics : idealized"
+            )
+
+        @dataclasses.dataclass(frozen=True)
+        class Missing(NoisyCount):
+            __doc__ = NoisyCount.__doc__.replace("Utility\n    -------", "Use\n    ---")
+            extra: int = 3
+
+        promise = NoisyCount(epsilon=1.0).guarantee
+        assert docstring_problems(NoisyCount, [promise]) == []
+        assert docstring_problems(Wrong, [promise]) == ["trust", "numerics"]
+        problems = docstring_problems(Missing, [dataclasses.replace(promise, delta=0.1)])
+        assert [p.split(" ")[0] for p in problems] == ["sections", "pure", "parameter"]
+
+    @every_mechanism
+    def test_the_guarantee_is_what_the_event_costs(self, listed):
+        for relation in Relation:
+            mechanism = listed.make(relation=relation)
+            promise = mechanism.guarantee
+            assert isinstance(promise, Guarantee)
+            assert isinstance(mechanism.event, Event)
+            assert promise.events == (mechanism.event,)
+            assert promise.relation is relation
+            assert promise.trust is Trust.CENTRAL
+            assert promise.delta == listed.parameters.get("delta", 0.0)
+            cost = price(mechanism.event, delta=promise.delta, relation=relation)
+            assert promise.epsilon == pytest.approx(cost, rel=1e-12)
+
+    @every_mechanism
+    def test_the_promise_holds_with_secure_noise_and_is_void_with_a_double(self, listed):
+        assert listed.make().guarantee.numerics is Numerics.EXACT
+        assert listed.make().guarantee.holds
+        double = listed.make(noise=SeededNoise(0)).guarantee
+        assert double.numerics is Numerics.VOID
+        assert not double.holds
+
+    @every_mechanism
+    def test_a_smaller_budget_costs_less_and_errs_more(self, listed):
+        value = listed.parameters[listed.budget]
+        strict = listed.make(
+            **{listed.budget: value / 4 if listed.budget == "epsilon" else value * 4}
+        )
+        assert strict.guarantee.epsilon < listed.make().guarantee.epsilon
+        assert listed.bound(strict, 0.05) > listed.bound(listed.make(), 0.05)
+
+
+class TestForm:
+    @every_mechanism
+    def test_it_is_frozen_and_takes_keywords_only(self, listed):
+        mechanism = listed.make()
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(mechanism, listed.budget, 100.0)
+        with pytest.raises(TypeError):
+            listed.kind(*listed.parameters.values())
+
+    @every_mechanism
+    def test_noise_is_neither_printed_nor_compared(self, listed):
+        assert "noise=" not in repr(listed.make())
+        assert listed.make() == listed.make(noise=SeededNoise(3))
+        assert hash(listed.make()) == hash(listed.make(noise=SeededNoise(3)))
+
+    @every_mechanism
+    def test_all_randomness_comes_from_its_noise(self, listed):
+        def outputs(seed):
+            noise = SeededNoise(seed)
+            return [
+                np.asarray(listed.release(listed.make(noise=noise))).tolist() for _ in range(20)
+            ]
+
+        assert outputs(1) == outputs(1)
+        assert outputs(1) != outputs(2)
+
+    @every_mechanism
+    def test_real_releases_differ_from_each_other(self, listed):
+        """No output is likelier than 0.6, so sixty equal ones have probability below 1e-12."""
+        assert len({str(listed.release(listed.make())) for _ in range(60)}) > 1
+
+
+class TestErrorBound:
+    @every_mechanism
+    def test_more_certainty_needs_a_wider_bound(self, listed):
+        bounds = [listed.bound(listed.make(), beta) for beta in (1e-9, 1e-3, 0.1, 0.5)]
+        assert bounds == sorted(bounds, reverse=True)
+        assert all(0 <= bound < math.inf for bound in bounds)
+        assert bounds[0] > bounds[-1]
+
+    @every_mechanism
+    @pytest.mark.parametrize("beta", [0.0, 1.0, -0.5, math.nan])
+    def test_a_chance_outside_its_range_is_refused(self, listed, beta):
+        with pytest.raises(ParameterError, match="beta"):
+            listed.bound(listed.make(), beta)
+
+
+class TestRefusals:
+    @every_mechanism
+    @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, -math.inf, "1", None, True])
+    def test_a_budget_that_is_no_positive_number_is_refused(self, listed, value):
+        with pytest.raises(ParameterError, match=listed.budget):
+            listed.make(**{listed.budget: value})
+
+    @every_mechanism
+    @pytest.mark.parametrize("value", ["replace", None, 1])
+    def test_a_relation_that_is_none_is_refused(self, listed, value):
+        with pytest.raises(ParameterError, match="relation"):
+            listed.make(relation=value)
+
+    @every_mechanism
+    def test_a_fraction_is_a_budget(self, listed):
+        assert listed.make(**{listed.budget: Fraction(3, 2)}).guarantee.epsilon > 0
