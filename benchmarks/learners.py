@@ -222,7 +222,7 @@ def realizable(repetitions: int) -> Iterator[Figure]:
 def losses(repetitions: int) -> Iterator[Figure]:
     candidates, n, m = 1000, 300, 1000
     rng = np.random.default_rng(7)
-    found: dict[str, list[float]] = {"auto": [], "exponential": [], "duels": []}
+    found: dict[str, list[float]] = {"auto": [], "exponential": [], "reference": []}
     for repetition in range(repetitions):
         mean = rng.uniform(0.4, 0.6, candidates)
         held = rng.binomial(m, mean, (n, candidates)) / m
@@ -232,7 +232,7 @@ def losses(repetitions: int) -> Iterator[Figure]:
                 selector = LossSelector(1.0, bounds=(0.0, 1.0), algorithm=name, records=m)
                 values.append(float(mean[selector.fit(people).index_] - mean.min()))
     average = {name: float(np.mean(values)) for name, values in found.items()}
-    note = f"plain {average['exponential']:.4f}, duels {average['duels']:.4f}"
+    note = f"plain {average['exponential']:.4f}, reference {average['reference']:.4f}"
     title = "best of 1000 by a bounded loss, n=300, m=1000: excess, auto"
     yield Figure(title, average["auto"], average["exponential"] / 3, note)
 

@@ -19,7 +19,7 @@ from quorate.guarantees import Relation
 from quorate.learners.records import RecordRange, RoughRecords, rough_records_budget
 from quorate.learners.restarts import RandomRestarts
 from quorate.learners.scores.base import Integers, Score
-from quorate.learners.scores.pairwise import Duels
+from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels
 from quorate.learners.scores.reference import ClippedDifference
 from quorate.mechanisms.choose import ChooseBest
 from quorate.public_randomness import RandomState
@@ -44,9 +44,10 @@ class LossSelector(UserEstimator):
     r"""Choose the candidate with the smallest mean loss over users.
 
     A user's mean loss over m records is within about :math:`1/\sqrt m` of its expectation, and so
-    is the difference of two candidates. The default finds a reference candidate with a third of the
-    budget and compares all others with it, clipped to that small radius; the noise shrinks with
-    :math:`\sqrt m`, while that of the plain exponential mechanism does not.
+    is the difference of two candidates: users with many records mostly agree which of two is
+    better. So users judge pairs of candidates, or, if there are too many of these, the difference
+    of each candidate to a privately chosen reference, clipped to that small radius. Noise matters
+    less the more records a user holds; in the plain exponential mechanism it does not.
 
     Learning
     --------
@@ -84,10 +85,11 @@ class LossSelector(UserEstimator):
     loss : callable, optional
         ``loss(candidate, X, y)`` returns one loss for each record.
     algorithm : {"auto", "reference", "exponential", "duels", "published"}, default="auto"
-        ``"auto"`` compares with a reference if users hold 16 records or more, else takes the
-        exponential mechanism on the losses. ``"duels"`` lets users judge pairs (up to 4096): often
-        better still, but it minimises how often a candidate is the worse one, not its mean loss.
-        ``"published"`` is Algorithm 5 of [1]_.
+        ``"auto"``: if users hold 16 records or more, duels for up to 4096 candidates and a
+        reference for more; else the exponential mechanism on the losses. Duels and the reference
+        follow the typical user rather than the mean where users disagree among themselves; choose
+        ``"exponential"`` if a few users with large losses must count in full. ``"published"`` is
+        Algorithm 5 of [1]_.
     records : int or "auto", default="auto"
         How many records a user's mean is over: a public number, or a rough private estimate that is
         paid for. State it when ``X`` holds one row of means a user.
@@ -205,11 +207,18 @@ class LossSelector(UserEstimator):
         if self.algorithm != "auto":
             self.score_, self.reason_ = self.algorithm, "this algorithm was asked for"
         elif self.records_ is not None and self.records_.lower >= _ENOUGH_RECORDS:
+            if self._n_candidates(data) <= MAX_DUELLISTS:
+                self.score_ = "duels"
+                self.reason_ = f"a user holds {self.records_}: users can judge all pairs"
+                return
             self.score_ = "reference"
             self.reason_ = f"a user holds {self.records_}: differences to a reference are small"
         else:
             self.score_ = "exponential"
             self.reason_ = f"a user holds {self.records_}: differences are as large as losses"
+
+    def _n_candidates(self, data: UserData) -> int:
+        return data.n_features if self.candidates is None else len(self.candidates)
 
     def _typical_records(self) -> float:
         known = self.records_

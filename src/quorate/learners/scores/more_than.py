@@ -5,7 +5,7 @@ Bin(m, p) from Bin(m, q), that is P[Bin(m, q) > t] - P[Bin(m, p) > t] >= K/700. 
 exactly: the difference grows with every j > t whose mass is larger under q than under p, and the
 likelihood ratio rises with j, so the best t is the last j at which p is at least as likely. That is
 ``floor(rate * m)`` with a rate that does not depend on m, so users with unequal records each get
-their own best t. Over a grid of (m, p, q) the separation is never below K/3.02; the tests check it.
+their own best t. Over a grid of (m, p, q) the separation is never below K/3.04; the tests check it.
 """
 
 from __future__ import annotations

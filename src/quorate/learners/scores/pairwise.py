@@ -108,9 +108,22 @@ class _Pairwise(Score):
         return 2 * width if relation is Relation.REPLACE else width
 
     def losses(self, tally: Integers, *, n_users: int) -> Integers:
-        """Return twice the worst duel of each hypothesis, less the middle of each user's range."""
-        loss: Integers = 2 * tally.max(axis=1) - (self.highest + self.lowest) * n_users
-        return loss
+        """Return twice the worst duel with another hypothesis, less the middle of users' ranges."""
+        alone = np.ones(len(tally), dtype=np.bool_)
+        return self._worst_duels(tally, alone, n_users=n_users)
+
+    def _worst_duels(
+        self, table: NDArray[np.integer], alone: NDArray[np.bool_], *, n_users: int
+    ) -> Integers:
+        """Leave out the duels with oneself of rows that stand for a single hypothesis."""
+        worst = np.zeros(len(table), dtype=np.int64)
+        if len(table) > 1:
+            oneself = np.diagonal(table).copy()
+            oneself[alone] = n_users * self.lowest
+            others = table.copy()
+            np.fill_diagonal(others, oneself)
+            worst = others.max(axis=1).astype(np.int64)
+        return 2 * worst - (self.highest + self.lowest) * n_users
 
     def losses_on_line(self, line: MistakeLine) -> Integers:
         """Return the loss of every piece of an ordered class with at most 4096 pieces.
@@ -139,7 +152,8 @@ class _Pairwise(Score):
             corners[np.ix_(place, place)] += jumps.astype(np.int32)
         np.cumsum(corners, axis=0, out=corners)
         np.cumsum(corners, axis=1, out=corners)
-        return self.losses(corners.astype(np.int64), n_users=events.n_users)
+        alone = events.lengths == 1
+        return self._worst_duels(corners, alone, n_users=events.n_users)
 
 
 def _check_duellists(size: int, name: str) -> None:
@@ -237,7 +251,7 @@ class ClippedPairwise(_Pairwise):
     --------
     >>> score = ClippedPairwise(tau=2)
     >>> score.losses(score.tally(np.array([[0, 5], [1, 0]]), np.array([5, 5])), n_users=2)
-    array([0, 2])
+    array([-2,  2])
     """
 
     name = "clipped_pairwise"

@@ -1,0 +1,69 @@
+"""The surrogate score (L1, L4): its definition, and that it is the plain count for H = C."""
+
+import numpy as np
+import pytest
+
+from quorate.concepts import FiniteTable, Thresholds
+from quorate.exceptions import ParameterError
+from quorate.learners.scores import MistakeTable, MoreThan, Surrogate
+from quorate.users import UserData
+
+
+def crowd(seed, n=12, m=4):
+    rng = np.random.default_rng(seed)
+    return UserData(
+        rng.integers(0, 4, (n * m, 1)).astype(float),
+        rng.integers(0, 2, n * m).astype(float),
+        offsets=np.arange(n + 1) * m,
+    )
+
+
+def by_definition(target, represented, data, rate, s):
+    best = []
+    for h in range(represented.size):
+        scores = []
+        for c in range(target.size):
+            users = 0
+            for i in range(data.n_users):
+                rows = slice(data.offsets[i], data.offsets[i + 1])
+                X, y = data.X[rows], data.y[rows]
+                by_c, by_h = target.predict(c, X), represented.predict(h, X)
+                users += np.count_nonzero(by_c != y) > np.floor(rate * len(y))
+                users += np.count_nonzero(by_c != by_h) > s
+            scores.append(users)
+        best.append(min(scores))
+    return np.array(best)
+
+
+@pytest.mark.parametrize(("rate", "s"), [(0.0, 0), (0.3, 0), (0.5, 1)])
+def test_it_is_the_minimum_over_concepts_of_error_plus_disagreement(rate, s):
+    target, represented = Thresholds(0, 3), FiniteTable(np.eye(4, dtype=int))
+    for seed in range(4):
+        data = crowd(seed)
+        score = Surrogate(target=target, rate=rate, disagreements=s)
+        found = score.losses_of_table(MistakeTable(concepts=represented, users=data))
+        np.testing.assert_array_equal(found, by_definition(target, represented, data, rate, s))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.25, 0.5])
+def test_for_a_class_that_represents_itself_it_is_the_plain_count(rate):
+    for seed in range(6):
+        table = MistakeTable(concepts=Thresholds(0, 3), users=crowd(seed))
+        surrogate = Surrogate(target=Thresholds(0, 3), rate=rate).losses_of_table(table)
+        np.testing.assert_array_equal(surrogate, MoreThan(rate=rate).losses_of_table(table))
+
+
+def test_too_many_pairs_are_refused():
+    target = Thresholds(0, 9000)
+    table = MistakeTable(concepts=target, users=crowd(0))
+    with pytest.raises(ParameterError, match="pairs"):
+        Surrogate(target=target).losses_of_table(table)
+
+
+def test_mistakes_alone_do_not_determine_it():
+    with pytest.raises(ParameterError, match="losses_of_table"):
+        Surrogate(target=Thresholds(0, 1)).tally(np.zeros((1, 3), dtype=int), np.zeros(1))
+
+
+def test_the_item_level_learner_keeps_one_record():
+    assert Surrogate(target=Thresholds(0, 1), records=1).record_cap == 1

@@ -1,0 +1,92 @@
+"""Tiny worlds for the learners of rules: every data set of a few users, and laws of real code."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.concepts import FiniteTable, Thresholds
+from quorate.guarantees import Guarantee, Relation
+from quorate.learners import selection
+from quorate.users import UserData
+
+RELATIONS = (Relation.REPLACE, Relation.ADD_REMOVE)
+
+# What one user may hold, as (x, label): nothing, one record, several, contradictions, many.
+HOLDINGS = (
+    (),
+    ((0, 1),),
+    ((1, 0),),
+    ((0, 0), (1, 1)),
+    ((0, 1), (0, 1), (1, 0)),
+    ((0, 0), (0, 0), (0, 0), (1, 1), (1, 1)),
+)
+
+LABELINGS = FiniteTable([[0, 0], [0, 1], [1, 0], [1, 1]])
+CUT_OFFS = Thresholds(0, 1)
+
+
+def people(held) -> UserData:
+    """Turn a data set, one tuple of records per user, into a UserData.
+
+    The id of a user is what the user holds and how many before hold the same, so that data sets
+    which differ in one user have all other ids in common: a public cap goes by ids. A user who
+    holds nothing brings a record that is missing, and is dropped.
+    """
+    rows, ids, seen = [], [], {}
+    for records in held:
+        seen[records] = seen.get(records, -1) + 1
+        rows.extend(records or ((np.nan, 0),))
+        ids.extend([f"{records}{seen[records]}"] * max(1, len(records)))
+    x = np.array([x for x, _ in rows], dtype=float).reshape(-1, 1)
+    y = np.array([label for _, label in rows], dtype=float)
+    return UserData.from_arrays(x, y, users=np.array(ids, dtype=str))
+
+
+def audit(choose, relation, *, epsilon=1.0, n_users=2, records=HOLDINGS, **limits):
+    """Audit ``choose(people)``, a program that draws ambient noise, on all neighbours."""
+
+    @cache
+    def law(held):
+        data = people(held)
+        return enumerate_runs(lambda noise: choose(data), **limits)
+
+    world = SmallWorld(records=records, n_users=n_users)
+    claim = Guarantee(epsilon=epsilon, relation=relation)
+    # No score looks at the order of the users.
+    return audit_exactly(lambda held: law(tuple(sorted(held))), world, claim)
+
+
+def audit_score(score, relation, *, concepts=LABELINGS, epsilon=1.0, **limits):
+    """Audit the choice by a score on a finite class."""
+
+    def choose(data):
+        return selection.choose_by_score(
+            concepts, data, score, epsilon=epsilon, relation=relation, random_state=0
+        ).index
+
+    return audit(choose, relation, epsilon=epsilon, **limits)
+
+
+def audit_on_line(score, relation, monkeypatch, *, concepts=CUT_OFFS, epsilon=1.0, **limits):
+    """Audit the same on a line: the class is small, but the code walks it."""
+    monkeypatch.setattr(selection, "MAX_DUELLISTS", 1)
+    assert selection.is_walked(concepts)
+    return audit_score(score, relation, concepts=concepts, epsilon=epsilon, **limits)
+
+
+def largest_move(losses, relation, *, n_users=2, records=HOLDINGS) -> int:
+    """Return how far one user really moves any loss, over all neighbours of the small world."""
+    cached = cache(lambda held: losses(people(held)))
+    furthest = 0
+    for others in combinations_with_replacement(records, n_users - 1):
+        for first in records:
+            base = cached(tuple(sorted((*others, first))))
+            rest = records if relation is Relation.REPLACE else (None,)
+            for second in rest:
+                held = others if second is None else (*others, second)
+                furthest = max(furthest, int(np.abs(base - cached(tuple(sorted(held)))).max()))
+    return furthest
