@@ -71,7 +71,7 @@ def amplified(epsilon: float, delta: float, *, rate: float, relation: Relation) 
     if delta == 0:
         return Pure(amplified_epsilon(epsilon, rate=rate, relation=relation))
     raised = amplified_epsilon(epsilon, rate=rate, relation=Relation.ADD_REMOVE)
-    reduced = Approximate(raised, exact(rate) * exact(delta))
+    reduced = Approximate(raised, float_up(exact(rate) * exact(delta)))
     return reduced if relation is Relation.ADD_REMOVE else doubled(reduced)
 
 
@@ -87,11 +87,11 @@ def doubled(event: Event) -> Event:
         case Laplace(noise_multiplier=multiplier):
             return Laplace(multiplier / 2)
         case Pure(epsilon=epsilon):
-            return Pure(2 * exact(epsilon))
+            return Pure(2 * epsilon)
         case Approximate(epsilon=epsilon, delta=delta) if epsilon < _LARGEST:
             both = float_up((1 + exact(math.exp(epsilon)) * _ROUNDING) * exact(delta))
             if both < 1:
-                return Approximate(2 * exact(epsilon), both)
+                return Approximate(2 * epsilon, both)
     raise UnsupportedEventError(
         f"No rule prices {event!r} for a replaced user. Price the chain under add/remove, or give "
         "the sampled mechanism a smaller delta."
