@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, assert_never
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
 from quorate.accounting.events import Event, compose_events
+from quorate.accounting.rounding import float_down
 from quorate.concepts.base import Concept, ConceptClass
 from quorate.concepts.thresholds import Direction, Thresholds
 from quorate.estimators import UserEstimator
@@ -131,7 +133,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         )
         self.records_ = rough.release(data.record_counts())
         self._events.append(rough.event)
-        self._left -= rough.epsilon
+        self._left = float_down(Fraction(self._left) - Fraction(rough.epsilon))
 
     def _typical_records(self, data: UserData) -> int:
         """Return the number of records an algorithm is tuned to, stated or bought."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Event, compose_events
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import float_down
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -201,9 +203,7 @@ class LossSelector(UserEstimator):
             )
             self.records_ = rough.release(data.record_counts())
             self._events.append(rough.event)
-            self._left = split_epsilon(
-                float(self.epsilon), [rough.epsilon, float(self.epsilon) - rough.epsilon]
-            )[1]
+            self._left = float_down(Fraction(self._left) - Fraction(rough.epsilon))
         if self.algorithm != "auto":
             self.score_, self.reason_ = self.algorithm, "this algorithm was asked for"
         elif self.records_ is not None and self.records_.lower >= _ENOUGH_RECORDS:

@@ -18,13 +18,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from quorate import _validate
+from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Event, Pure, Repeated, compose_events
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import float_down
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
@@ -250,6 +253,7 @@ class MinErrorSearch:
         else:
             source = MistakeTable(concepts=concepts, users=users)
         lower, upper = self.start
+        each = split_epsilon(epsilon, [1] * self.rounds)[0]
         for _ in range(self.rounds):
             guess = (lower + upper) / 2
             rate, share = self.step(guess)
@@ -259,13 +263,13 @@ class MinErrorSearch:
                 if isinstance(source, MistakeLine)
                 else score.losses_of_table(source)
             )
-            compare = PrivateCompare(share=share, epsilon=epsilon / self.rounds, relation=relation)
+            compare = PrivateCompare(share=share, epsilon=each, relation=relation)
             if compare.release(int(losses.min()), n_users=users.n_users):
                 lower = guess
             else:
                 upper = guess
         estimate = lower if self.published else (lower + upper) / 2
-        return estimate, Repeated(Pure(epsilon / self.rounds), self.rounds)
+        return estimate, Repeated(Pure(each), self.rounds)
 
 
 def choose_by_estimated_level(
@@ -290,7 +294,8 @@ def choose_by_estimated_level(
         alpha=excess / 6 if published else excess, records=records, published=published
     )
     kept = users.cap(records=search.kept_records, random_state=random_state)
-    level, event = search.run(concepts, kept, epsilon=epsilon / 2, relation=relation)
+    for_level, for_choice = split_epsilon(epsilon, [1, 1])
+    level, event = search.run(concepts, kept, epsilon=for_level, relation=relation)
     if published:
         low, high = level + excess / 6, level + excess / 3
         rate = separating_rate(min(low, 1 - 1e-9), min(high, 1.0))
@@ -300,7 +305,7 @@ def choose_by_estimated_level(
     else:
         score = MoreThan.separating(error_level=level, excess=excess)
     choice = choose_by_score(
-        concepts, kept, score, epsilon=epsilon / 2, relation=relation, random_state=random_state
+        concepts, kept, score, epsilon=for_choice, relation=relation, random_state=random_state
     )
     return Choice(choice.index, compose_events([event, choice.event]))
 
@@ -417,7 +422,7 @@ class PrivateMinError(UserEstimator):
             )
             self.records_ = rough.release(data.record_counts())
             events.append(rough.event)
-            left -= rough.epsilon
+            left = float_down(Fraction(left) - Fraction(rough.epsilon))
         else:
             self.records_ = RecordRange.exactly(int(self.records))
         search = MinErrorSearch(

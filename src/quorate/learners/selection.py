@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Event, compose_events
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
 from quorate.concepts.thresholds import Direction, Thresholds
@@ -106,9 +107,8 @@ def choose_by_crossing(
     random_state: RandomState = None,
 ) -> Choice:
     """Choose the t of "more than t mistakes" with a share of the budget, then a hypothesis."""
-    level = _best_of(
-        len(crossing.rates), crossing, epsilon=CROSSING_SHARE * epsilon, relation=relation
-    )
+    for_level, for_choice = split_epsilon(epsilon, [CROSSING_SHARE, 1 - CROSSING_SHARE])
+    level = _best_of(len(crossing.rates), crossing, epsilon=for_level, relation=relation)
     if is_walked(concepts):
         losses = crossing.losses_on_line(MistakeLine(concepts=_ordered(concepts), users=users))
     else:
@@ -118,7 +118,7 @@ def choose_by_crossing(
         concepts,
         users,
         MoreThan(rate=rate),
-        epsilon=epsilon - CROSSING_SHARE * epsilon,
+        epsilon=for_choice,
         relation=relation,
         random_state=random_state,
     )
@@ -165,11 +165,10 @@ def _median_either_way(
     votes = np.array(
         [np.count_nonzero(fewest[0] < fewest[1]), np.count_nonzero(fewest[1] < fewest[0])]
     )
-    vote = ChooseBest(candidates=2, epsilon=DIRECTION_SHARE * epsilon, relation=relation)
+    for_vote, for_median = split_epsilon(epsilon, [DIRECTION_SHARE, 1 - DIRECTION_SHARE])
+    vote = ChooseBest(candidates=2, epsilon=for_vote, relation=relation)
     side = vote.release(votes)
-    choice = choose_by_median(
-        classes[side], users, epsilon=epsilon - DIRECTION_SHARE * epsilon, relation=relation
-    )
+    choice = choose_by_median(classes[side], users, epsilon=for_median, relation=relation)
     # The line of both directions lists "above" first and then the cut-offs 1, ..., D - 1 of
     # "below"; the constants at the ends of "below" are those of "above" the other way round.
     points = concepts.domain.points

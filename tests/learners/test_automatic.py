@@ -1,0 +1,60 @@
+"""The automatic rule: a function of public numbers, and its branches."""
+
+import dataclasses
+
+import pytest
+
+from quorate.guarantees import Relation
+from quorate.learners.automatic import Situation, Way, decide, record_cuts
+from quorate.learners.records import RecordRange
+
+SMALL = {"size": 729, "ordered": False, "epsilon": 1.0, "relation": Relation.REPLACE}
+LINE = {"size": 2**32, "ordered": True, "epsilon": 1.0, "relation": Relation.REPLACE}
+LARGE = {"size": 50_000, "ordered": False, "epsilon": 1.0, "relation": Relation.REPLACE}
+PRIVATE = {"relation": Relation.ADD_REMOVE}
+FEW, MANY = RecordRange(0, 4), RecordRange(4)
+
+
+@pytest.mark.parametrize(
+    ("situation", "records", "way"),
+    [
+        ({**SMALL, "error_level": 0.0}, None, Way.ANY_MISTAKE),
+        ({**LINE, "error_level": 0.1}, None, Way.MORE_THAN),
+        (SMALL, RecordRange.exactly(1), Way.MISTAKES),
+        (SMALL, None, Way.DUELS),
+        ({**SMALL, **PRIVATE}, None, Way.DUELS),
+        ({**LINE, "n_users": 100}, None, Way.MEDIAN),
+        ({**LINE, "n_users": 300}, None, Way.OWN_BEST),
+        ({**LINE, "n_users": 300, "epsilon": 0.1}, None, Way.MEDIAN),
+        ({**LINE, **PRIVATE}, FEW, Way.OWN_BEST),
+        ({**LINE, **PRIVATE}, MANY, Way.MEDIAN),
+        ({**LARGE, "n_users": 1000}, FEW, Way.ANY_MISTAKE),
+        ({**LARGE, "n_users": 1000}, MANY, Way.CROSSING),
+        ({**LARGE, "n_users": 50}, MANY, Way.KOLMOGOROV_SMIRNOV),
+        ({**LARGE, **PRIVATE}, MANY, Way.KOLMOGOROV_SMIRNOV),
+        ({**LARGE, **PRIVATE}, None, Way.KOLMOGOROV_SMIRNOV),
+    ],
+)
+def test_every_branch_takes_its_way_and_says_why(situation, records, way):
+    decision = decide(Situation(**situation), records)
+    assert decision.way is way
+    assert len(decision.reason.split()) > 3
+
+
+@pytest.mark.parametrize(
+    ("situation", "cuts"),
+    [
+        (SMALL, ()),
+        ({**LINE, "n_users": 100}, ()),
+        ({**LINE, **PRIVATE}, (4,)),
+        ({**LARGE, "n_users": 100}, (4,)),
+        ({**LARGE, "n_users": 100, "error_level": 0.1}, ()),
+    ],
+)
+def test_records_are_bought_only_where_they_matter(situation, cuts):
+    assert record_cuts(Situation(**situation)) == cuts
+
+
+def test_a_situation_holds_nothing_but_public_numbers():
+    fields = {field.name for field in dataclasses.fields(Situation)}
+    assert fields == {"size", "ordered", "epsilon", "relation", "n_users", "error_level"}

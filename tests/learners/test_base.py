@@ -1,0 +1,198 @@
+"""What all rule learners promise: the order of a fit, replay, cost, refusals, clones."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from quorate.accounting.ledger import Ledger
+from quorate.auditing.replay import replay
+from quorate.concepts import Direction, FiniteTable, Thresholds
+from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError
+from quorate.guarantees import Numerics, Relation
+from quorate.learners import (
+    ConceptLearner,
+    LossSelector,
+    PrivateMinError,
+    PrivateThreshold,
+    ThresholdLearner,
+)
+from quorate.learners.automatic import Way
+from quorate.learners.scores import Duels, Surrogate
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+
+SMALL = Thresholds(0, 20)
+WIDE = {"domain": (0, 2**32 - 1)}
+LEVEL = {"more_than": {"error_level": 0.1}}
+LINE_DUELS = {"duels": {"records": 3}, "clipped_pairwise": {"records": 3}}
+
+
+def crowd(n=40, m=6, seed=0, *, odd=False):
+    """Users with unequal records; ``odd`` replaces the last user by an adversarial one."""
+    rng = np.random.default_rng(seed)
+    counts = np.where(np.arange(n) % 7 == 0, 1, m)
+    x = rng.integers(0, 21, counts.sum()).astype(float)
+    y = ((x >= 9) ^ (rng.random(x.size) < 0.1)).astype(float)
+    owner = np.repeat(np.arange(n), counts)
+    if odd:
+        keep = owner < n - 1
+        worst = np.array([-1e300, 1e300, 0.0, 0.0] * 30)
+        x, y = np.r_[x[keep], worst], np.r_[y[keep], np.tile([1.0, 0.0, 9.0, 0.0], 30)]
+        owner = np.r_[owner[keep], np.full(worst.size, n - 1)]
+    return UserData.from_arrays(x.reshape(-1, 1), y, users=owner)
+
+
+def learners(relation=Relation.REPLACE):
+    common = {"relation": relation, "random_state": 0}
+    for way in Way:
+        extra = LEVEL.get(way.value, {})
+        yield ConceptLearner(SMALL, score=way.value, **extra, **common)
+        if relation is Relation.REPLACE or way.value not in LINE_DUELS:
+            extra = {**extra, **LINE_DUELS.get(way.value, {})}
+            yield ThresholdLearner(algorithm=way.value, **extra, **WIDE, **common)
+    yield ConceptLearner(SMALL, **common)
+    yield ConceptLearner(SMALL, constants="published", **common)
+    yield ConceptLearner(SMALL, score=Surrogate(target=SMALL), **common)
+    yield ConceptLearner(SMALL, error_level=0.0, **common)
+    yield ConceptLearner(SMALL, records=1, **common)
+    yield ThresholdLearner(**WIDE, **common)
+    yield ThresholdLearner(direction=Direction.EITHER, **WIDE, **common)
+    yield ThresholdLearner(direction=Direction.BELOW, algorithm="median", **WIDE, **common)
+    yield PrivateThreshold(**WIDE, **common)
+    yield PrivateThreshold(constants="published", excess=0.3, **WIDE, **common)
+    yield PrivateThreshold(error_level=0.1, **WIDE, **common)
+    yield PrivateMinError(SMALL, **common)
+    yield PrivateMinError(SMALL, constants="published", records=4, **common)
+
+
+LEARNERS = [
+    pytest.param(learner, id=f"{number}-{type(learner).__name__}-{learner.relation.name}")
+    for relation in Relation
+    for number, learner in enumerate(learners(relation))
+]
+every_learner = pytest.mark.parametrize("learner", LEARNERS)
+
+
+@every_learner
+class TestEveryLearner:
+    def test_it_fits_and_keeps_its_budget(self, learner):
+        with use_noise(SeededNoise(0)):
+            fitted = clone(learner).fit(crowd())
+        assert fitted.guarantee_.epsilon == 1.0
+        assert fitted.guarantee_.relation is learner.relation
+        assert fitted.guarantee_.events
+
+    def test_an_adversarial_user_changes_nothing_but_released_values(self, learner):
+        report = replay(lambda data: clone(learner).fit(data), crowd(), crowd(odd=True), seed=1)
+        assert report.same, str(report)
+
+    def test_parameters_survive_a_fit(self, learner):
+        before = clone(learner).get_params()
+        with use_noise(SeededNoise(0)):
+            fitted = clone(learner).fit(crowd())
+        assert fitted.get_params().keys() == before.keys()
+        assert fitted.get_params()["epsilon"] == before["epsilon"]
+
+    def test_an_empty_data_set_is_data_too(self, learner):
+        empty = UserData(np.zeros((0, 1)), np.zeros(0), offsets=[0])
+        with use_noise(SeededNoise(0)):
+            assert clone(learner).fit(empty).guarantee_ is not None
+
+
+class TestTheReplayCanFail:
+    def test_a_twin_that_takes_its_class_from_the_data_is_caught(self):
+        def fit_on_seen_values(data):
+            low, high = np.nanmin(data.X), np.nanmax(data.X)
+            concepts = Thresholds(int(max(low, -99)), int(min(high, 99)))
+            return ConceptLearner(concepts).fit(data)
+
+        assert not replay(fit_on_seen_values, crowd(), crowd(odd=True)).same
+
+    def test_a_twin_that_tells_how_many_records_there_are_is_caught(self):
+        def tell(data):
+            learner = ConceptLearner(SMALL).fit(data)
+            learner.n_records_ = data.n_records
+            return learner
+
+        assert not replay(tell, crowd(), crowd(odd=True)).same
+
+
+class TestTheOrderOfAFit:
+    def test_the_budget_is_charged_before_data_are_read(self, tmp_path):
+        ledger = Ledger(tmp_path / "budget.sqlite")
+        ledger.set_budget("clinic", epsilon=1.5)
+        learner = ConceptLearner(SMALL, ledger=ledger, data_name="clinic")
+        learner.fit(crowd())
+        assert learner.guarantee_.data_name == "clinic"
+        with pytest.raises(BudgetExceededError):
+            learner.fit(crowd())
+
+    def test_a_refused_parameter_costs_nothing(self, tmp_path):
+        ledger = Ledger(tmp_path / "budget.sqlite")
+        ledger.set_budget("clinic", epsilon=1.0)
+        with pytest.raises(ParameterError):
+            ConceptLearner(SMALL, score="luck", ledger=ledger, data_name="clinic").fit(crowd())
+        ConceptLearner(SMALL, ledger=ledger, data_name="clinic").fit(crowd())
+
+    def test_real_noise_gives_a_guarantee_that_holds(self):
+        learner = ConceptLearner(SMALL, epsilon=2.0).fit(crowd())
+        assert learner.guarantee_.holds
+        assert learner.guarantee_.numerics is Numerics.EXACT
+        with use_noise(SeededNoise(0)):
+            assert not ConceptLearner(SMALL).fit(crowd()).guarantee_.holds
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "learner",
+        [
+            ConceptLearner("rules"),
+            ConceptLearner(SMALL, score="luck"),
+            ConceptLearner(SMALL, records=0),
+            ConceptLearner(SMALL, error_level=1.5),
+            ConceptLearner(SMALL, excess=0.0),
+            ConceptLearner(SMALL, constants="mine"),
+            ConceptLearner(SMALL, epsilon=-1.0),
+            ConceptLearner(SMALL, score="more_than"),
+            ConceptLearner(FiniteTable([[0, 1], [1, 0]]), score="median"),
+            ThresholdLearner(),
+            ThresholdLearner(domain=(5, 1)),
+            ThresholdLearner(domain=3),
+            ThresholdLearner(algorithm="luck", **WIDE),
+            ThresholdLearner(algorithm="duels", **WIDE),
+            ThresholdLearner(algorithm="duels", records=500, **WIDE),
+            ThresholdLearner(algorithm="duels", records=2, relation=Relation.ADD_REMOVE, **WIDE),
+            PrivateThreshold(direction=Direction.EITHER, **WIDE),
+            PrivateMinError(SMALL, alpha=0.0),
+            PrivateMinError("rules"),
+        ],
+        ids=repr,
+    )
+    def test_wrong_parameters_are_refused(self, learner):
+        with pytest.raises(ParameterError):
+            learner.fit(crowd())
+
+    def test_users_are_never_guessed(self):
+        with pytest.raises(ParameterError, match="users"):
+            ConceptLearner(SMALL).fit(np.zeros((3, 1)), np.zeros(3))
+
+    def test_labels_are_needed(self):
+        with pytest.raises(SchemaError, match="y"):
+            ConceptLearner(SMALL).fit(np.zeros((3, 1)), users=[1, 2, 3])
+
+    def test_prediction_wants_the_columns_of_the_fit(self):
+        learner = ConceptLearner(SMALL).fit(crowd())
+        with pytest.raises(SchemaError, match="features"):
+            learner.predict(np.zeros((2, 3)))
+
+    def test_loss_selector_joins_the_same_contract(self):
+        selector = LossSelector(random_state=0)
+        table = UserData(np.random.default_rng(0).random((30, 4)), offsets=np.arange(31))
+        other = UserData(np.full((30, 4), np.inf), offsets=np.arange(31))
+        assert replay(lambda data: clone(selector).fit(data), table, other).same
+
+
+def test_a_custom_score_is_named_in_the_result():
+    learner = ConceptLearner(SMALL, score=Duels(loss=3, gain=2)).fit(crowd())
+    assert learner.score_ == "duels"
+    assert "asked for" in learner.reason_

@@ -1,0 +1,138 @@
+"""LossSelector (U7): bounded, private, and better than the plain exponential mechanism."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee, Relation
+from quorate.learners import LossSelector, box_cover
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+
+ALGORITHMS = ("auto", "reference", "exponential", "duels")
+
+
+def means_of(n, candidates, m, seed):
+    rng = np.random.default_rng(seed)
+    mean = rng.uniform(0.4, 0.6, candidates)
+    held = rng.binomial(m, mean, (n, candidates)) / m
+    return UserData(held, offsets=np.arange(n + 1)), mean
+
+
+def mean_excess(algorithm, *, n=200, candidates=100, m=1000, repetitions=8):
+    excess = []
+    for seed in range(repetitions):
+        data, mean = means_of(n, candidates, m, seed)
+        with use_noise(SeededNoise(seed)):
+            selector = LossSelector(1.0, algorithm=algorithm, records=m).fit(data)
+        excess.append(mean[selector.index_] - mean.min())
+    return np.mean(excess)
+
+
+class TestUtility:
+    def test_many_records_make_the_excess_a_third_of_the_plain_mechanism(self):
+        assert mean_excess("auto") <= mean_excess("exponential") / 3
+
+    def test_few_records_take_the_plain_mechanism(self):
+        data, _ = means_of(100, 5, 2, 0)
+        assert LossSelector(records=2).fit(data).score_ == "exponential"
+
+    def test_too_many_candidates_for_duels_take_a_reference(self):
+        data, mean = means_of(100, 5000, 100, 0)
+        with use_noise(SeededNoise(0)):
+            selector = LossSelector(5.0, records=100).fit(data)
+        assert selector.score_ == "reference"
+        assert mean[selector.index_] < np.quantile(mean, 0.1)
+
+    def test_a_lipschitz_loss_is_minimised_over_a_box(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal([0.3, -0.2], 0.1, (200 * 20, 2))
+        data = UserData(X, offsets=np.arange(201) * 20)
+        cover = box_cover([-1.0, -1.0], [1.0, 1.0], radius=0.1)
+        selector = LossSelector(
+            4.0,
+            bounds=(0.0, 3.0),
+            candidates=cover,
+            loss=lambda point, X, y: np.linalg.norm(X - point, axis=1),
+        )
+        assert np.linalg.norm(selector.fit(data).candidate_ - [0.3, -0.2]) < 0.3
+
+    def test_the_published_algorithm_finds_an_obvious_winner(self):
+        held = np.tile([0.9, 0.8, 0.1], (300, 1))
+        data = UserData(held, offsets=np.arange(301))
+        with use_noise(SeededNoise(0)):
+            selector = LossSelector(3.0, algorithm="published", records=1000).fit(data)
+        assert selector.index_ == 2
+        assert selector.guarantee_.epsilon == 3.0
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    def test_the_exact_audit_of_a_whole_fit_holds(self, algorithm, relation, record_property):
+        rows = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (9.0, -9.0), (np.inf, 0.5))
+        selector = LossSelector(algorithm=algorithm, relation=relation, records=64)
+
+        def law(held):
+            table = np.array([rows[i] for i in held], dtype=float).reshape(-1, 2)
+            data = UserData(table, offsets=np.arange(len(table) + 1))
+            return enumerate_runs(lambda noise: clone(selector).fit(data).index_)
+
+        world = SmallWorld(records=range(len(rows)), n_users=2)
+        found = audit_exactly(law, world, Guarantee(epsilon=1.0, relation=relation))
+        record_property("tightness", found.tightness)
+        assert found.holds, str(found)
+        assert found.tightness > 0.3
+
+    def test_a_twin_whose_bounds_are_forgotten_is_caught(self):
+        from quorate.mechanisms.choose import ChooseBest
+
+        def unclipped(held):
+            sums = np.array(held, dtype=np.int64).reshape(-1, 2).sum(axis=0)
+            return ChooseBest(candidates=2, epsilon=1.0).probabilities(-sums)
+
+        world = SmallWorld(records=((0, 0), (0, 1), (9, 0)), n_users=2)
+        assert not audit_exactly(unclipped, world, Guarantee(epsilon=1.0)).holds
+
+    def test_records_of_one_row_a_user_are_bought_when_nothing_is_stated(self):
+        data, _ = means_of(200, 4, 50, 0)
+        selector = LossSelector().fit(data)
+        assert selector.records_.upper == 16
+        assert selector.score_ == "exponential"
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            {"algorithm": "luck"},
+            {"bounds": (1.0, 0.0)},
+            {"bounds": 1.0},
+            {"candidates": [1]},
+            {"candidates": [], "loss": min},
+            {"records": 0},
+            {"alpha": 2.0},
+            {"algorithm": "published", "relation": Relation.ADD_REMOVE},
+        ],
+        ids=str,
+    )
+    def test_wrong_parameters_are_refused(self, bad):
+        data, _ = means_of(3, 2, 5, 0)
+        with pytest.raises(ParameterError):
+            LossSelector(**bad).fit(data)
+
+    def test_the_message_of_a_failing_loss_is_withheld(self):
+        def quotes_a_record(candidate, X, y):
+            raise ValueError(f"patient 17 has {X[0, 0]}")
+
+        data, _ = means_of(3, 2, 5, 0)
+        with pytest.raises(ParameterError, match="withheld") as caught:
+            LossSelector(candidates=[1], loss=quotes_a_record).fit(data)
+        assert caught.value.__suppress_context__
+
+    def test_a_loss_of_the_wrong_length_is_refused(self):
+        data, _ = means_of(3, 2, 5, 0)
+        with pytest.raises(ParameterError, match="one number"):
+            LossSelector(candidates=[1], loss=lambda c, X, y: 0.0).fit(data)

@@ -1,0 +1,101 @@
+"""From a score to a hypothesis: cost, audits of the median, both directions, huge domains."""
+
+import numpy as np
+import pytest
+
+from quorate.accounting.compose import price
+from quorate.concepts import Constant, Direction, Thresholds
+from quorate.guarantees import Relation
+from quorate.learners import selection
+from quorate.learners.scores import AnyMistake, Crossing, OwnBest
+from quorate.learners.selection import choose_by_crossing, choose_by_median, choose_by_score
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+from rule_worlds import CUT_OFFS, HOLDINGS, RELATIONS, audit, people
+
+both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+EITHER = Thresholds(0, 1, direction=Direction.EITHER)
+
+
+def cut_people(cut, *, n=200, m=8, above=True, low=0, high=1000, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(low, high, n * m)
+    y = (x >= cut) == above
+    return UserData(x.astype(float).reshape(-1, 1), y.astype(float), offsets=np.arange(n + 1) * m)
+
+
+class TestMedian:
+    @both_relations
+    @pytest.mark.parametrize("concepts", [CUT_OFFS, EITHER], ids=["above", "either"])
+    def test_the_exact_audit_finds_no_more_than_the_claim(
+        self, concepts, relation, record_property
+    ):
+        def choose(data):
+            return choose_by_median(concepts, data, epsilon=1.0, relation=relation).index
+
+        found = audit(choose, relation)
+        record_property("tightness", found.tightness)
+        assert found.holds, str(found)
+        assert found.tightness > 0.4
+
+    def test_a_twin_without_the_second_half_of_the_budget_is_caught(self):
+        def greedy(data):
+            return choose_by_median(CUT_OFFS, data, epsilon=2.5, relation=Relation.REPLACE).index
+
+        assert not audit(greedy, Relation.REPLACE, epsilon=1.0).holds
+
+    @pytest.mark.parametrize("above", [True, False])
+    def test_either_direction_is_found(self, above):
+        concepts = Thresholds(0, 2**32, direction=Direction.EITHER)
+        data = cut_people(400, above=above)
+        with use_noise(SeededNoise(1)):
+            choice = choose_by_median(concepts, data, epsilon=4.0, relation=Relation.REPLACE)
+        rule = concepts.concept(choice.index)
+        assert rule.above is above
+        assert abs(rule.cut - 400) < 60
+
+    def test_every_index_of_a_direction_maps_to_the_same_rule(self):
+        below = Thresholds(0, 3, direction=Direction.BELOW)
+        either = Thresholds(0, 3, direction=Direction.EITHER)
+        x = np.arange(4.0).reshape(-1, 1)
+        for index in range(below.size):
+            mapped = 4 - index if index in (0, 4) else 4 + index
+            np.testing.assert_array_equal(either.predict(mapped, x), below.predict(index, x))
+        assert isinstance(either.concept(0), Constant)
+
+    def test_the_largest_domain_works(self):
+        concepts = Thresholds(-(2**62), 2**62 - 1)
+        data = cut_people(500, low=0, high=1000)
+        with use_noise(SeededNoise(0)):
+            choice = choose_by_median(concepts, data, epsilon=4.0, relation=Relation.REPLACE)
+        assert abs(concepts.cut_off(choice.index) - 500) < 60
+
+
+class TestCost:
+    @both_relations
+    def test_every_way_costs_what_it_was_given(self, relation):
+        data = people(HOLDINGS)
+        with use_noise(SeededNoise(0)):
+            choices = [
+                choose_by_score(CUT_OFFS, data, AnyMistake(), epsilon=0.7, relation=relation),
+                choose_by_crossing(CUT_OFFS, data, Crossing(), epsilon=0.7, relation=relation),
+                choose_by_median(EITHER, data, epsilon=0.7, relation=relation),
+            ]
+        for choice in choices:
+            assert price(choice.event, delta=0.0, relation=relation) == pytest.approx(0.7)
+            assert price(choice.event, delta=0.0, relation=relation) <= 0.7 * (1 + 1e-9)
+
+
+class TestLines:
+    def test_small_ordered_classes_are_enumerated_and_large_ones_walked(self):
+        assert not selection.is_walked(Thresholds(0, 100))
+        assert selection.is_walked(Thresholds(0, 5000))
+
+    def test_a_huge_line_is_walked_to_the_right_place(self):
+        concepts = Thresholds(0, 2**62)
+        data = cut_people(700, low=0, high=1000)
+        with use_noise(SeededNoise(3)):
+            choice = choose_by_score(
+                concepts, data, OwnBest(), epsilon=2.0, relation=Relation.REPLACE
+            )
+        assert abs(choice.index - 700) < 20

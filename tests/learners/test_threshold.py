@@ -1,0 +1,107 @@
+"""ThresholdLearner: huge domains, both directions, few users, exact audits of whole fits."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from quorate.concepts import Direction
+from quorate.guarantees import Relation
+from quorate.learners import ThresholdLearner, selection
+from quorate.learners.threshold import threshold_class
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+from rule_worlds import RELATIONS, audit
+
+DOMAIN = (0, 2**32 - 1)
+
+
+def lab_values(n, m, noise, seed, cut=5_000_000, window=2**16):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(cut - window // 2, cut + window // 2, n * m)
+    y = (x >= cut) ^ (rng.random(n * m) < noise)
+    data = UserData(x.reshape(-1, 1).astype(float), y.astype(float), offsets=np.arange(n + 1) * m)
+    return data, lambda found: abs(np.clip(found - cut, -window / 2, window / 2)) / window
+
+
+class TestLearning:
+    @pytest.mark.parametrize(
+        ("n", "m", "limit"), [(100, 16, 0.012), (100, 256, 0.001), (300, 4, 0.01), (1000, 1, 0.008)]
+    )
+    def test_most_fits_are_close_over_four_billion_points(self, n, m, limit):
+        # The benchmark measures the 90th percentile below the limit; twelve of twenty-four fits
+        # above twice the limit would need a far worse learner (false alarm below 1e-6).
+        misses = 0
+        for seed in range(24):
+            data, excess = lab_values(n, m, 0.1, seed)
+            with use_noise(SeededNoise(seed)):
+                learner = ThresholdLearner(1.0, domain=DOMAIN).fit(data)
+            misses += 0.8 * excess(learner.threshold_) > 2 * limit
+        assert misses < 12
+
+    @pytest.mark.parametrize("direction", [Direction.ABOVE, Direction.BELOW, Direction.EITHER])
+    @pytest.mark.parametrize("algorithm", ["auto", "median", "crossing", "own_best"])
+    def test_the_side_is_respected(self, direction, algorithm):
+        data, excess = lab_values(400, 16, 0.0, 0)
+        flipped = UserData(data.X, 1 - data.y, offsets=data.offsets)
+        learner = ThresholdLearner(4.0, domain=DOMAIN, direction=direction, algorithm=algorithm)
+        with use_noise(SeededNoise(0)):
+            learner.fit(data if direction is Direction.ABOVE else flipped)
+        assert excess(learner.threshold_) < 0.01
+        ends = np.array([[0.0], [2.0**32 - 1]])
+        expected = [0, 1] if direction is Direction.ABOVE else [1, 0]
+        assert learner.predict(ends).tolist() == expected
+
+    def test_floats_live_on_a_public_grid(self):
+        rng = np.random.default_rng(0)
+        x = rng.random(300 * 8)
+        data = UserData(x.reshape(-1, 1), (x >= 0.37) * 1.0, offsets=np.arange(301) * 8)
+        learner = ThresholdLearner(4.0, domain=(0.0, 1.0), step=2.0**-20).fit(data)
+        assert abs(learner.threshold_ - 0.37) < 0.02
+        assert isinstance(learner.threshold_, float)
+
+    def test_unequal_records_are_fine(self):
+        rng = np.random.default_rng(0)
+        counts = rng.integers(0, 60, 300)
+        x = rng.integers(0, 10_000, counts.sum())
+        y = (x >= 6000) ^ (rng.random(x.size) < 0.1)
+        data = UserData(
+            x.reshape(-1, 1).astype(float), y.astype(float), offsets=np.r_[0, np.cumsum(counts)]
+        )
+        with use_noise(SeededNoise(0)):
+            learner = ThresholdLearner(2.0, domain=DOMAIN).fit(data)
+        assert abs(learner.threshold_ - 6000) < 300
+
+
+class TestDecision:
+    def test_few_users_take_the_median_and_many_approve(self):
+        few, _ = lab_values(50, 8, 0.1, 0)
+        many, _ = lab_values(400, 8, 0.1, 0)
+        assert ThresholdLearner(domain=DOMAIN).fit(few).score_ == "median"
+        assert ThresholdLearner(domain=DOMAIN).fit(many).score_ == "own_best"
+
+    def test_a_private_number_of_users_buys_the_records_instead(self):
+        data, _ = lab_values(400, 8, 0.1, 0)
+        learner = ThresholdLearner(domain=DOMAIN, relation=Relation.ADD_REMOVE).fit(data)
+        assert learner.records_ is not None
+        assert learner.score_ in ("median", "own_best")
+        assert learner.guarantee_.epsilon == 1.0
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+    @pytest.mark.parametrize("algorithm", ["auto", "own_best", "median"])
+    def test_the_exact_audit_of_a_whole_fit_holds(
+        self, algorithm, relation, monkeypatch, record_property
+    ):
+        monkeypatch.setattr(selection, "MAX_DUELLISTS", 1)
+        learner = ThresholdLearner(
+            domain=(0, 1), algorithm=algorithm, relation=relation, random_state=0
+        )
+        found = audit(lambda data: clone(learner).fit(data).threshold_, relation)
+        record_property("tightness", found.tightness)
+        assert found.holds, str(found)
+
+
+def test_a_missing_domain_is_refused_and_never_read_from_the_data():
+    with pytest.raises(ValueError, match="must not be taken from the data"):
+        threshold_class(None, step=1, direction=Direction.ABOVE)
