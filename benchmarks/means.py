@@ -145,7 +145,7 @@ def oracle_adaptive_clipping(shape, n, d, repeats, seed) -> tuple[float, tuple]:
             ]
         )
 
-    best = min(grid, key=lambda configuration: error(configuration, 3))
+    best = min(grid, key=lambda configuration: error(configuration, max(3, repeats // 4)))
     return error(best, repeats), best
 
 

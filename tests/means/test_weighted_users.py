@@ -1,0 +1,82 @@
+"""One bounded vector and weight a user: blocks, weights and pairs do what plain numpy does."""
+
+import numpy as np
+import pytest
+
+from quorate.bounds import Ball, Box
+from quorate.guarantees import Relation
+from quorate.means.weighted_users import (
+    WeightedUsers,
+    bounded_vectors,
+    public_size,
+    record_weights,
+)
+
+RNG = np.random.default_rng(0)
+VECTORS = RNG.normal(size=(70_000, 5))
+WEIGHTS = RNG.uniform(0.0, 1.0, size=70_000)
+CENTRE = np.arange(5.0)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+class TestBlocks:
+    def test_distances_are_those_of_numpy(self, weights):
+        users = WeightedUsers(VECTORS, weights)
+        plain = np.linalg.norm(VECTORS - CENTRE, axis=1) * (1.0 if weights is None else weights)
+        assert np.allclose(users.distances(CENTRE), plain)
+
+    def test_a_clipped_total_is_that_of_numpy_up_to_the_grid(self, weights):
+        users = WeightedUsers(VECTORS, weights)
+        grid, totals = users.clipped_total(CENTRE, 2.0, Relation.REPLACE)
+        away = (VECTORS - CENTRE) * (1.0 if weights is None else weights[:, None])
+        away *= np.minimum(1.0, 2.0 / np.linalg.norm(away, axis=1))[:, None]
+        assert np.allclose(totals * grid.step, away.sum(axis=0), atol=1e-3)
+
+    def test_one_user_moves_the_total_by_at_most_the_diameter(self, weights):
+        part = None if weights is None else weights[:10]
+        base = VECTORS[:10].copy()
+        for place, other in ((0, np.full(5, 1e300)), (3, -np.ones(5)), (9, np.full(5, 1e-300))):
+            changed = base.copy()
+            changed[place] = other
+            grid, first = WeightedUsers(base, part).clipped_total(CENTRE, 2.0, Relation.REPLACE)
+            _, second = WeightedUsers(changed, part).clipped_total(CENTRE, 2.0, Relation.REPLACE)
+            moved = int(np.sum((first - second) ** 2))
+            assert moved <= grid.l2_sensitivity_squared(Relation.REPLACE)
+
+
+class TestPairs:
+    def test_a_pair_is_scaled_to_one_users_spread(self):
+        users = WeightedUsers(np.array([[0.0], [3.0], [4.0]]), np.array([1.0, 1.0, 0.5]))
+        pairs = np.array([[0, 1], [1, 2]])
+        assert np.allclose(users.pair_distances(pairs), [3 / np.sqrt(2), 1 / np.sqrt(1 + 4)])
+        assert np.allclose(users.equally().pair_distances(pairs), np.array([3, 1]) / np.sqrt(2))
+
+    def test_users_without_weight_are_nowhere(self):
+        users = WeightedUsers(np.array([[0.0], [3.0]]), np.zeros(2))
+        assert users.pair_distances(np.array([[0, 1]])) == 0.0
+
+
+class TestBounds:
+    def test_every_value_ends_inside_the_bound(self):
+        wild = np.array([[np.nan, 1e308], [np.inf, -np.inf], [3.0, -9.0]])
+        box = bounded_vectors(wild, Box([0.0, 0.0], [2.0, 2.0]))
+        assert np.all(np.abs(box) <= 1.0)
+        ball = bounded_vectors(wild, Ball(1.0, dimension=2))
+        assert np.all(np.linalg.norm(ball, axis=1) <= 1.0)
+
+    def test_blocks_give_what_the_bound_gives(self):
+        box = Box(-np.ones(5), np.ones(5))
+        assert np.array_equal(bounded_vectors(VECTORS, box), box.clip(VECTORS))
+
+    def test_weights_lie_between_zero_and_one_whatever_the_counts(self):
+        weights = record_weights(np.array([0, 1, 5, 2**62]), records=5.0)
+        assert np.allclose(weights, [0.0, np.sqrt(0.2), 1.0, 1.0])
+
+    def test_grids_do_not_tell_how_many_users_there_are_under_add_or_remove(self):
+        sizes = {public_size(n, Relation.ADD_REMOVE) for n in (0, 1, 10**6)}
+        assert len(sizes) == 1
+        steps = set()
+        for n in (3, 3000):
+            users = WeightedUsers(VECTORS[:n])
+            steps.add(users.clipped_total(CENTRE, 2.0, Relation.ADD_REMOVE)[0].step)
+        assert len(steps) == 1
