@@ -18,6 +18,7 @@ from quorate.learners import (
 )
 from quorate.learners.automatic import Way
 from quorate.learners.scores import Duels, Surrogate
+from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -130,8 +131,18 @@ class TestTheOrderOfAFit:
     def test_a_refused_parameter_costs_nothing(self, tmp_path):
         ledger = Ledger(tmp_path / "budget.sqlite")
         ledger.set_budget("clinic", epsilon=1.0)
-        with pytest.raises(ParameterError):
-            ConceptLearner(SMALL, score="luck", ledger=ledger, data_name="clinic").fit(crowd())
+        paid = {"ledger": ledger, "data_name": "clinic"}
+        many = FiniteTable(np.random.default_rng(0).integers(0, 2, (MAX_DUELLISTS + 1, 20)))
+        for wrong in (
+            ConceptLearner(SMALL, score="luck", **paid),
+            ConceptLearner(SMALL, score="more_than", **paid),
+            ConceptLearner(FiniteTable([[0, 1]]), score="median", **paid),
+            ConceptLearner(many, score="duels", **paid),
+            ThresholdLearner(algorithm="duels", **WIDE, **paid),
+            ThresholdLearner(**paid),
+        ):
+            with pytest.raises(ParameterError):
+                wrong.fit(crowd())
         ConceptLearner(SMALL, ledger=ledger, data_name="clinic").fit(crowd())
 
     def test_real_noise_gives_a_guarantee_that_holds(self):

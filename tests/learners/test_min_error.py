@@ -133,14 +133,16 @@ class TestWholeSearches:
                 CUT_OFFS,
                 data,
                 records=2,
-                excess=0.2,
+                excess=0.3,
                 published=False,
                 epsilon=1.0,
                 relation=relation,
                 random_state=0,
             ).index
 
-        found = audit(choose, relation, cells=Cells(width=0.5, reach=3.0), max_runs=100_000)
+        few = ((), ((0, 1),), ((0, 0), (1, 1)), ((0, 1), (0, 1), (1, 0)))
+        cells = Cells(width=2.0, reach=2.0)
+        found = audit(choose, relation, records=few, cells=cells, max_runs=100_000)
         record_property("tightness", found.tightness)
         assert found.epsilon <= 1.0 + 1e-9, str(found)
 

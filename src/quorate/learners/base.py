@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from quorate.learners.scores import (
     OwnBest,
     Score,
 )
-from quorate.learners.scores.pairwise import MAX_DUELLISTS, published_clip
+from quorate.learners.scores.pairwise import MAX_DUELLISTS, check_duellists, published_clip
 from quorate.learners.selection import (
     Choice,
     choose_by_crossing,
@@ -80,6 +80,35 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             _validate.fraction(error_level=self.error_level)
         _validate.probability(excess=self.excess)
         _validate.one_of(CONSTANTS, constants=self.constants)
+
+    def _check_way(self, concepts: ConceptClass, asked: str | Score) -> None:
+        """Refuse what public parameters make impossible, before anything is charged."""
+        if asked == Way.MORE_THAN.value and self.error_level is None:
+            raise ParameterError(
+                "Expected error_level= for 'more_than': the t that separates best depends on the "
+                "error of the best concept. State it, or use 'crossing'."
+            )
+        if asked == Way.MEDIAN.value and not isinstance(concepts, Thresholds):
+            raise ParameterError(
+                f"Expected Thresholds for the median of cut-offs, got {type(concepts).__name__}. "
+                "Use 'duels', 'crossing' or 'kolmogorov_smirnov'."
+            )
+        if asked not in (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value):
+            return
+        if not is_walked(concepts):
+            check_duellists(concepts.size, str(asked))
+            return
+        if self.relation is not Relation.REPLACE:
+            raise ParameterError(
+                "Expected relation=Relation.REPLACE for duels along a line: the table they fill "
+                "grows with the number of users, which is private under addition and removal. Use "
+                "'median'."
+            )
+        if self.records == "auto":
+            raise ParameterError(
+                "Expected records=, a public number, for duels along a line: the table they fill "
+                "grows with it. State it, or use 'own_best' or 'median'."
+            )
 
     def _learn(self, concepts: ConceptClass, data: UserData, asked: str | Way | Score) -> None:
         """Choose a concept and set all fitted attributes."""
@@ -160,7 +189,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             case Way.ANY_MISTAKE:
                 return self._by_score(concepts, data, AnyMistake())
             case Way.MORE_THAN:
-                return self._by_score(concepts, data, self._more_than())
+                level = 0.0 if self.error_level is None else self.error_level
+                score = MoreThan.separating(error_level=level, excess=self.excess)
+                return self._by_score(concepts, data, score)
             case Way.KOLMOGOROV_SMIRNOV:
                 return self._by_score(concepts, data, KolmogorovSmirnov())
             case Way.OWN_BEST:
@@ -173,8 +204,8 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 return self._by_duels(concepts, data, situation, Duels())
             case Way.CLIPPED_PAIRWISE:
                 m = self._typical_records(data)
-                score = ClippedPairwise(tau=published_clip(m, self.excess))
-                return self._by_duels(concepts, data, situation, score)
+                pairwise = ClippedPairwise(tau=published_clip(m, self.excess))
+                return self._by_duels(concepts, data, situation, pairwise)
             case Way.ESTIMATED_LEVEL:
                 return choose_by_estimated_level(
                     concepts,
@@ -187,23 +218,11 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                     random_state=self.random_state,
                 )
             case Way.MEDIAN:
-                if not isinstance(concepts, Thresholds):
-                    raise ParameterError(
-                        f"Expected Thresholds for the median of cut-offs, got "
-                        f"{type(concepts).__name__}. Use 'duels', 'crossing' or "
-                        "'kolmogorov_smirnov'."
-                    )
-                return choose_by_median(concepts, data, epsilon=self._left, relation=self.relation)
+                return choose_by_median(
+                    cast("Thresholds", concepts), data, epsilon=self._left, relation=self.relation
+                )
             case _:
                 assert_never(way)
-
-    def _more_than(self) -> MoreThan:
-        if self.error_level is None:
-            raise ParameterError(
-                "Expected error_level= for 'more_than': the t that separates best depends on the "
-                "error of the best concept. State it, or use 'crossing'."
-            )
-        return MoreThan.separating(error_level=self.error_level, excess=self.excess)
 
     def _by_duels(
         self,
@@ -214,20 +233,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     ) -> Choice:
         if not situation.ordered:
             return self._by_score(concepts, data, score)
-        if situation.n_users is None:
-            raise ParameterError(
-                "Expected relation=Relation.REPLACE for duels along a line: the table they fill "
-                "grows with the number of users, which is private under addition and removal. Use "
-                "'median'."
-            )
-        if self.records == "auto":
-            raise ParameterError(
-                "Expected records=, a public number, for duels along a line: the table they fill "
-                "grows with it. State it, or use 'own_best' or 'median'."
-            )
         both_ways = isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER
         cap = int(self.records)
-        pieces = situation.n_users * cap * (2 if both_ways else 1) + 1
+        pieces = data.n_users * cap * (2 if both_ways else 1) + 1
         if pieces > MAX_DUELLISTS:
             raise ParameterError(
                 f"Expected at most {MAX_DUELLISTS} pieces for duels along a line, got up to "

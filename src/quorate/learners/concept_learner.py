@@ -153,6 +153,7 @@ class ConceptLearner(RuleLearner):
                 f"score={self.score!r}."
             )
         self._validate_common()
+        self._check_way(self.concepts, self.score)
         self._charge(X)
         data = self._gather(X, y, users, target=True)
         self._learn(self.concepts, data, self.score)

@@ -192,7 +192,11 @@ class MinErrorSearch:
     @property
     def kept_records(self) -> int:
         """How many records of a user are used."""
-        return min(self.records, math.floor(1 / self.alpha**2)) if self.published else self.records
+        return (
+            min(self.records, math.floor(1 / self.alpha**2 + 1e-9))
+            if self.published
+            else self.records
+        )
 
     def step(self, guess: float) -> tuple[float, float]:
         """Return the rate that is counted and the share that it is compared with.

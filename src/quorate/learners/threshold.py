@@ -167,6 +167,7 @@ class ThresholdLearner(RuleLearner):
             )
         self._validate_common()
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
+        self._check_way(concepts, self.algorithm)
         self._charge(X)
         data = self._gather(X, y, users, target=True)
         self._learn(concepts, data, self.algorithm)

@@ -26,7 +26,14 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import Integers, MistakeLine, Score
 
-__all__ = ["MAX_DUELLISTS", "ClippedPairwise", "Duels", "count_defeats", "published_clip"]
+__all__ = [
+    "MAX_DUELLISTS",
+    "ClippedPairwise",
+    "Duels",
+    "check_duellists",
+    "count_defeats",
+    "published_clip",
+]
 
 MAX_DUELLISTS = 4096
 """More hypotheses than this are refused: the table of duels would pass 128 MB."""
@@ -118,11 +125,12 @@ class _Pairwise(Score):
         """Leave out the duels with oneself of rows that stand for a single hypothesis."""
         worst = np.zeros(len(table), dtype=np.int64)
         if len(table) > 1:
-            oneself = np.diagonal(table).copy()
-            oneself[alone] = n_users * self.lowest
-            others = table.copy()
-            np.fill_diagonal(others, oneself)
-            worst = others.max(axis=1).astype(np.int64)
+            ignored = np.flatnonzero(alone)
+            oneself = table[ignored, ignored]
+            # No duel is lower than this; the table is large, so it is changed and put right again.
+            table[ignored, ignored] = n_users * self.lowest
+            worst = table.max(axis=1).astype(np.int64)
+            table[ignored, ignored] = oneself
         return 2 * worst - (self.highest + self.lowest) * n_users
 
     def losses_on_line(self, line: MistakeLine) -> Integers:
@@ -156,7 +164,11 @@ class _Pairwise(Score):
         return self._worst_duels(corners, alone, n_users=events.n_users)
 
 
-def _check_duellists(size: int, name: str) -> None:
+def check_duellists(size: int, name: str) -> None:
+    """Refuse a class whose table of duels would be too large.
+
+    >>> check_duellists(729, "duels")
+    """
     if size > MAX_DUELLISTS:
         raise ParameterError(
             f"Expected at most {MAX_DUELLISTS} hypotheses for the score {name!r}, got {size}. Use "
@@ -224,7 +236,7 @@ class Duels(_Pairwise):
     def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Add up some users' duels, every hypothesis (rows) against every other (columns)."""
         del held
-        _check_duellists(mistakes.shape[1], self.name)
+        check_duellists(mistakes.shape[1], self.name)
         defeats = count_defeats(mistakes)
         table = self.loss * defeats - self.gain * defeats.T
         return table.astype(np.int64)
@@ -278,7 +290,7 @@ class ClippedPairwise(_Pairwise):
         """Add up some users' duels, every hypothesis (rows) against every other (columns)."""
         del held
         size = mistakes.shape[1]
-        _check_duellists(size, self.name)
+        check_duellists(size, self.name)
         table = np.zeros((size, size), dtype=np.int64)
         for errors in mistakes.astype(np.int64):
             table += self.judge(errors[:, np.newaxis], errors[np.newaxis, :])
