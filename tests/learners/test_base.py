@@ -17,7 +17,7 @@ from quorate.learners import (
     ThresholdLearner,
 )
 from quorate.learners.automatic import Way
-from quorate.learners.scores import Duels, Surrogate
+from quorate.learners.scores import Crossing, Duels, Surrogate
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -172,6 +172,8 @@ class TestRefusals:
             ThresholdLearner(algorithm="luck", **WIDE),
             ThresholdLearner(algorithm="duels", **WIDE),
             ThresholdLearner(algorithm="duels", records=500, **WIDE),
+            ThresholdLearner(algorithm=Duels(), **WIDE),
+            ThresholdLearner(algorithm=Surrogate(target=SMALL), **WIDE),
             ThresholdLearner(algorithm="duels", records=2, relation=Relation.ADD_REMOVE, **WIDE),
             PrivateThreshold(direction=Direction.EITHER, **WIDE),
             PrivateMinError(SMALL, alpha=0.0),
@@ -201,6 +203,21 @@ class TestRefusals:
         table = UserData(np.random.default_rng(0).random((30, 4)), offsets=np.arange(31))
         other = UserData(np.full((30, 4), np.inf), offsets=np.arange(31))
         assert replay(lambda data: clone(selector).fit(data), table, other).same
+
+
+def test_the_number_of_pieces_never_decides_whether_a_fit_is_refused():
+    # Pieces are private: one user with thousands of records must not turn a fit into an error.
+    x = np.r_[np.arange(9000.0), np.arange(40.0)]
+    owner = np.r_[np.zeros(9000, dtype=int), np.arange(1, 41)]
+    wide = UserData.from_arrays(x.reshape(-1, 1), np.ones(9040), users=owner)
+    learner = ThresholdLearner(algorithm=Duels(), records=3, random_state=0, **WIDE)
+    assert learner.fit(wide).score_ == "duels"
+
+
+def test_a_crossing_given_as_an_object_chooses_its_rate_first():
+    learner = ConceptLearner(SMALL, score=Crossing(rates=(0.0, 0.2))).fit(crowd())
+    assert learner.score_ == "crossing"
+    assert learner.guarantee_.epsilon == 1.0
 
 
 def test_a_custom_score_is_named_in_the_result():

@@ -93,10 +93,11 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 f"Expected Thresholds for the median of cut-offs, got {type(concepts).__name__}. "
                 "Use 'duels', 'crossing' or 'kolmogorov_smirnov'."
             )
-        if asked not in (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value):
+        pairwise = asked in (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value)
+        if not (pairwise or isinstance(asked, Duels | ClippedPairwise)):
             return
         if not is_walked(concepts):
-            check_duellists(concepts.size, str(asked))
+            check_duellists(concepts.size, "duels")
             return
         if self.relation is not Relation.REPLACE:
             raise ParameterError(
@@ -118,7 +119,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         situation = self._situation(concepts, data)
         if isinstance(asked, Score):
             self.score_, self.reason_ = asked.name, "this score was asked for"
-            choice = self._by_score(concepts, data, asked)
+            choice = self._by_given_score(concepts, data, situation, asked)
         else:
             decision = self._decide(situation, data, asked)
             self.score_, self.reason_ = decision.way.value, decision.reason
@@ -169,6 +170,17 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         if self.records_ is None:
             self._buy_records(data, RECORD_LADDER)
         return max(1, self.records_.lower if self.records_ is not None else 1)
+
+    def _by_given_score(
+        self, concepts: ConceptClass, data: UserData, situation: Situation, score: Score
+    ) -> Choice:
+        if isinstance(score, Crossing):
+            return choose_by_crossing(
+                concepts, data, score, epsilon=self._left, relation=self.relation
+            )
+        if isinstance(score, Duels | ClippedPairwise):
+            return self._by_duels(concepts, data, situation, score)
+        return self._by_score(concepts, data, score)
 
     def _by_score(self, concepts: ConceptClass, data: UserData, score: Score) -> Choice:
         return choose_by_score(

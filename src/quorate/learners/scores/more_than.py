@@ -116,6 +116,12 @@ class MoreThan(AdditiveScore):
         """Return 1 where a user errs more often than the user's own t."""
         return np.asarray(mistakes > self._limits(held), dtype=np.int64)
 
+    def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
+        """Count the users above their own t."""
+        limits = np.minimum(self._limits(held), np.iinfo(np.int32).max).astype(np.int32)
+        above = mistakes > limits[:, np.newaxis]
+        return np.asarray(np.count_nonzero(above, axis=0), dtype=np.int64)
+
     def losses_on_line(self, line: MistakeLine) -> Integers:
         """Return the loss of every piece of an ordered class.
 
