@@ -93,9 +93,9 @@ class PrivateRange:
         _validate.ordered(self.lower, self.upper, name="range")
         _validate.positive(radius=self.radius)
         _validate.one_of(CONSTANTS, constants=self.constants)
-        if not self.bins < 2**62:
+        if not self.bins < 2**50:
             raise ParameterError(
-                f"Expected a radius of which fewer than 2^62 fit into the range, got "
+                f"Expected a radius of which fewer than 2^50 fit into the range, got "
                 f"radius={self.radius!r}."
             )
         _ = self.choice

@@ -33,7 +33,7 @@ class MeanError:
     --------
     >>> error = MeanError.of_noise(0.1, dimension=4, radius=1.0, cut_share=0.0)
     >>> error.standard_error, round(error.bound, 3)
-    (0.2, 0.445)
+    (0.2, 0.308)
     """
 
     standard_error: float
@@ -47,9 +47,11 @@ class MeanError:
         cls, per_coordinate: float, *, dimension: int, radius: float, cut_share: float
     ) -> MeanError:
         """Return the error of Gaussian noise of this standard deviation in each coordinate."""
+        from scipy.special import gammaincinv
+
         confidence = 0.95
-        # The length of a Gaussian vector is 1-Lipschitz and its mean at most sqrt(d).
-        reach = math.sqrt(dimension) + math.sqrt(2.0 * math.log(1.0 / (1.0 - confidence)))
+        # The quantile of a chi distribution: the length of a standard normal vector.
+        reach = math.sqrt(2.0 * float(gammaincinv(dimension / 2.0, confidence)))
         return cls(
             standard_error=per_coordinate * math.sqrt(dimension),
             bound=per_coordinate * reach,

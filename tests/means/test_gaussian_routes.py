@@ -1,0 +1,187 @@
+"""Routes under a Gaussian budget: the right one is taken, and every way costs the same."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quorate.accounting.calibrate import gdp_mu
+from quorate.auditing import replay
+from quorate.guarantees import Relation
+from quorate.means.allowance import Allowance
+from quorate.means.gaussian_routes import GaussianRun
+from quorate.means.weighted_users import WeightedUsers
+from quorate.noise import RecordedNoise, SeededNoise, use_noise
+
+RNG = np.random.default_rng(0)
+
+
+def crowd(n, d, *, centre=200.0, scale=1.0):
+    return RNG.normal(size=(n, d)) * scale + centre
+
+
+def run_on(vectors, *, epsilon=1.0, reach=1000.0, **changes):
+    d = vectors.shape[1]
+    parameters = {
+        "users": WeightedUsers(vectors),
+        "counts": None,
+        "reach": reach * math.sqrt(d),
+        "allowance": Allowance(gdp_mu(epsilon, 0.9e-6)),
+        "core_delta": 1e-7,
+        "hostile": 0.0,
+        "relation": Relation.REPLACE,
+        "random_state": 0,
+    }
+    return GaussianRun(**(parameters | changes))
+
+
+def adapted(vectors, *, seed=0, core=None, **changes):
+    with use_noise(SeededNoise(seed)):
+        return run_on(vectors, **changes).adapt(core=core)
+
+
+class TestRoutes:
+    def test_many_users_shrink_a_ball(self):
+        assert adapted(crowd(5000, 3)).route.name == "ball"
+
+    def test_few_users_in_many_dimensions_need_a_core(self):
+        release = adapted(crowd(1000, 150))
+        assert release.route.name == "core"
+        assert release.error.standard_error < 3.0
+
+    def test_too_few_users_are_clipped_and_told_so(self):
+        release = adapted(crowd(100, 20))
+        assert release.route.name == "clip"
+        assert "too few users" in release.route.reason
+
+    def test_scattered_users_are_clipped_because_nothing_is_gained(self):
+        scattered = RNG.uniform(-1000.0, 1000.0, size=(1000, 150))
+        assert adapted(scattered).route.name == "clip"
+
+    def test_a_core_may_be_forbidden_or_demanded(self):
+        assert adapted(crowd(1000, 150), core=False).route.name == "clip"
+        assert adapted(crowd(1500, 40), core=True).route.name == "core"
+
+    def test_a_public_spread_is_not_bought_again(self):
+        noise = RecordedNoise(0)
+        with use_noise(noise):
+            run_on(crowd(5000, 3), spread=1.8).adapt()
+        free = len(noise.log)
+        noise = RecordedNoise(0)
+        with use_noise(noise):
+            run_on(crowd(5000, 3)).adapt()
+        assert len(noise.log) >= free + 7
+
+    def test_add_or_remove_clips_or_takes_a_public_spread(self):
+        clipped = adapted(crowd(3000, 2), relation=Relation.ADD_REMOVE)
+        assert clipped.route.name == "clip"
+        ball = adapted(crowd(3000, 2), relation=Relation.ADD_REMOVE, spread=1.5)
+        assert ball.route.name == "ball"
+        assert np.linalg.norm(ball.mean - 200.0) < 10.0
+
+
+class TestCost:
+    """The squared multipliers of all Gaussian draws never exceed the allowance."""
+
+    @staticmethod
+    def spent(run, noise):
+        """What the allowance says was taken, and that every draw was Gaussian."""
+        assert {draw.method for draw in noise.log} == {"discrete_gaussian"}
+        return run.allowance.mu**2 - run.allowance.left
+
+    @pytest.mark.parametrize(
+        ("n", "d", "changes"),
+        [
+            (100, 20, {}),
+            (1000, 150, {}),
+            (1000, 150, {"hostile": 0.1}),
+            (5000, 3, {}),
+            (3000, 3, {"counts": RNG.integers(1, 500, size=3000)}),
+            (3000, 3, {"counts": RNG.integers(1, 500, size=3000), "records": 100.0}),
+            (2000, 2, {"relation": Relation.ADD_REMOVE}),
+        ],
+    )
+    def test_every_way_stays_inside_the_allowance_and_uses_it_up(self, n, d, changes):
+        noise = RecordedNoise(1)
+        run = run_on(crowd(n, d), **changes)
+        with use_noise(noise):
+            run.adapt()
+        assert self.spent(run, noise) == pytest.approx(run.allowance.mu**2, rel=1e-6)
+
+    def test_the_scales_asked_for_are_those_the_allowance_sold(self):
+        sold = []
+
+        class Watched(Allowance):
+            def take(self, square):
+                sold.append(square)
+                return super().take(square)
+
+        run = run_on(crowd(1000, 150), allowance=Watched(0.2355))
+        with use_noise(SeededNoise(3)):
+            run.adapt()
+        assert sum(sold) <= 0.2355**2
+
+
+class TestWeights:
+    def test_users_with_many_records_count_more_and_the_error_falls(self):
+        counts = np.exp(RNG.uniform(0.0, math.log(1000.0), size=3000)).astype(np.int64)
+        vectors = 200.0 + RNG.normal(size=(3000, 10)) / np.sqrt(counts)[:, None]
+        equal = [np.linalg.norm(adapted(vectors, seed=s).mean - 200.0) for s in range(5)]
+        weighted = [
+            np.linalg.norm(adapted(vectors, seed=s, counts=counts).mean - 200.0) for s in range(5)
+        ]
+        assert np.mean(weighted) < np.mean(equal) / 2
+        assert adapted(vectors, counts=counts).route.records is not None
+
+    def test_weights_nobody_has_are_dropped(self):
+        counts = np.ones(2000, dtype=np.int64)
+        release = adapted(crowd(2000, 3), counts=counts, records=1e9)
+        assert release.route.records is None
+        assert np.linalg.norm(release.mean - 200.0) < 1.0
+
+
+class TestReplay:
+    @pytest.mark.parametrize(
+        ("n", "d", "changes"),
+        [
+            (150, 2, {"epsilon": 8.0}),
+            (400, 30, {"epsilon": 4.0}),
+            (200, 2, {"epsilon": 8.0, "hostile": 0.1}),
+            (60, 5, {}),
+        ],
+        ids=["ball", "core", "robust", "clip"],
+    )
+    def test_neighbours_with_the_same_answers_look_the_same(self, n, d, changes):
+        vectors = crowd(n, d)
+        for seed, other in enumerate((-1000.0, 1000.0, 200.0)):
+            neighbour = vectors.copy()
+            neighbour[seed] = other
+
+            def run(values):
+                return run_on(values, **changes).adapt()
+
+            report = replay(run, vectors, neighbour, seed=seed)
+            assert report.same, str(report)
+
+    def test_records_of_one_user_leave_no_other_trace(self):
+        vectors = crowd(400, 2)
+        counts = RNG.integers(1, 50, size=400)
+        more = counts.copy()
+        more[0] = 10**9
+
+        def run(held):
+            return run_on(vectors, counts=held, epsilon=6.0).adapt()
+
+        assert replay(run, counts, more).same
+
+    def test_a_twin_that_takes_the_cap_from_the_data_is_caught(self):
+        vectors = crowd(400, 2)
+        counts = RNG.integers(1, 50, size=400)
+        more = counts.copy()
+        more[0] = 10**9
+
+        def leaky(held):
+            cap = float(held.max())
+            return run_on(vectors, counts=held, records=cap, epsilon=6.0).adapt()
+
+        assert not replay(leaky, counts, more).same

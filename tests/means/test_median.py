@@ -1,0 +1,124 @@
+"""Medians and quantiles over users."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from quorate.auditing import replay
+from quorate.exceptions import ParameterError, UnboundedContributionError
+from quorate.guarantees import Relation
+from quorate.means import PrivateMedian, UserQuantiles
+from quorate.means.median import record_quantile
+from quorate.noise import RecordedNoise, SeededNoise, use_noise
+from quorate.users import UserData
+
+RNG = np.random.default_rng(0)
+IDS = np.sort(RNG.integers(0, 400, size=4000))
+RECORDS = RNG.normal(size=(4000, 2)) * 3.0 + np.array([50.0, -10.0])
+DATA = UserData.from_arrays(RECORDS, users=IDS)
+
+
+class TestReduction:
+    @pytest.mark.parametrize("quantile", [0.1, 0.25, 0.5, 0.75, 0.99])
+    def test_each_users_quantile_is_that_of_a_loop(self, quantile):
+        found = record_quantile(DATA, quantile)
+        for user, own in enumerate(np.split(DATA.X, DATA.offsets[1:-1])):
+            place = min(len(own) - 1, int(quantile * len(own)))
+            assert np.array_equal(found[user], np.sort(own, axis=0)[place])
+
+    def test_a_user_without_records_is_nan(self):
+        data = UserData(np.array([[1.0]]), offsets=[0, 1, 1])
+        assert np.isnan(record_quantile(data, 0.5)[1, 0])
+
+    def test_one_user_changes_one_row(self):
+        changed = RECORDS.copy()
+        changed[IDS == 7] = 1e300
+        other = UserData.from_arrays(changed, users=IDS)
+        moved = record_quantile(DATA, 0.5) != record_quantile(other, 0.5)
+        assert moved.any(axis=1).sum() == 1
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize("each_user", ["median", "mean", "middle half"])
+    @pytest.mark.parametrize("relation", list(Relation))
+    def test_neighbours_with_the_same_answers_look_the_same(self, each_user, relation):
+        if relation is Relation.REPLACE:
+            changed = RECORDS.copy()
+            changed[IDS == 7] = -1e300
+            neighbour = UserData.from_arrays(changed, users=IDS)
+        else:
+            neighbour = UserData.from_arrays(RECORDS[IDS != 7], users=IDS[IDS != 7])
+
+        def run(data):
+            return UserQuantiles(1.0, bound=1000.0, each_user=each_user, relation=relation).fit(
+                data
+            )
+
+        report = replay(run, DATA, neighbour)
+        assert report.same, str(report)
+
+    def test_every_quantile_and_feature_gets_its_part_of_epsilon(self):
+        noise = RecordedNoise(0)
+        with use_noise(noise):
+            quantiles = UserQuantiles(2.0, bound=1000.0).fit(DATA)
+        rates = [float(draw.parameters["rate"]) for draw in noise.log]
+        # Quantile a/b: sensitivity b, so epsilon is 2 b rate; quartiles have b = 4, the median 2.
+        spent = sum(2 * b * rate for b, rate in zip([4, 4, 2, 2, 4, 4], rates, strict=True))
+        assert spent <= 2.0 + 1e-12
+        assert spent == pytest.approx(2.0)
+        assert quantiles.guarantee_.epsilon == 2.0
+
+
+class TestUtility:
+    @pytest.mark.parametrize("each_user", ["median", "mean", "middle half"])
+    def test_the_median_is_near(self, each_user):
+        with use_noise(SeededNoise(0)):
+            median = PrivateMedian(1.0, bound=1e9, each_user=each_user).fit(DATA)
+        assert np.abs(median.median_ - [50.0, -10.0]).max() < 1.5
+
+    def test_quantiles_come_in_their_order(self):
+        with use_noise(SeededNoise(0)):
+            found = UserQuantiles(
+                1.0, quantiles=[0.9, 0.1, 0.5], bound=1000.0, each_user="mean"
+            ).fit(DATA)
+        assert np.all(found.values_[1] <= found.values_[2])
+        assert np.all(found.values_[2] <= found.values_[0])
+
+    def test_the_rank_is_off_by_no_more_than_stated(self):
+        values = np.arange(1000.0)[:, None]
+        for seed in range(30):
+            with use_noise(SeededNoise(seed)):
+                median = PrivateMedian(1.0, bound=(0.0, 1000.0), resolution=1.0).fit(
+                    values, users=range(1000)
+                )
+            # Stated for 95 %; twice that is far beyond what 30 runs can reach by chance.
+            assert abs(np.sum(values < median.median_[0]) - 500) <= 2 * median.error_.rank + 1
+
+    def test_hostile_users_hardly_move_it(self):
+        values = np.concatenate([np.zeros((800, 1)), np.full((200, 1), 1e9)])
+        with use_noise(SeededNoise(0)):
+            median = PrivateMedian(1.0, bound=1e9).fit(values, users=range(1000))
+        assert abs(median.median_[0]) < 1.0
+
+
+class TestContract:
+    def test_parameters_survive_cloning(self):
+        median = PrivateMedian(2.0, bound=3.0, each_user="mean")
+        assert clone(median).get_params() == median.get_params()
+        assert "quantiles" not in median.get_params()
+
+    def test_a_single_quantile_may_be_a_number(self):
+        found = UserQuantiles(1.0, quantiles=0.9, bound=1000.0).fit(DATA)
+        assert found.values_.shape == (1, 2)
+
+    @pytest.mark.parametrize(
+        "options",
+        [{"quantiles": []}, {"quantiles": [1.0]}, {"each_user": "max"}, {"resolution": 0.0}],
+    )
+    def test_bad_parameters_are_refused(self, options):
+        with pytest.raises(ParameterError):
+            UserQuantiles(1.0, bound=10.0, **options).fit(DATA)
+
+    def test_a_missing_bound_is_refused(self):
+        with pytest.raises(UnboundedContributionError):
+            PrivateMedian(1.0).fit(DATA)

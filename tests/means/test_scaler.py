@@ -1,0 +1,92 @@
+"""UserScaler: a transformer whose centre and scale were paid for."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from quorate.auditing import replay
+from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
+from quorate.guarantees import Relation
+from quorate.means import UserMean, UserScaler
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+
+RNG = np.random.default_rng(0)
+RECORDS = RNG.normal(size=(20_000, 2)) * np.array([4.0, 0.1]) + np.array([50.0, -1.0])
+IDS = np.arange(20_000) // 5
+
+
+def scaler(**parameters):
+    return UserScaler(
+        **({"epsilon": 1.0, "delta": 1e-6, "bound": 100.0, "random_state": 0} | parameters)
+    )
+
+
+class TestUtility:
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_rows_come_out_standardised(self, delta):
+        with use_noise(SeededNoise(0)):
+            scaled = scaler(delta=delta, epsilon=2.0).fit(RECORDS, users=IDS).transform(RECORDS)
+        assert np.abs(scaled.mean(axis=0)).max() < 0.5
+        assert np.all((scaled.std(axis=0) > 0.3) & (scaled.std(axis=0) < 3.0))
+
+    def test_the_way_back_leads_back(self):
+        fitted = scaler().fit(RECORDS, users=IDS)
+        assert np.allclose(fitted.inverse_transform(fitted.transform(RECORDS)), RECORDS)
+
+    def test_a_constant_feature_keeps_the_scale_of_its_range(self):
+        constant = np.full((3000, 1), 7.0)
+        with use_noise(SeededNoise(0)):
+            fitted = scaler().fit(constant, users=range(3000))
+        assert np.isfinite(fitted.transform(constant)).all()
+        assert fitted.scale_[0] > 0
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    @pytest.mark.parametrize("relation", list(Relation))
+    def test_neighbours_with_the_same_answers_look_the_same(self, delta, relation):
+        data = UserData.from_arrays(RECORDS[:2000], users=IDS[:2000])
+        if relation is Relation.REPLACE:
+            changed = RECORDS[:2000].copy()
+            changed[IDS[:2000] == 3] = 1e300
+            neighbour = UserData.from_arrays(changed, users=IDS[:2000])
+        else:
+            kept = IDS[:2000] != 3
+            neighbour = UserData.from_arrays(RECORDS[:2000][kept], users=IDS[:2000][kept])
+
+        def run(people):
+            return scaler(delta=delta, relation=relation, epsilon=4.0).fit(people)
+
+        report = replay(run, data, neighbour)
+        assert report.same, str(report)
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_the_guarantee_is_the_declared_one(self, delta):
+        guarantee = scaler(delta=delta).fit(RECORDS, users=IDS).guarantee_
+        assert (guarantee.epsilon, guarantee.delta) == (1.0, delta)
+        assert guarantee.holds
+
+
+class TestContract:
+    def test_parameters_survive_cloning(self):
+        assert clone(scaler()).get_params() == scaler().get_params()
+
+    def test_it_stands_in_a_pipeline(self):
+        pipeline = make_pipeline(scaler(), UserMean(1.0, delta=1e-6, bound=50.0))
+        with config_context(enable_metadata_routing=True):
+            pipeline.fit(RECORDS, users=IDS)
+        assert np.abs(pipeline[-1].mean_).max() < 1.0
+
+    def test_other_columns_are_refused(self):
+        fitted = scaler().fit(RECORDS, users=IDS)
+        with pytest.raises(SchemaError, match="features"):
+            fitted.transform(np.zeros((3, 5)))
+
+    def test_a_missing_bound_and_bad_budgets_are_refused(self):
+        with pytest.raises(UnboundedContributionError):
+            scaler(bound=None).fit(RECORDS, users=IDS)
+        with pytest.raises(ParameterError):
+            scaler(epsilon=0.0).fit(RECORDS, users=IDS)
