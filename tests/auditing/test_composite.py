@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.auditing import AuditError, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.composite import Outcomes, uniform_cells
 from quorate.guarantees import Guarantee
 from quorate.mechanisms.intervals import ChooseOrdered
@@ -101,6 +101,16 @@ class TestSurroundings:
         assert law[True, False] == 1.0
         points = enumerate_runs(lambda noise: outside.release(*distance_from_half([3, 8], 12)) < 12)
         assert points[True] == 1.0
+
+    def test_a_sampler_that_audits_do_not_know_is_refused_and_not_compared(self):
+        def run(values):
+            with ambient_noise().sampling("a new rejection loop", rate=1):
+                return ambient_noise().uniform_below(7)
+
+        with pytest.raises(AuditError, match="a new rejection loop"):
+            replay(run, [1], [2])
+        with pytest.raises(AuditError, match="a new rejection loop"):
+            enumerate_runs(lambda noise: run([1]))
 
     def test_impossible_outcomes_are_left_out(self):
         outcomes = Outcomes.possible([1, 2, 3], [0.5, 0.0, 0.5], [1.0, 1.0, 1.1])

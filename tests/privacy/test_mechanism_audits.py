@@ -421,3 +421,37 @@ def test_the_broken_twin_is_caught(case, twin):
     claim = dataclasses.replace(case.claim, relation=twin.relation or case.claim.relation)
     audit = audit_exactly(case.law(twin.run), case.world, claim)
     assert not audit.holds, str(audit)
+
+
+class TestLawsThatMechanismsState:
+    """``probabilities`` is what planners and readers see; it is the law of ``release``."""
+
+    @pytest.mark.parametrize("selection", Selection, ids=lambda s: s.name)
+    def test_choose_best(self, selection):
+        def make():
+            return ChooseBest(candidates=4, epsilon=1.3, selection=selection)
+
+        scores = np.array([3, -2, 5, 5])
+        law = enumerate_runs(lambda _: make().release(scores))
+        assert [law[i] for i in range(4)] == pytest.approx(make().probabilities(scores), rel=1e-12)
+
+    def test_choose_ordered(self):
+        def make():
+            return ChooseOrdered(epsilon=1.3)
+
+        lengths, losses = np.array([2, 0, 3], dtype=np.uint64), np.array([1, -9, 4])
+        law = enumerate_runs(lambda _: make().release(lengths, losses, lower=10))
+        stated = make().probabilities(lengths, losses)
+        expected = [stated[0] / 2] * 2 + [stated[2] / 3] * 3
+        assert [law[u] for u in range(10, 15)] == pytest.approx(expected, rel=1e-12)
+        weights = [2 * math.exp(-0.65 * 1), 3 * math.exp(-0.65 * 4)]
+        assert stated[0] == pytest.approx(weights[0] / sum(weights), rel=1e-12)
+
+    def test_private_quantile(self):
+        def make():
+            return PrivateQuantile(domain=(-3, 4), epsilon=1.3, quantile=0.9)
+
+        values = np.array([-9, 0, 2, 2, 7])
+        law = enumerate_runs(lambda _: make().release(values))
+        stated = make().probabilities(values)
+        assert [law[u] for u in range(-3, 5)] == pytest.approx(stated, rel=1e-12)

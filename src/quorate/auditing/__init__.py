@@ -11,6 +11,7 @@ None of them sees anybody's data: they are run on worlds made up for the purpose
 
 from __future__ import annotations
 
+from quorate.auditing.composite import AuditError
 from quorate.auditing.enumeration import Cells, EnumerationError, Raised, enumerate_runs
 from quorate.auditing.exact import ExactAudit, SmallWorld, audit_exactly
 from quorate.auditing.laws import (
@@ -25,6 +26,7 @@ from quorate.auditing.lower_bounds import LowerBound, epsilon_lower_bound
 from quorate.auditing.replay import ReplayMode, ReplayReport, replay
 
 __all__ = [
+    "AuditError",
     "Cells",
     "EnumerationError",
     "ExactAudit",

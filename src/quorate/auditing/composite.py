@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.exceptions import QuorateError
 from quorate.guarantees import Numerics
 from quorate.mechanisms.intervals import ChooseOrdered
 from quorate.noise import NoiseSource, use_noise
 
-__all__ = ["AuditSource", "Outcomes", "audited", "uniform_cells"]
+__all__ = ["AuditError", "AuditSource", "Outcomes", "audited", "uniform_cells"]
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,29 @@ class Outcomes:
         )
 
 
+class AuditError(QuorateError, RuntimeError):
+    """A program cannot be audited as it is; never an output of the program.
+
+    >>> issubclass(AuditError, QuorateError)
+    True
+    """
+
+
 class AuditSource(NoiseSource):
     """A source that also answers for samplers made of many draws; it voids every guarantee."""
 
     numerics = Numerics.VOID
+    _inside_sampler = False
+
+    @contextmanager
+    def sampling(self, method: str, **parameters: Any) -> Iterator[None]:
+        """Refuse a sampler of many draws that :func:`audited` does not know."""
+        if not self._inside_sampler:
+            raise AuditError(
+                f"The sampler {method!r} makes draws that depend on the data; audits see its "
+                f"outcome only after quorate.auditing.composite has learnt its law."
+            )
+        yield
 
     @abstractmethod
     def sample(
@@ -74,7 +94,10 @@ class AuditSource(NoiseSource):
 
 @contextmanager
 def audited(source: AuditSource) -> Iterator[None]:
-    """Let everything built inside the block draw from ``source``, composite samplers at once."""
+    """Let everything built inside the block draw from ``source``, composite samplers at once.
+
+    Mechanisms with another source are left alone. Not for several threads at a time.
+    """
     original = ChooseOrdered.release
 
     def release(

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.auditing.composite import AuditSource, Outcomes, audited, uniform_cells
+from quorate.auditing.composite import AuditError, AuditSource, Outcomes, audited, uniform_cells
 from quorate.auditing.laws import (
     Law,
     gaussian_interval,
@@ -39,14 +39,19 @@ from quorate.auditing.laws import (
     laplace_interval,
     permute_and_flip_mass,
 )
-from quorate.exceptions import QuorateError
 from quorate.noise import NoiseSource
 
 __all__ = ["Cells", "EnumerationError", "Raised", "enumerate_runs", "freeze"]
 
 
-class EnumerationError(QuorateError, RuntimeError):
-    """The runs of a program cannot be enumerated: too many, or not a function of the noise."""
+class EnumerationError(AuditError):
+    """The runs of a program cannot be enumerated: too many, or not a function of the noise.
+
+    >>> enumerate_runs(lambda noise: noise.uniform_below(7), max_runs=6)
+    Traceback (most recent call last):
+        ...
+    quorate.auditing.enumeration.EnumerationError: Expected at most max_runs=6 runs, got more. ...
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +93,11 @@ class Cells:
 
 @dataclass(frozen=True)
 class Raised:
-    """An output that was an exception: its type and message are visible to everybody."""
+    """An output that was an exception: its type and message are visible to everybody.
+
+    >>> list(enumerate_runs(lambda noise: 1 / 0))
+    [Raised(kind='ZeroDivisionError', message='division by zero')]
+    """
 
     kind: str
     message: str
@@ -204,7 +213,7 @@ def freeze(value: Any) -> Hashable:
 def _outcome(run: Callable[[NoiseSource], Any], source: NoiseSource) -> Hashable:
     try:
         return freeze(run(source))
-    except EnumerationError:
+    except AuditError:
         raise
     except Exception as error:
         # What the program raises is part of its output, whatever it is.

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from quorate.auditing.composite import AuditError
 from quorate.noise import NoiseSource
 
 __all__ = ["Observation", "observe"]
@@ -83,6 +84,8 @@ def observe(run: Callable[[], Any]) -> Observation:
         warnings.simplefilter("always")
         try:
             result = run()
+        except AuditError:
+            raise
         except Exception as raised:
             # Whatever is raised is seen, so it is compared and not passed on.
             error = raised

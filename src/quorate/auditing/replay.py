@@ -37,7 +37,11 @@ Data = TypeVar("Data")
 
 
 class ReplayMode(Enum):
-    """What the two runs have in common."""
+    """What the two runs have in common.
+
+    >>> [mode.value for mode in ReplayMode]
+    ['the same released values', 'the same noise']
+    """
 
     TRANSCRIPT = "the same released values"
     NOISE = "the same noise"
@@ -171,7 +175,6 @@ class _Recording(AuditSource):
 
     def __init__(self, seed: int) -> None:
         self._seeded = SeededNoise(seed)
-        self._inside_sampler = False
         self.calls: list[_Call] = []
 
     def _give(self, call: _Call, draw: Callable[[], Any]) -> Any:
