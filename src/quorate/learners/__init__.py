@@ -1,7 +1,8 @@
 """Learners of rules and cut-offs: pure differential privacy from few users.
 
 ``concept_learner`` any class of rules · ``threshold`` cut-offs on ordered domains ·
-``private_threshold`` the paper's binary search · ``min_error`` the smallest reachable error ·
+``private_threshold`` the paper's binary search · ``min_error`` the smallest reachable error, by
+the ``error_search`` ·
 ``losses`` the best of many candidates by a bounded loss, ``covers`` of a box, ``restarts`` as
 published · ``scores`` what users contribute · ``automatic`` which score when · ``records`` a rough
 private count of records · ``selection`` from losses to a hypothesis · ``generalization`` the

@@ -19,7 +19,7 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
-from quorate.learners.min_error import choose_by_estimated_level
+from quorate.learners.error_search import choose_by_estimated_level
 from quorate.learners.records import (
     RECORD_LADDER,
     RecordRange,

@@ -1,317 +1,28 @@
-"""The smallest error that a class can reach, estimated privately at user level (L3, L4).
-
-Lemma 4.5, Lemma C.1 and Algorithm 2 of Li, Wang, Ye: a binary search for the error of the best
-concept. Each step compares it with a guess by counting, for the best concept, the users with more
-than t mistakes, t chosen so that the guess separates the two sides; the count gets Laplace noise.
-The printed Algorithm 2 exchanges its branches: a count that is too high means that the best error
-lies *above* the guess, so the lower end moves up. Counts are compared as sums, because dividing by
-the number of users would be data-dependent under addition and removal.
-
-As published, the comparison separates the guess from the guess plus alpha/2, its margin is
-sqrt(m) alpha/2800 and records beyond 1/alpha^2 are dropped. Calibrated, it separates the guess
-minus alpha/2 from the guess plus alpha/2, half-way between exact tails, which doubles the gap and
-proves the same two claims; the search starts at [0, 1/2] and answers with the middle, which saves
-rounds.
-"""
+"""The smallest error that a class can reach, estimated privately at user level (L3)."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from quorate import _validate
-from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Event, Pure, Repeated, compose_events
+from quorate.accounting.events import Event, compose_events
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import float_down
-from quorate.concepts.base import ConceptClass, OrderedConceptClass
+from quorate.concepts.base import ConceptClass
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Relation
+from quorate.learners.error_search import MinErrorSearch
 from quorate.learners.records import (
     RECORD_LADDER,
     RecordRange,
     RoughRecords,
     rough_records_budget,
 )
-from quorate.learners.scores.base import MistakeLine, MistakeTable
-from quorate.learners.scores.more_than import MoreThan, separating_rate, separation
-from quorate.learners.scores.surrogate import Surrogate
-from quorate.learners.selection import Choice, choose_by_score, is_walked
-from quorate.noise import NoiseSource, ambient_noise
 from quorate.public_randomness import RandomState
-from quorate.users import UserData
 
-__all__ = ["MinErrorSearch", "PrivateCompare", "PrivateMinError", "choose_by_estimated_level"]
-
-# Shares are rounded to this many parts, so that sums over users are integers.
-_PARTS = 2**20
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivateCompare:
-    r"""Say whether more than a given share of the users is counted, hiding any one user.
-
-    Privacy
-    -------
-    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
-    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
-        user
-    trust : central
-    public : ``share`` and all other parameters
-    numerics : exact
-    proof : With P = round(2^20 share) the compared number is 2^20 k - P n for the count k, which is
-        a minimum over concepts of sums of 0 or 1 per user. Replacing a user moves k by at most 1:
-        sensitivity 2^20. Adding one moves k by 0 or 1 and n by 1: sensitivity max(P, 2^20 - P).
-        Discrete Laplace noise of scale sensitivity/epsilon, then post-processing by the sign.
-
-    Utility
-    -------
-    Right with probability at least :math:`1 - \beta` if the count is off the share by more than
-    ``error_bound(beta)`` users: :math:`\ln(1/2\beta)/\varepsilon` under replacement.
-
-    Complexity
-    ----------
-    One draw.
-
-    Parameters
-    ----------
-    share : float
-    epsilon : float
-    relation : Relation, default=Relation.REPLACE
-    noise : NoiseSource, default=ambient_noise()
-
-    References
-    ----------
-    .. [1] Li, Wang, Ye. Improved bounds for pure private agnostic learning: item-level and
-       user-level privacy. ICML 2024, Lemma C.1.
-
-    Examples
-    --------
-    >>> PrivateCompare(share=0.5, epsilon=1.0).release(90, n_users=100)
-    True
-    """
-
-    share: float
-    epsilon: float
-    relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _validate.fraction(share=self.share)
-        _validate.positive(epsilon=self.epsilon)
-
-    @property
-    def sensitivity(self) -> int:
-        """How far one user moves 2^20 k - P n."""
-        if self.relation is Relation.REPLACE:
-            return _PARTS
-        return max(self._parts, _PARTS - self._parts)
-
-    @property
-    def _parts(self) -> int:
-        return round(self.share * _PARTS)
-
-    @property
-    def event(self) -> Pure:
-        """What the accountant prices."""
-        return Pure(float(self.epsilon))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
-        return Guarantee(
-            epsilon=float(self.epsilon),
-            relation=self.relation,
-            numerics=self.noise.numerics,
-            events=(self.event,),
-        )
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise, rounded up."""
-        return math.nextafter(self.sensitivity / self.epsilon, math.inf)
-
-    def release(self, count: int, *, n_users: int) -> bool:
-        """Return whether ``count`` seems to exceed its share of ``n_users``."""
-        total = np.array([_PARTS * int(count) - self._parts * int(n_users)], dtype=np.int64)
-        return bool(self.noise.discrete_laplace(total, scale=self.scale)[0] > 0)
-
-    def error_bound(self, beta: float) -> float:
-        """Return how many users the count may be off before the answer is surely right."""
-        _validate.probability(beta=beta)
-        return max(0.0, math.log(1 / (2 * beta))) * self.scale / _PARTS
-
-
-@dataclass(frozen=True, kw_only=True)
-class MinErrorSearch:
-    """The steps of Algorithm 2: how many, which rates, which shares; public numbers only.
-
-    Parameters
-    ----------
-    alpha : float
-        Accuracy.
-    records : int
-        Records per user that the shares are computed for.
-    published : bool, default=False
-        Whether the paper's margins are used.
-
-    Examples
-    --------
-    >>> MinErrorSearch(alpha=0.05, records=16).rounds
-    4
-    >>> MinErrorSearch(alpha=0.05, records=16, published=True).rounds
-    6
-    """
-
-    alpha: float
-    records: int
-    published: bool = False
-
-    def __post_init__(self) -> None:
-        _validate.probability(alpha=self.alpha)
-        _validate.positive_integer(records=self.records)
-
-    @property
-    def start(self) -> tuple[float, float]:
-        """The interval the search begins with."""
-        return (0.0, 1.0) if self.published else (0.0, 0.5)
-
-    @property
-    def rounds(self) -> int:
-        """How often the interval is halved."""
-        if self.published:
-            return math.ceil(math.log2(2 / self.alpha))
-        # The middle of an interval of length alpha is off by alpha/2, the comparisons by alpha/2.
-        return max(1, math.ceil(math.log2(0.5 / self.alpha)))
-
-    @property
-    def kept_records(self) -> int:
-        """How many records of a user are used."""
-        return (
-            min(self.records, math.floor(1 / self.alpha**2 + 1e-9))
-            if self.published
-            else self.records
-        )
-
-    def step(self, guess: float) -> tuple[float, float]:
-        """Return the rate that is counted and the share that it is compared with.
-
-        >>> rate, share = MinErrorSearch(alpha=0.1, records=64).step(0.25)
-        >>> round(rate, 3), round(share, 2)
-        (0.248, 0.52)
-        """
-        from scipy.stats import binom
-
-        m = self.kept_records
-        low = guess if self.published else max(0.0, guess - self.alpha / 2)
-        high = min(1.0, guess + self.alpha / 2)
-        if not low < high:
-            return math.nextafter(1.0, 0.0), 1.0
-        rate = separating_rate(low, high)
-        below = float(binom.sf(math.floor(rate * m), m, low))
-        if self.published:
-            return rate, min(1.0, below + math.sqrt(m) * self.alpha / 2800)
-        return rate, 0.5 * (below + float(binom.sf(math.floor(rate * m), m, high)))
-
-    def smallest_gap(self) -> float:
-        """Return the smallest separation over all guesses the search can make."""
-        width = 2.0**-self.rounds * (self.start[1] - self.start[0])
-        guesses = [self.start[0] + k * width for k in range(1, 2**self.rounds)]
-        m, half = self.kept_records, self.alpha / 2
-        return min(
-            separation(m, max(0.0, g - (0 if self.published else half)), min(1.0, g + half))[1]
-            for g in guesses
-        )
-
-    def users_needed(self, *, epsilon: float, beta: float, size: int) -> int:
-        """Return users that suffice for accuracy ``alpha`` with probability 1 - ``beta``.
-
-        For ``size`` concepts, errors at most 1/2 and i.i.d. records. Every round has a gap of at
-        least g between the two sides; half of it may be lost, a quarter to noise and a quarter to
-        sampling (Hoeffding's inequality for all concepts), each with probability beta/2T.
-
-        >>> MinErrorSearch(alpha=0.1, records=64).users_needed(epsilon=1.0, beta=0.1, size=100)
-        208
-        """
-        _validate.positive(epsilon=epsilon)
-        _validate.probability(beta=beta)
-        _validate.positive_integer(size=size)
-        gap, rounds = self.smallest_gap(), self.rounds
-        share = beta / (2 * rounds)
-        by_noise = math.log(1 / (2 * share)) * rounds / epsilon / (gap / 4)
-        by_sampling = math.log(size / share) / (2 * (gap / 4) ** 2)
-        return math.ceil(max(by_noise, by_sampling))
-
-    def run(
-        self, concepts: ConceptClass, users: UserData, *, epsilon: float, relation: Relation
-    ) -> tuple[float, Event]:
-        """Search; return the estimate and what it cost."""
-        source: MistakeLine | MistakeTable
-        if is_walked(concepts) and isinstance(concepts, OrderedConceptClass):
-            source = MistakeLine(concepts=concepts, users=users)
-        else:
-            source = MistakeTable(concepts=concepts, users=users)
-        lower, upper = self.start
-        each = split_epsilon(epsilon, [1] * self.rounds)[0]
-        for _ in range(self.rounds):
-            guess = (lower + upper) / 2
-            rate, share = self.step(guess)
-            score = MoreThan(rate=rate)
-            losses = (
-                score.losses_on_line(source)
-                if isinstance(source, MistakeLine)
-                else score.losses_of_table(source)
-            )
-            compare = PrivateCompare(share=share, epsilon=each, relation=relation)
-            if compare.release(int(losses.min()), n_users=users.n_users):
-                lower = guess
-            else:
-                upper = guess
-        estimate = lower if self.published else (lower + upper) / 2
-        return estimate, Repeated(Pure(each), self.rounds)
-
-
-def choose_by_estimated_level(
-    concepts: ConceptClass,
-    users: UserData,
-    *,
-    records: int,
-    excess: float,
-    published: bool,
-    epsilon: float,
-    relation: Relation,
-    random_state: RandomState = None,
-) -> Choice:
-    """Estimate the smallest error with half of the budget, then choose by the t it suggests (L4).
-
-    As published, the estimate is made to excess/6, t separates it plus excess/6 from it plus
-    excess/3, and the surrogate score is used with its sensitivity of 2. Calibrated, t separates
-    best at the estimate itself and the users above t are counted, which is the same score for a
-    class that represents itself, at half the noise.
-    """
-    search = MinErrorSearch(
-        alpha=excess / 6 if published else excess, records=records, published=published
-    )
-    kept = users.cap(records=search.kept_records, random_state=random_state)
-    for_level, for_choice = split_epsilon(epsilon, [1, 1])
-    level, event = search.run(concepts, kept, epsilon=for_level, relation=relation)
-    if published:
-        low, high = level + excess / 6, level + excess / 3
-        rate = separating_rate(min(low, 1 - 1e-9), min(high, 1.0))
-        score: MoreThan | Surrogate = (
-            MoreThan(rate=rate) if is_walked(concepts) else Surrogate(target=concepts, rate=rate)
-        )
-    else:
-        score = MoreThan.separating(error_level=level, excess=excess)
-    choice = choose_by_score(
-        concepts, kept, score, epsilon=for_choice, relation=relation, random_state=random_state
-    )
-    return Choice(choice.index, compose_events([event, choice.event]))
+__all__ = ["PrivateMinError"]
 
 
 class PrivateMinError(UserEstimator):
@@ -336,8 +47,9 @@ class PrivateMinError(UserEstimator):
     trust : central
     public : the class and all parameters; under ``Relation.REPLACE`` the number of users
     numerics : exact
-    proof : ``rounds`` comparisons of :class:`PrivateCompare`, each chosen by the answers before it,
-        at epsilon/rounds each; costs add up. Released: ``min_error_`` and ``records_``.
+    proof : ``rounds`` comparisons of :class:`~quorate.learners.error_search.PrivateCompare`, each
+        chosen by the answers before it, at epsilon/rounds each; costs add up. Released:
+        ``min_error_`` and ``records_``.
 
     Complexity
     ----------

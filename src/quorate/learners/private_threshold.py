@@ -32,7 +32,7 @@ from quorate.concepts.mistake_events import MistakeEvents, group_by_user
 from quorate.concepts.thresholds import Direction
 from quorate.guarantees import Relation
 from quorate.learners.base import RuleLearner
-from quorate.learners.min_error import MinErrorSearch
+from quorate.learners.error_search import MinErrorSearch
 from quorate.learners.records import RecordRange
 from quorate.learners.scores.base import Integers, MistakeLine
 from quorate.learners.scores.crossing import Crossing
