@@ -1,0 +1,96 @@
+"""What to change: more users, more records or more epsilon, and when to stop.
+
+Doubling one thing at a time and looking at the error answers "what changes it most"; comparing
+twice the users with twice the records answers "where to collect".
+"""
+
+from __future__ import annotations
+
+from quorate.planning.plan import PublishedBound
+from quorate.planning.tasks.base import Task
+
+__all__ = ["Doubling", "advise", "doublings", "warn"]
+
+Doubling = tuple[str, float]
+"""What is doubled, and the share of the error that is left."""
+
+# Changes smaller than this are not worth a recommendation.
+_NOTICEABLE = 0.02
+
+
+def doublings(task: Task, *, users: int, epsilon: float) -> tuple[Doubling, ...]:
+    """Return which share of the error is left after doubling one thing, best first.
+
+    >>> from quorate.planning.tasks import MedianTask
+    >>> doublings(MedianTask(), users=2000, epsilon=1.0)[0][0]
+    'users'
+    """
+    now = task.error(users, epsilon)
+    if not now > 0:
+        return ()
+    after = {
+        "users": task.error(2 * users, epsilon),
+        "records": task.with_records(2 * task.records).error(users, epsilon),
+        "epsilon": task.error(users, 2 * epsilon),
+    }
+    return tuple(sorted(((name, error / now) for name, error in after.items()), key=_share))
+
+
+def _share(doubling: Doubling) -> float:
+    return doubling[1]
+
+
+def advise(task: Task, *, users: int | None, epsilon: float | None) -> tuple[str, ...]:
+    """Say what changes the error most, and whether to collect users or records.
+
+    >>> from quorate.planning.tasks import MedianTask
+    >>> for line in advise(MedianTask(), users=2000, epsilon=1.0):
+    ...     print(line)
+    Doubling users lowers the error by ... %, ...
+    More users are worth more than more records ...
+    """
+    if users is None or epsilon is None:
+        return ()
+    changes = doublings(task, users=users, epsilon=epsilon)
+    if not changes or changes[0][1] > 1 - _NOTICEABLE:
+        return ("Doubling users, records or epsilon alone hardly changes the error.",)
+    first, *rest = (f"{name} lowers the error by {1 - share:.0%}" for name, share in changes)
+    left = dict(changes)
+    lines = [f"Doubling {first}, " + ", ".join(f"doubling {text}" for text in rest) + "."]
+    if left["users"] <= left["records"]:
+        lines.append("More users are worth more than more records of the same users.")
+    else:
+        lines.append("More records of the same users are worth more than more users.")
+    return tuple(lines)
+
+
+def warn(
+    task: Task,
+    *,
+    users: int | None,
+    needed: int | None,
+    epsilon: float | None,
+    error: float,
+    lower: PublishedBound,
+) -> str | None:
+    """Return why a plan is hopeless, or ``None``.
+
+    >>> from quorate.planning.tasks import MedianTask
+    >>> nothing = PublishedBound(users=None, theorem="none", holds=False, note="")
+    >>> known = dict(users=10, epsilon=1.0, error=0.01, lower=nothing)
+    >>> print(warn(MedianTask(), needed=5000, **known))
+    Hopeless: 5,000 users are needed, 10 are planned.
+    """
+    if epsilon is None:
+        return "Hopeless: no epsilon is large enough, because the sampling error alone is larger."
+    if needed is None or users is None:
+        return "Hopeless: no number of users is large enough; more records a user may help."
+    if lower.users is not None and lower.holds and users < lower.users:
+        return f"Hopeless: {lower.theorem} proves that no method can do it with so few users."
+    if task.error(users, epsilon) >= task.largest_error:
+        if users < needed:
+            return f"Hopeless: {needed:,} users are needed, {users:,} are planned."
+        return "Hopeless: the error is no better than an answer that ignores the data."
+    if 2 * users < needed and error < task.largest_error:
+        return f"Far from quorate: {needed:,} users are needed, {users:,} are planned."
+    return None

@@ -1,0 +1,339 @@
+"""What a plan says: the figure asked for, its limits, its rivals, and one sentence.
+
+A plan is made from public numbers before any data are read. It carries a *calibrated* figure (the
+error the library's own algorithm reaches, checked by simulation in ``benchmarks/planner.py``), the
+published upper bound with its theorem, the lower bound that no method can beat, and what simpler
+ways would need.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quorate.exceptions import MissingExtraError
+from quorate.guarantees import Relation
+
+__all__ = ["Baseline", "Curve", "Plan", "PublishedBound"]
+
+_NEVER = "out of reach"
+
+
+def _count(value: float | None) -> str:
+    """Write a number of users for people.
+
+    >>> _count(1234.0), _count(None)
+    ('1,234', 'out of reach')
+    """
+    if value is None or not math.isfinite(value):
+        return _NEVER
+    return f"{math.ceil(value):,}" if value < 1e12 else f"{value:.2g}"
+
+
+def _number(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return _NEVER
+    return f"{value:.3g}"
+
+
+def _finite(value: float | None) -> float | None:
+    """Keep infinities out of JSON."""
+    return None if value is None or not math.isfinite(value) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedBound:
+    """A theorem about the number of users, evaluated with its own constants.
+
+    Attributes
+    ----------
+    users : float or None
+        Users that suffice (upper bound) or without which no method succeeds (lower bound);
+        ``None`` if the theorem says nothing here.
+    theorem : str
+        Where it is proved.
+    holds : bool
+        Whether the conditions of the theorem are met, so that the figure is proved here.
+    note : str
+        The conditions, or which constant was put where the paper leaves one open.
+
+    Examples
+    --------
+    >>> PublishedBound(users=40.0, theorem="Lemma 4", holds=True, note="pure privacy").users
+    40.0
+    """
+
+    users: float | None
+    theorem: str
+    holds: bool
+    note: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the bound as plain values."""
+        return {
+            "users": _finite(self.users),
+            "theorem": self.theorem,
+            "holds": self.holds,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What a simpler way to user-level privacy would need and reach.
+
+    Attributes
+    ----------
+    name : str
+    users : int or None
+        Users needed for the error of the plan; ``None`` if it is out of reach.
+    error : float
+        Error at the users of the plan.
+
+    Examples
+    --------
+    >>> Baseline(name="group privacy", users=90_000, error=0.4).name
+    'group privacy'
+    """
+
+    name: str
+    users: int | None
+    error: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the baseline as plain values."""
+        return {"name": self.name, "users": self.users, "error": _finite(self.error)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The error against the number of users, for one way.
+
+    Examples
+    --------
+    >>> Curve(name="quorate", users=(10, 20), errors=(0.2, 0.1)).errors[-1]
+    0.1
+    """
+
+    name: str
+    users: tuple[int, ...]
+    errors: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the curve as plain values."""
+        return {
+            "name": self.name,
+            "users": list(self.users),
+            "errors": [_finite(error) for error in self.errors],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """An answer to "are we quorate?", from public numbers.
+
+    Attributes
+    ----------
+    task : str
+    solved_for : {"users", "error", "epsilon", "nothing"}
+        What was left open; ``"nothing"`` if users, error and epsilon were all given.
+    users : int or None
+        Planned users, given or solved for; ``None`` if no number of users suffices.
+    records : int
+        Records a user.
+    epsilon : float or None
+        Given or solved for; ``None`` if no epsilon suffices.
+    delta, confidence : float
+    error : float
+        Target, or the error to expect if that was asked.
+    relation : Relation
+    size : tuple of (str, number) pairs
+        What else the task was described by: dimension, domain, ...
+    error_meaning : str
+        What "error" means for this task, in words.
+    users_needed : int or None
+        Users needed for ``error`` at ``epsilon``.
+    error_expected : float
+        Error that is kept with probability ``confidence`` by ``users`` users at ``epsilon``.
+    upper, lower : PublishedBound
+    baselines : tuple of Baseline
+    algorithm, reason : str
+        What ``auto`` would take, and why.
+    warning : str or None
+        Why the plan is hopeless, if it is.
+    advice : tuple of str
+        What changes it most; more users or more records.
+    curves : tuple of Curve
+        The error against users: the library's way first, then the baselines.
+
+    Examples
+    --------
+    >>> from quorate.planning import plan
+    >>> answer = plan("median", users=1000, epsilon=1.0, error=0.1)
+    >>> answer.quorate
+    True
+    >>> print(answer.sentence)
+    ... users needed, 1,000 planned: quorate.
+    """
+
+    task: str
+    solved_for: str
+    users: int | None
+    records: int
+    epsilon: float | None
+    delta: float
+    error: float
+    confidence: float
+    relation: Relation
+    size: tuple[tuple[str, float], ...]
+    error_meaning: str
+    users_needed: int | None
+    error_expected: float
+    upper: PublishedBound
+    lower: PublishedBound
+    baselines: tuple[Baseline, ...]
+    algorithm: str
+    reason: str
+    warning: str | None
+    advice: tuple[str, ...]
+    curves: tuple[Curve, ...]
+
+    @property
+    def quorate(self) -> bool:
+        """Whether the planned users suffice."""
+        if self.users is None or self.users_needed is None or self.epsilon is None:
+            return False
+        return self.users >= self.users_needed
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        if self.solved_for == "users":
+            if self.users is None:
+                return f"No number of users reaches an error of {_number(self.error)}: not quorate."
+            return f"{_count(self.users_needed)} users needed."
+        if self.solved_for == "error":
+            return (
+                f"{_count(self.users)} users reach an error of {_number(self.error)} with "
+                f"{self.confidence:.0%} confidence."
+            )
+        if self.solved_for == "epsilon":
+            if self.epsilon is None:
+                return (
+                    f"No epsilon lets {_count(self.users)} users reach an error of "
+                    f"{_number(self.error)}: not quorate."
+                )
+            return f"Epsilon {_number(self.epsilon)} needed for {_count(self.users)} users."
+        verdict = "quorate" if self.quorate else "not quorate"
+        return f"{_count(self.users_needed)} users needed, {_count(self.users)} planned: {verdict}."
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """The plan as pairs of a label and a text, for tables."""
+        privacy = f"epsilon {_number(self.epsilon)}"
+        if self.delta:
+            privacy += f", delta {self.delta:g}"
+        described = ", ".join(f"{name} {value:,.12g}" for name, value in self.size)
+        rows = [
+            ("task", f"{self.task} ({described})" if described else self.task),
+            ("privacy", f"{privacy}; neighbours {self.relation.value}"),
+            ("error means", self.error_meaning),
+            ("users planned", f"{_count(self.users)} with {self.records:,} records each"),
+            ("users needed", f"{_count(self.users_needed)} for error {_number(self.error)}"),
+            (
+                "error expected",
+                f"{_number(self.error_expected)} with {self.confidence:.0%} confidence",
+            ),
+            ("algorithm", f"{self.algorithm}: {self.reason}"),
+            ("proved to suffice", _bound_text(self.upper)),
+            ("proved to be needed", _bound_text(self.lower)),
+        ]
+        for baseline in self.baselines:
+            text = f"{_count(baseline.users)} users; error {_number(baseline.error)} as planned"
+            rows.append((baseline.name, text))
+        rows.extend(("advice", line) for line in self.advice)
+        if self.warning:
+            rows.append(("warning", self.warning))
+        return tuple(rows)
+
+    @property
+    def table(self) -> str:
+        """The plan as a table of plain text, the sentence last."""
+        width = max(len(label) for label, _ in self.rows)
+        lines = [f"{label:<{width}}  {text}" for label, text in self.rows]
+        return "\n".join([*lines, "", self.sentence])
+
+    def __str__(self) -> str:
+        return self.table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain values that fit into JSON; infinities become ``None``."""
+        return {
+            "task": self.task,
+            "solved_for": self.solved_for,
+            "users": self.users,
+            "records": self.records,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "error": _finite(self.error),
+            "confidence": self.confidence,
+            "relation": self.relation.name.lower(),
+            "size": dict(self.size),
+            "error_meaning": self.error_meaning,
+            "users_needed": self.users_needed,
+            "error_expected": _finite(self.error_expected),
+            "quorate": self.quorate,
+            "sentence": self.sentence,
+            "upper": self.upper.to_dict(),
+            "lower": self.lower.to_dict(),
+            "baselines": [baseline.to_dict() for baseline in self.baselines],
+            "algorithm": self.algorithm,
+            "reason": self.reason,
+            "warning": self.warning,
+            "advice": list(self.advice),
+            "curves": [curve.to_dict() for curve in self.curves],
+        }
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the error against users with the planned point; needs matplotlib.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            Where to save the figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise MissingExtraError(
+                "Plan.plot needs matplotlib; install it with: pip install 'quorate[plot]'."
+            ) from None
+        figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+        axes = figure.subplots()
+        for place, curve in enumerate(self.curves):
+            points = [
+                (n, e) for n, e in zip(curve.users, curve.errors, strict=True) if math.isfinite(e)
+            ]
+            style = "-" if place == 0 else "--"
+            axes.plot([n for n, _ in points], [e for _, e in points], style, label=curve.name)
+        if self.users is not None and math.isfinite(self.error_expected):
+            axes.plot([self.users], [self.error_expected], "o", color="black", label="this plan")
+        axes.set(xscale="log", yscale="log", xlabel="users", ylabel=self.error_meaning)
+        axes.set_title(self.sentence)
+        axes.legend()
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+
+def _bound_text(bound: PublishedBound) -> str:
+    if bound.users is None:
+        return f"nothing ({bound.theorem}: {bound.note})"
+    proved = "" if bound.holds else "not proved here; "
+    return f"{_count(bound.users)} users ({bound.theorem}; {proved}{bound.note})"

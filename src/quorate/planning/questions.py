@@ -1,0 +1,245 @@
+"""The question itself: leave one of users, error and epsilon open, and it is solved for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any, TypedDict, Unpack
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.planning.advice import advise, warn
+from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
+from quorate.planning.solve import smallest_epsilon, smallest_users
+from quorate.planning.tasks import (
+    ConceptTask,
+    LinearTask,
+    LogisticTask,
+    MeanTask,
+    MedianTask,
+    SelectTask,
+    Task,
+    ThresholdTask,
+)
+from quorate.planning.tasks.base import ErrorModel
+
+__all__ = ["TASKS", "TaskNumbers", "describe_task", "plan"]
+
+_KINDS: dict[str, type[Task]] = {
+    kind.name: kind
+    for kind in (
+        MeanTask,
+        MedianTask,
+        ThresholdTask,
+        ConceptTask,
+        LogisticTask,
+        LinearTask,
+        SelectTask,
+    )
+}
+
+TASKS = tuple(_KINDS)
+"""The tasks that can be planned."""
+
+
+class TaskNumbers(TypedDict, total=False):
+    """What describes a task besides users, records and privacy; ``None`` keeps a default."""
+
+    dimension: int | None
+    size: int | None
+    vc: int | None
+    domain: int | None
+    bound: float | None
+    scale: float | None
+    heterogeneity: float | None
+    error_level: float | None
+
+
+_CURVE_POINTS = 33
+_CURVE_REACH = 16.0
+
+
+def plan(
+    task: str,
+    *,
+    users: int | None = None,
+    records: int = 1,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    error: float | None = None,
+    confidence: float = 0.9,
+    relation: Relation = Relation.REPLACE,
+    **described: Unpack[TaskNumbers],
+) -> Plan:
+    """Answer one of: how many users, what error, which epsilon, or "are we quorate?".
+
+    Leave exactly one of ``users``, ``error`` and ``epsilon`` out and it is solved for; give all
+    three and the plan says whether the users suffice. No data are read.
+
+    Parameters
+    ----------
+    task : {"mean", "median", "threshold", "concept", "logistic", "linear", "select"}
+    users : int, optional
+    records : int, default=1
+        Records a user.
+    epsilon : float, optional
+    delta : float, default=0.0
+    error : float, optional
+        ``Plan.error_meaning`` says what it measures.
+    confidence : float, default=0.9
+        Probability with which the error is kept.
+    relation : Relation, default=Relation.REPLACE
+    dimension : int, optional
+        Coordinates of a mean, features of a model.
+    size : int, optional
+        Hypotheses or candidates.
+    vc : int, optional
+        VC dimension of a concept class, for the published bounds; default from its size.
+    domain : int, optional
+        Points between which a cut-off or a median is looked for.
+    bound : float, optional
+        Mean: every coordinate lies in [-bound, bound]. Select: width of the range of the loss.
+    scale : float, optional
+        A public guess of how much single records vary; see the task.
+    heterogeneity : float, optional
+        Standard deviation of the users' own means around the common one, in each coordinate.
+    error_level : float, optional
+        Error of the best rule.
+
+    Examples
+    --------
+    >>> answer = plan("threshold", domain=2**32, epsilon=1.0, records=16, error=0.02)
+    >>> again = plan("threshold", domain=2**32, epsilon=1.0, records=16, users=answer.users)
+    >>> again.error <= 0.02
+    True
+    """
+    question = describe_task(
+        task, records=records, delta=delta, confidence=confidence, relation=relation, **described
+    )
+    open_questions = [
+        name
+        for name, value in (("users", users), ("error", error), ("epsilon", epsilon))
+        if value is None
+    ]
+    if len(open_questions) > 1:
+        raise ParameterError(
+            "Expected at least two of users, error and epsilon, got "
+            f"{3 - len(open_questions)}; missing: {', '.join(open_questions)}."
+        )
+    if users is not None:
+        _validate.positive_integer(users=users)
+    if error is not None:
+        _validate.positive(error=error)
+    if epsilon is not None:
+        _validate.positive(epsilon=epsilon)
+    solved_for = open_questions[0] if open_questions else "nothing"
+    return _solve(question, solved_for, users=users, error=error, epsilon=epsilon)
+
+
+def describe_task(task: str, **numbers: Any) -> Task:
+    """Return the task of that name; numbers that are ``None`` keep their defaults.
+
+    >>> describe_task("median", records=4, domain=None).records
+    4
+    """
+    _validate.one_of(TASKS, task=task)
+    kind = _KINDS[task]
+    known = {field.name for field in fields(kind)}
+    given = {name: value for name, value in numbers.items() if value is not None}
+    foreign = sorted(set(given) - known)
+    if foreign:
+        shared = {field.name for field in fields(Task)}
+        raise ParameterError(
+            f"The task {task!r} does not use {', '.join(foreign)}; it is described by "
+            f"{', '.join(sorted(known - shared)) or 'nothing else'}."
+        )
+    return kind(**given)
+
+
+def _solve(
+    task: Task, solved_for: str, *, users: int | None, error: float | None, epsilon: float | None
+) -> Plan:
+    if epsilon is None and users is not None and error is not None:
+        fixed_users, target = users, error
+        epsilon = smallest_epsilon(lambda value: task.error(fixed_users, value), target)
+    if error is None and users is not None and epsilon is not None:
+        error = task.error(users, epsilon)
+    if error is None:  # only for the type checker: two of three are always given
+        raise ParameterError("Expected at least two of users, error and epsilon.")
+    needed = None if epsilon is None else _users(task.error, epsilon, error)
+    planned = needed if users is None else users
+    known = epsilon is not None and planned is not None
+    expected = task.error(planned, epsilon) if known and planned and epsilon else math.inf
+    upper, lower = _published(task, epsilon=epsilon, error=error)
+    algorithm, reason = ("none", "the error is out of reach.")
+    if known and planned and epsilon:
+        algorithm, reason = task.way(planned, epsilon)
+    return Plan(
+        task=task.name,
+        solved_for=solved_for,
+        users=planned,
+        records=task.records,
+        epsilon=epsilon,
+        delta=task.delta,
+        error=error,
+        confidence=task.confidence,
+        relation=task.relation,
+        size=task.description,
+        error_meaning=task.error_meaning,
+        users_needed=needed,
+        error_expected=expected,
+        upper=upper,
+        lower=lower,
+        baselines=_baselines(task, users=planned, epsilon=epsilon, error=error),
+        algorithm=algorithm,
+        reason=reason,
+        warning=warn(task, users=planned, needed=needed, epsilon=epsilon, error=error, lower=lower),
+        advice=advise(task, users=planned, epsilon=epsilon),
+        curves=_curves(task, users=planned, epsilon=epsilon),
+    )
+
+
+def _users(model: ErrorModel, epsilon: float, error: float) -> int | None:
+    return smallest_users(lambda users: model(users, epsilon), error)
+
+
+def _published(
+    task: Task, *, epsilon: float | None, error: float
+) -> tuple[PublishedBound, PublishedBound]:
+    if epsilon is None or not 0 < error < math.inf:
+        nothing = PublishedBound(
+            users=None, theorem="no theorem", holds=False, note="the error is out of reach"
+        )
+        return nothing, nothing
+    return task.upper(epsilon=epsilon, error=error), task.lower(epsilon=epsilon, error=error)
+
+
+def _baselines(
+    task: Task, *, users: int | None, epsilon: float | None, error: float
+) -> tuple[Baseline, ...]:
+    if epsilon is None:
+        return ()
+    return tuple(
+        Baseline(
+            name=name,
+            users=_users(model, epsilon, error),
+            error=math.inf if users is None else model(users, epsilon),
+        )
+        for name, model in task.baselines().items()
+    )
+
+
+def _curves(task: Task, *, users: int | None, epsilon: float | None) -> tuple[Curve, ...]:
+    """Return errors from a sixteenth to sixteen times the planned users."""
+    if users is None or epsilon is None:
+        return ()
+    steps = (
+        _CURVE_REACH ** (2.0 * step / (_CURVE_POINTS - 1) - 1.0) for step in range(_CURVE_POINTS)
+    )
+    grid = tuple(sorted({max(1, round(users * step)) for step in steps}))
+    models: dict[str, ErrorModel] = {"quorate": task.error, **task.baselines()}
+    return tuple(
+        Curve(name=name, users=grid, errors=tuple(model(n, epsilon) for n in grid))
+        for name, model in models.items()
+    )

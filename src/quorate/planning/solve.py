@@ -1,0 +1,68 @@
+"""Turn an error model round: how many users, which epsilon.
+
+An error model falls in users and in epsilon, so both questions are bisections, and the answers
+agree with each other: the users found reach the error, one user fewer does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["EPSILONS", "MOST_USERS", "smallest_epsilon", "smallest_users"]
+
+MOST_USERS = 10**13
+"""More users than there are; an error not reached by then is out of reach."""
+
+EPSILONS = (1e-6, 1e3)
+"""Between which epsilons an answer is looked for."""
+
+_HALVINGS = 60
+
+
+def smallest_users(error: Callable[[int], float], target: float) -> int | None:
+    """Return the smallest number of users whose error is at most ``target``, or ``None``.
+
+    >>> smallest_users(lambda n: 1 / n, 0.01)
+    100
+    >>> smallest_users(lambda n: 1.0, 0.5) is None
+    True
+    """
+    if error(1) <= target:
+        return 1
+    high = 2
+    while error(high) > target:
+        high *= 2
+        if high > MOST_USERS:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if error(middle) <= target:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def smallest_epsilon(error: Callable[[float], float], target: float) -> float | None:
+    """Return the smallest epsilon whose error is at most ``target``, or ``None``.
+
+    Rounded up, so that the epsilon returned does reach the target.
+
+    >>> round(smallest_epsilon(lambda epsilon: 1 / epsilon, 0.5), 9)
+    2.0
+    >>> smallest_epsilon(lambda epsilon: 1.0, 0.5) is None
+    True
+    """
+    low, high = EPSILONS
+    if error(high) > target:
+        return None
+    if error(low) <= target:
+        return low
+    for _ in range(_HALVINGS):
+        middle = (low * high) ** 0.5
+        if error(middle) <= target:
+            high = middle
+        else:
+            low = middle
+    return high

@@ -1,0 +1,105 @@
+"""What every task tells the planner: how its error falls with users and epsilon."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Self
+
+from quorate import _validate
+from quorate.guarantees import Relation
+from quorate.planning.limits import group_privacy
+from quorate.planning.plan import PublishedBound
+
+__all__ = ["ErrorModel", "Task"]
+
+ErrorModel = Callable[[int, float], float]
+"""From users and epsilon to the error that is kept with the confidence of the task."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """Public numbers that describe a task, and the error to expect.
+
+    Parameters
+    ----------
+    records : int, default=1
+        Records a user.
+    delta : float, default=0.0
+    confidence : float, default=0.9
+        Probability with which the error is to be kept.
+    relation : Relation, default=Relation.REPLACE
+    """
+
+    records: int = 1
+    delta: float = 0.0
+    confidence: float = 0.9
+    relation: Relation = Relation.REPLACE
+
+    name: ClassVar[str]
+    error_meaning: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(records=self.records)
+        _validate.delta(delta=self.delta)
+        _validate.probability(confidence=self.confidence)
+        _validate.one_of(tuple(Relation), relation=self.relation)
+
+    @property
+    def beta(self) -> float:
+        """Probability of missing the error."""
+        return 1.0 - self.confidence
+
+    @property
+    def description(self) -> tuple[tuple[str, float], ...]:
+        """What describes the task besides the parameters that all tasks share."""
+        shared = {field.name for field in fields(Task)}
+        names = (field.name for field in fields(self) if field.name not in shared)
+        values = ((name, getattr(self, name)) for name in names)
+        return tuple((name, value) for name, value in values if value is not None)
+
+    @property
+    @abstractmethod
+    def largest_error(self) -> float:
+        """Return the error of an answer that ignores the data."""
+
+    @abstractmethod
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the error kept with ``confidence``; falls (weakly) in both arguments."""
+
+    @abstractmethod
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return which algorithm ``auto`` would take, and why."""
+
+    @abstractmethod
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return how many users a published theorem proves to suffice."""
+
+    @abstractmethod
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return without how many users no method succeeds."""
+
+    def with_records(self, records: int) -> Self:
+        """Return the same task with another number of records a user."""
+        return replace(self, records=records)
+
+    def baselines(self) -> dict[str, ErrorModel]:
+        """Return the error of simpler ways, by name."""
+        if self.records == 1:
+            return {}
+        return {"group privacy": self.group_error, "one record per user": self.one_record_error}
+
+    def group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of hiding single records so well that all of a user's are hidden.
+
+        n users of m records become n m users of one record with the privacy of
+        :func:`~quorate.planning.limits.group_privacy`.
+        """
+        each, delta = group_privacy(epsilon=epsilon, delta=self.delta, size=self.records)
+        single = replace(self, records=1, delta=delta)
+        return single.error(users * self.records, each)
+
+    def one_record_error(self, users: int, epsilon: float) -> float:
+        """Return the error when every user gives one record."""
+        return self.with_records(1).error(users, epsilon)

@@ -1,0 +1,133 @@
+"""Planning a learner of rules from a finite class: its excess error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.automatic import Situation, decide
+from quorate.learners.records import RecordRange
+from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.planning.plan import PublishedBound
+from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.choices import (
+    excess_for_margin,
+    label_margin,
+    published_agnostic,
+    rule_limit,
+)
+
+__all__ = ["ConceptTask", "check_error_level"]
+
+# Measured on stumps and intervals: margin >= a ln(|H| / beta) / (n epsilon) + sqrt(z ln(|H| / beta)
+# / n). The worst case over all classes is 4 and 2; near the best rule there are many good ones.
+_CHOICE = 2.0
+_VOTES = 0.5
+# Larger classes are chosen from by counts of users with more than t mistakes.
+_LARGE_FACTOR = 2.0
+
+
+def check_error_level(error_level: float) -> None:
+    """Refuse an error of the best rule at which there is nothing to learn."""
+    if not 0 <= error_level < 0.5:
+        raise ParameterError(f"Expected 0 <= error_level < 0.5, got error_level={error_level!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConceptTask(Task):
+    """The best rule of a finite class, as in :class:`~quorate.learners.ConceptLearner`.
+
+    The error is the excess error: how much more often than the best rule of the class the released
+    rule errs on new records.
+
+    Parameters
+    ----------
+    size : int, default=1000
+        Number of rules.
+    vc : int, optional
+        VC dimension, for the published bounds; by default the largest possible, log2 of ``size``.
+    error_level : float, default=0.1
+        Error of the best rule.
+
+    Examples
+    --------
+    >>> task = ConceptTask(size=500, records=16)
+    >>> task.error(400, 1.0) < task.error(100, 1.0)
+    True
+    >>> task.way(400, 1.0)[0]
+    'duels'
+    """
+
+    size: int = 1000
+    vc: int | None = None
+    error_level: float = 0.1
+
+    name: ClassVar[str] = "concept"
+    error_meaning: ClassVar[str] = "excess over the error of the best rule"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size)
+        if self.vc is not None:
+            _validate.positive_integer(vc=self.vc)
+        check_error_level(self.error_level)
+
+    @property
+    def largest_error(self) -> float:
+        """A coin errs this much more often than the best rule."""
+        return 0.5 - self.error_level
+
+    @property
+    def vc_dimension(self) -> int:
+        """The VC dimension, or the largest that a class of this size can have."""
+        return self.vc or max(1, math.floor(math.log2(self.size)))
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the excess error at which the votes of users become clear."""
+        if self.size == 1:
+            return 0.0
+        options = math.log(self.size / self.beta)
+        if self.relation is Relation.ADD_REMOVE:
+            epsilon = 2.0 * epsilon
+        factor = 1.0 if self.size <= MAX_DUELLISTS else _LARGE_FACTOR
+        needed = factor * _CHOICE * options / (users * epsilon)
+        needed += math.sqrt(factor * _VOTES * options / users)
+
+        def margin(excess: float) -> float:
+            return label_margin(excess, records=self.records, error_level=self.error_level)
+
+        return excess_for_margin(margin, needed, largest=self.largest_error)
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the score that the learner would take."""
+        public = self.relation is Relation.REPLACE
+        situation = Situation(
+            size=self.size,
+            ordered=False,
+            epsilon=epsilon,
+            relation=self.relation,
+            n_users=users if public else None,
+        )
+        decision = decide(situation, RecordRange.exactly(self.records))
+        return decision.way.value, decision.reason + "."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return what is proved to suffice for an agnostic learner."""
+        return published_agnostic(
+            self, epsilon=epsilon, error=error, vc=self.vc_dimension, log_size=math.log(self.size)
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return without how many users no learner succeeds on the hardest data."""
+        return rule_limit(
+            self,
+            epsilon=epsilon,
+            error=error,
+            error_level=self.error_level,
+            vc=self.vc or 1,
+            log_places=math.log(2.0),
+        )

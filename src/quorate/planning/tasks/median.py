@@ -1,0 +1,170 @@
+"""Planning a private median: how far the rank of the answer is off."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.guarantees import Relation
+from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.planning.limits import fixed_users_floor, packing_users
+from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
+from quorate.planning.tasks.base import Task
+
+__all__ = ["MedianTask"]
+
+_HALF_POINTS = 1000
+_HALVINGS = 40
+
+
+@lru_cache(maxsize=8)
+def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ranks off the median in (-1/2, 1/2) and how wide the values of each rank are.
+
+    Values are normal with standard deviation 1. Ranks are denser near the median and near the
+    ends, where widths change fast.
+    """
+    from scipy.special import ndtr, ndtri
+
+    edges = ndtr(np.linspace(-8.0, 0.0, _HALF_POINTS))
+    edges = np.concatenate([edges, 0.5 - np.geomspace(0.5e-1, 1e-9, _HALF_POINTS), [0.5]])
+    edges = np.unique(edges)
+    edges = np.concatenate([edges, 1.0 - edges[-2::-1]])
+    widths = np.diff(ndtri(edges))
+    return (edges[1:] + edges[:-1]) / 2 - 0.5, widths
+
+
+@dataclass(frozen=True, kw_only=True)
+class MedianTask(Task):
+    """The median over users of one value a user, as in :class:`~quorate.means.PrivateMedian`.
+
+    The error is the rank error: how far the share of all users (not only those who take part)
+    below the released value is from one half. The law of the mechanism is evaluated on normally
+    distributed values and convolved with the sampling error of the median.
+
+    Parameters
+    ----------
+    dimension : int, default=1
+        Medians that share epsilon.
+    bound : float, default=100.0
+        Values lie in [-bound, bound].
+    scale : float, default=1.0
+        A public guess of the standard deviation of the users' values; it enters by its logarithm.
+
+    Examples
+    --------
+    >>> task = MedianTask(bound=1000.0)
+    >>> task.error(1000, 1.0) < 0.05 < task.error(100, 1.0)
+    True
+    """
+
+    dimension: int = 1
+    bound: float = 100.0
+    scale: float = 1.0
+
+    name: ClassVar[str] = "median"
+    error_meaning: ClassVar[str] = (
+        "distance of the answer's rank from one half, as a share of users"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(dimension=self.dimension)
+        _validate.positive(bound=self.bound, scale=self.scale)
+
+    @property
+    def largest_error(self) -> float:
+        """The answer has everybody on one side."""
+        return 0.5
+
+    def mechanism(self, epsilon: float) -> FloatQuantile:
+        """Return the mechanism that answers, for one of the medians."""
+        return FloatQuantile(
+            lower=-self.bound,
+            upper=self.bound,
+            resolution=2.0 * self.bound * 2.0**-_HALVINGS,
+            epsilon=epsilon / self.dimension,
+            relation=self.relation,
+        )
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the rank error kept by all medians together."""
+        from scipy.special import ndtr
+
+        ranks, widths = _ranks()
+        # Losses are twice the rank error in users; one user moves them by 2, or by 1.
+        rate = epsilon / self.dimension / (2.0 if self.relation is Relation.REPLACE else 1.0)
+        with np.errstate(divide="ignore"):
+            weights = np.exp(np.log(widths) - rate * users * np.abs(ranks))
+        outside = max(0.0, 2.0 * self.bound / self.scale - float(widths.sum()))
+        nowhere = outside * math.exp(-rate * users / 2.0)
+        total = float(weights.sum()) + nowhere
+        weights, nowhere = weights / total, nowhere / total
+        deviation = 0.5 / math.sqrt(users)
+        beta = self.beta / self.dimension
+
+        def missed(error: float) -> float:
+            above = ndtr((ranks - error) / deviation)
+            below = ndtr((-ranks - error) / deviation)
+            return float(weights @ (above + below)) + nowhere
+
+        if missed(0.5) > beta:
+            return 0.5
+        low, high = 0.0, 0.5
+        for _ in range(50):
+            middle = (low + high) / 2
+            if missed(middle) <= beta:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the only algorithm there is."""
+        del users, epsilon
+        return "exponential", "a point that few users would want much lower and few much higher."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users for which the worst-case bounds of sampling and mechanism suffice."""
+        theorem = "Lemma 5.1 of Li, Wang, Ye (2024)"
+        if error >= 0.5:
+            return PublishedBound(users=1, theorem=theorem, holds=True, note="any answer does")
+        beta = self.beta / (2.0 * self.dimension)
+        rank = self.mechanism(epsilon).error_bound(beta)
+        sampling = math.sqrt(math.log(2.0 / beta) / 2.0)
+        users = smallest_users(lambda n: rank / n + sampling / math.sqrt(n), error)
+        return PublishedBound(
+            users=None if users is None else float(users),
+            theorem=theorem,
+            holds=True,
+            note="worst case over all data; exact constants of the mechanism and Hoeffding's bound",
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the packing bound over all places where the users may lie."""
+        if error >= 0.5:
+            return PublishedBound(
+                users=1, theorem="none needed", holds=True, note="every answer has this error"
+            )
+        if self.delta > 0:
+            floor = float(fixed_users_floor(epsilon=epsilon, delta=self.delta, beta=self.beta))
+            theorem = "Theorem 9 of Levy et al. (2021)"
+        else:
+            places = self.dimension * math.log(max(2.0, 2.0 * self.bound / self.scale))
+            floor = packing_users(
+                log_alternatives=places, epsilon=epsilon, beta=self.beta, relation=self.relation
+            )
+            theorem = "Lemma 39 of Ghazi et al. (2023), packing form"
+        return PublishedBound(
+            users=max(1.0, floor),
+            theorem=theorem,
+            holds=True,
+            note="crowds at places one scale apart",
+        )

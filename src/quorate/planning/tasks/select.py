@@ -1,0 +1,161 @@
+"""Planning a choice among candidates by a bounded loss: its excess loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quorate import _validate
+from quorate.guarantees import Relation
+from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.mechanisms.choose import ChooseBest
+from quorate.planning.limits import fixed_users_floor, two_point_users
+from quorate.planning.plan import PublishedBound
+from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.choices import excess_for_margin, normal_margin
+
+__all__ = ["SelectTask"]
+
+# Users hold enough records to judge pairs of candidates from here on.
+_ENOUGH_RECORDS = 16
+# Measured, as for rules.
+_CHOICE = 2.0
+_VOTES = 0.5
+_SUMS = 0.7
+_SUMS_VOTES = 1.0
+_REFERENCE_SHARE = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectTask(Task):
+    """The best of many candidates, as in :class:`~quorate.learners.LossSelector`.
+
+    The error is the excess loss: the expected loss of the chosen candidate minus the smallest one,
+    in the units of the loss.
+
+    Parameters
+    ----------
+    size : int, default=100
+        Number of candidates.
+    bound : float, default=1.0
+        Width of the public range of the loss.
+    scale : float, optional
+        Standard deviation, over records, of the difference of two candidates' losses; default half
+        of ``bound``.
+
+    Examples
+    --------
+    >>> task = SelectTask(size=100, records=64)
+    >>> task.error(400, 1.0) < task.error(100, 1.0)
+    True
+    """
+
+    size: int = 100
+    bound: float = 1.0
+    scale: float | None = None
+
+    name: ClassVar[str] = "select"
+    error_meaning: ClassVar[str] = "excess over the smallest expected loss"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size)
+        _validate.positive(bound=self.bound)
+        if self.scale is not None:
+            _validate.positive(scale=self.scale)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the difference of two candidates' losses on one record."""
+        return self.bound / 2.0 if self.scale is None else self.scale
+
+    @property
+    def largest_error(self) -> float:
+        """Losses cannot differ by more."""
+        return self.bound
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the excess at which the chosen way sees a difference."""
+        if self.size == 1:
+            return 0.0
+        if self.records < _ENOUGH_RECORDS:
+            return self.sums_error(users, epsilon)
+        return min(self._votes_error(users, epsilon), self.largest_error)
+
+    def _votes_error(self, users: int, epsilon: float) -> float:
+        options = math.log(self.size / self.beta)
+        if self.relation is Relation.ADD_REMOVE:
+            epsilon = 2.0 * epsilon
+        needed = _CHOICE * options / (users * epsilon) + math.sqrt(_VOTES * options / users)
+        each = self.deviation / math.sqrt(self.records)
+        return excess_for_margin(
+            lambda excess: normal_margin(excess / each), needed, largest=self.largest_error
+        )
+
+    def sums_error(self, users: int, epsilon: float) -> float:
+        """Return the excess of the exponential mechanism on the sums of users' mean losses."""
+        if self.size == 1:
+            return 0.0
+        chooser = ChooseBest(
+            candidates=self.size,
+            epsilon=epsilon,
+            sensitivity=2**20,
+            relation=self.relation,
+            one_sided=self.relation is Relation.ADD_REMOVE,
+        )
+        noise = self.bound * _SUMS * chooser.error_bound(self.beta) / 2**20 / users
+        options = math.log(self.size / self.beta)
+        sampling = self.deviation * math.sqrt(_SUMS_VOTES * options / (users * self.records))
+        return min(noise + sampling, self.largest_error)
+
+    def baselines(self) -> dict[str, ErrorModel]:
+        """Return the error of simpler ways, by name."""
+        found = super().baselines()
+        if self.records >= _ENOUGH_RECORDS:
+            found["clip to range"] = self.sums_error
+        return found
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the algorithm that the selector would take."""
+        del users, epsilon
+        if self.records < _ENOUGH_RECORDS:
+            return "exponential", "with so few records differences are as large as losses."
+        if self.size <= MAX_DUELLISTS:
+            return "duels", f"with {self.records} records users can judge all pairs."
+        return "reference", f"with {self.records} records differences to a reference are small."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return Corollary 3 of Levy et al., with constants 1."""
+        options = math.log(self.size / self.beta)
+        each = self.bound / math.sqrt(self.records) / error
+        users = each * options / epsilon + each**2 * options
+        return PublishedBound(
+            users=max(users, options / epsilon),
+            theorem="Corollary 3 of Levy et al. (2021)",
+            holds=False,
+            note="stated up to constants and logarithms, constants 1 here",
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return Le Cam's bound for two candidates with normal differences, or the floor."""
+        # Differences +-error with this deviation; clipping to the bound only makes it harder.
+        divergence = 2.0 * (error / self.deviation) ** 2
+        two = two_point_users(
+            divergence=divergence,
+            records=self.records,
+            epsilon=epsilon,
+            delta=self.delta,
+            beta=self.beta,
+        )
+        floor = float(fixed_users_floor(epsilon=epsilon, delta=self.delta, beta=self.beta))
+        if two >= floor:
+            theorem = "Theorem 1 of Acharya et al. (2021), users of m records"
+        else:
+            theorem = "Theorem 9 of Levy et al. (2021)"
+        return PublishedBound(
+            users=max(two, floor, 1.0),
+            theorem=theorem,
+            holds=True,
+            note="already for two candidates",
+        )

@@ -1,0 +1,222 @@
+r"""Planning a cut-off on an ordered domain: its excess error.
+
+Three ways share the work. Up to 4095 points users judge all pairs of cut-offs. On larger domains
+many users approve of their own best cut-offs, and few take the median of these. Both have to see
+that the crowd is *somewhere*: the share g of users who mind a far-away cut-off more than the best
+one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From
+there on the excess falls as :math:`1/(mn)`, for the median with an additional term of
+:math:`1/(m\sqrt n)` if labels are noisy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from quorate import _validate
+from quorate.guarantees import Relation
+from quorate.learners.automatic import FEW_RECORDS, Situation, decide
+from quorate.learners.records import RecordRange
+from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.planning.plan import PublishedBound
+from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.choices import (
+    excess_for_margin,
+    label_margin,
+    published_agnostic,
+    rule_limit,
+)
+from quorate.planning.tasks.concept import check_error_level
+
+__all__ = ["ThresholdTask"]
+
+# Walks of more records than this do not change their chances noticeably.
+_LONG_WALK = 64
+# Measured: excess x m x n = privacy ln(1/beta) / epsilon + sampling ln(1/beta) / (1 - 2 eta)^2.
+_PRIVACY = 2.4
+_SAMPLING = 0.8
+# Measured: excess x m of the median = the same, and this sqrt(eta / (1 - 2 eta)) / sqrt(n).
+_MEDIAN_SAMPLING = 1.3
+# Measured for duels on small domains, as for rules.
+_CHOICE = 1.0
+_VOTES = 0.5
+
+
+@lru_cache(maxsize=1024)
+def _shares(records: int, error_level: float) -> tuple[float, float]:
+    """Return the shares of users whose own best cut-offs include the best one, or a far-away one.
+
+    Half of a user's records lie on each side of the best cut-off on average; moving away from it,
+    mistakes go up with chance 1 - eta and down with chance eta at every record.
+    """
+    m = min(records, _LONG_WALK)
+    up = 1.0 - error_level
+    # stay[j][h]: chance that j steps from height h, up with chance 1 - eta, never go below 0.
+    stay = [[1.0] * (m + 2)]
+    for _ in range(m):
+        last = stay[-1]
+        stay.append(
+            [
+                up * last[min(h + 1, m + 1)] + (1.0 - up) * (last[h - 1] if h else 0.0)
+                for h in range(m + 2)
+            ]
+        )
+    best = far = 0.0
+    heights = [1.0] + [0.0] * (m + 1)
+    for right in range(m + 1):
+        chance = math.comb(m, right) * 0.5**m
+        best += chance * stay[right][0] * stay[m - right][0]
+        far += chance * sum(p * stay[m - right][h] for h, p in enumerate(heights))
+        # Coming back from far away, mistakes go down with chance 1 - eta at every record.
+        moved = [0.0] * (m + 2)
+        for h, p in enumerate(heights):
+            if p:
+                moved[min(h + 1, m + 1)] += (1.0 - up) * p
+                if h:
+                    moved[h - 1] += up * p
+        heights = moved
+    return best, far
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdTask(Task):
+    """A cut-off on an ordered domain, as in :class:`~quorate.learners.ThresholdLearner`.
+
+    The error is the excess error: how much more often than the best cut-off the released one errs
+    on new records.
+
+    Parameters
+    ----------
+    domain : int, default=2**32
+        Number of points of the domain.
+    error_level : float, default=0.1
+        Error of the best cut-off.
+
+    Examples
+    --------
+    >>> task = ThresholdTask(records=16)
+    >>> task.error(100, 1.0) < 0.02 < task.error(30, 1.0)
+    True
+    >>> task.way(100, 1.0)[0], task.way(400, 1.0)[0]
+    ('median', 'own_best')
+    """
+
+    domain: int = 2**32
+    error_level: float = 0.1
+
+    name: ClassVar[str] = "threshold"
+    error_meaning: ClassVar[str] = "excess over the error of the best cut-off"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(domain=self.domain)
+        check_error_level(self.error_level)
+
+    @property
+    def largest_error(self) -> float:
+        """A coin errs this much more often than the best cut-off."""
+        return 0.5 - self.error_level
+
+    @property
+    def _size(self) -> int:
+        return self.domain + 1
+
+    def _situation(self, users: int, epsilon: float) -> Situation:
+        return Situation(
+            size=self._size,
+            ordered=self._size > MAX_DUELLISTS,
+            epsilon=epsilon,
+            relation=self.relation,
+            n_users=users if self.relation is Relation.REPLACE else None,
+        )
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the excess error of the way that the learner takes."""
+        if self._size <= MAX_DUELLISTS:
+            return self._duels(users, epsilon)
+        if self.relation is Relation.ADD_REMOVE:
+            # One more user only adds, or moves a loss by half as much: half the noise.
+            way = self._own_best if self.records < FEW_RECORDS else self._median
+            return way(users, 2.0 * epsilon)
+        many = self._own_best_from(epsilon)
+        found = self._median(min(users, many - 1), epsilon) if many > 1 else math.inf
+        if users >= many:
+            found = min(found, self._own_best(users, epsilon))
+        return min(found, self.largest_error)
+
+    def _own_best_from(self, epsilon: float) -> int:
+        """Return the number of users from which on the learner takes approvals."""
+        low, high = 0, 1
+        while not self._situation(high, epsilon).has_many_users:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._situation(middle, epsilon).has_many_users:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _visible(self, users: int, epsilon: float, share: float) -> bool:
+        """Whether a share of the users outweighs all other places of the domain."""
+        doubt = math.log(1.0 / self.beta)
+        noise = 2.0 / epsilon * (math.log(self._size) + doubt)
+        fluctuation = math.sqrt(2.0 * doubt * users * max(0.0, share * (1.0 - share)))
+        return users * share - fluctuation >= noise
+
+    def _local(self, users: int, epsilon: float) -> float:
+        clear = 1.0 - 2.0 * self.error_level
+        doubt = math.log(1.0 / self.beta)
+        return doubt * (_PRIVACY / epsilon + _SAMPLING / clear**2) / (users * self.records)
+
+    def _own_best(self, users: int, epsilon: float) -> float:
+        best, far = _shares(self.records, self.error_level)
+        if not self._visible(users, epsilon, best - far):
+            return self.largest_error
+        return min(self._local(users, epsilon), self.largest_error)
+
+    def _median(self, users: int, epsilon: float) -> float:
+        best, far = _shares(self.records, self.error_level)
+        # Users who mind a far-away cut-off on one side, less those who mind the best one.
+        if not self._visible(users, epsilon, (1.0 - far) - (1.0 - best) / 2.0):
+            return self.largest_error
+        noisy = math.sqrt(self.error_level / (1.0 - 2.0 * self.error_level))
+        doubt = math.sqrt(math.log(1.0 / self.beta))
+        sampling = _MEDIAN_SAMPLING * noisy * doubt / (self.records * math.sqrt(users))
+        return min(self._local(users, epsilon) + sampling, self.largest_error)
+
+    def _duels(self, users: int, epsilon: float) -> float:
+        options = math.log(self._size / self.beta)
+        if self.relation is Relation.ADD_REMOVE:
+            epsilon = 2.0 * epsilon
+        needed = _CHOICE * options / (users * epsilon) + math.sqrt(_VOTES * options / users)
+        return excess_for_margin(
+            lambda excess: label_margin(excess, records=self.records, error_level=self.error_level),
+            needed,
+            largest=self.largest_error,
+        )
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the score that the learner would take."""
+        held = RecordRange.exactly(self.records) if self.records > 1 else None
+        decision = decide(self._situation(users, epsilon), held)
+        return decision.way.value, decision.reason + "."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return what is proved to suffice for an agnostic learner of cut-offs."""
+        return published_agnostic(
+            self, epsilon=epsilon, error=error, vc=1, log_size=math.log(self._size)
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return without how many users no learner succeeds on the hardest data."""
+        return rule_limit(
+            self,
+            epsilon=epsilon,
+            error=error,
+            error_level=self.error_level,
+            vc=1,
+            log_places=math.log(max(2, self.domain - 1)),
+        )
