@@ -1,0 +1,51 @@
+"""Models trained on people: linear models, losses, and private first-order optimisation."""
+
+from __future__ import annotations
+
+from quorate.models.budget import Budget
+from quorate.models.classification import LinearSVC, LogisticRegression
+from quorate.models.feasibility import Feasibility, model_feasibility
+from quorate.models.gradients import ClippedGradients, WinsorizedGradients
+from quorate.models.linear import HuberRegression, LinearRegression, Ridge
+from quorate.models.losses import (
+    HuberLoss,
+    LogisticLoss,
+    Loss,
+    SmoothedHingeLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+)
+from quorate.models.minimization import Minimum, minimize
+from quorate.models.optimizers import (
+    Adam,
+    AveragedDescent,
+    Optimizer,
+    RandomIterateDescent,
+    RestartedDescent,
+)
+
+__all__ = [
+    "Adam",
+    "AveragedDescent",
+    "Budget",
+    "ClippedGradients",
+    "Feasibility",
+    "HuberLoss",
+    "HuberRegression",
+    "LinearRegression",
+    "LinearSVC",
+    "LogisticLoss",
+    "LogisticRegression",
+    "Loss",
+    "Minimum",
+    "Optimizer",
+    "RandomIterateDescent",
+    "RestartedDescent",
+    "Ridge",
+    "SmoothedHingeLoss",
+    "SoftmaxLoss",
+    "SquaredLoss",
+    "WinsorizedGradients",
+    "minimize",
+    "model_feasibility",
+]

@@ -1,0 +1,335 @@
+"""Private classification: logistic regression, binary and multinomial, and a linear margin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+
+from quorate import _validate
+from quorate.accounting.ledger import Ledger
+from quorate.engines.base import Engine
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.models.linear_model import LinearModel
+from quorate.models.losses import (
+    LinearLoss,
+    LogisticLoss,
+    SmoothedHingeLoss,
+    SoftmaxLoss,
+    sigmoid,
+)
+from quorate.public_randomness import RandomState
+
+__all__ = ["LinearSVC", "LogisticRegression"]
+
+Vector = NDArray[np.float64]
+
+
+class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
+    """What both classifiers share: public classes and the way from scores to labels."""
+
+    classes: Sequence[Any]
+
+    def _check_classes(self) -> tuple[Any, ...]:
+        labels = tuple(np.asarray(self.classes).tolist())
+        if len(labels) < 2 or len(set(labels)) < len(labels):
+            raise ParameterError(
+                f"Expected at least two different public labels, got classes={self.classes!r}. "
+                "They must not be taken from the data."
+            )
+        return labels
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> _LinearClassifier:
+        """Fit on records ``X``, labels ``y`` and the ids ``users``, or on a UserData.
+
+        Records whose label is not among ``classes`` are left out. In a UserData the target is the
+        place of the label (``UserData.from_frame(..., classes=...)``).
+
+        Parameters
+        ----------
+        X : array, frame or UserData
+        y : array of shape (records,)
+        users : array of shape (records,)
+            Whose record each row is.
+        """
+        labels = self._check_classes()
+        self._fit(X, y, users, classes=labels)
+        self.classes_ = np.asarray(self.classes)
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Return scores: (records,) for two classes, (records, classes) for more."""
+        scores = self._predictions(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label with the highest score."""
+        scores = self._predictions(X)
+        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def _store(self, weights: Vector, offsets: Vector) -> None:
+        self.coef_ = weights
+        self.intercept_ = offsets
+
+    def _stored(self) -> tuple[Vector, Vector]:
+        return self.coef_, self.intercept_
+
+
+class LogisticRegression(_LinearClassifier):
+    r"""Logistic regression over users, hiding any one user's whole record.
+
+    Two classes, or several at once (multinomial). Minimises the mean over users of each user's mean
+    log-loss: everybody counts once. The error falls with the number of records per user, at a fixed
+    number of users.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters (the classes among them), the number of features and, under
+        ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``, ``trace_``
+    numerics : exact
+    proof : A rough number of records per user, the centre and second moment of the features, two
+        radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
+        one bounded contribution a user, each with its part of one
+        :class:`~quorate.means.allowance.Allowance`; the rest is post-processing.
+
+    Utility
+    -------
+    Untuned, at epsilon = 1, delta = 1e-6, 20 features of condition number 10: excess risk about
+    0.006 for 1000 users of 10 records, 0.0005 for 100 records, where group privacy, tuned, has
+    0.04. With too little signal the fit shrinks towards the constant model.
+
+    Complexity
+    ----------
+    One pass over the records a step (8 to 40 by default) and a few more.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        ``delta`` > 0.
+    classes : sequence, default=(0, 1)
+        Public labels.
+    bounds : None, float, pair or Box, default=None
+        Public limits of the features; values beyond are cut. Without them features are used as
+        they come: fine when they have comparable scales.
+    fit_intercept : bool, default=True
+    penalty : float, default=0.0
+        Strength of penalty / 2 x squared coefficients (of the scaled features if there are bounds).
+    records : int or "auto", default="auto"
+        Records of a typical user: a public number, or a rough estimate that is paid for.
+    steps : int, optional
+        Planned by default.
+    batch_rate : float, optional
+        Probability with which a user takes part in a step; full batches by default.
+    warm_start : bool, default=False
+        Start from the last fit; both are charged.
+    hopeless : {"refuse", "fit"}, default="refuse"
+        What to do when public numbers say that noise must win.
+    progress : bool, optional
+        Progress bar; by default on a terminal only.
+    relation, ledger, data_name, engine, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    classes_ : array
+    coef_ : array of shape (1, d) for two classes, (classes, d) for more
+    intercept_ : array
+    guarantee_ : Guarantee
+    trace_ : tuple of TraceStep
+        Radius, noise and length of each released gradient.
+
+    References
+    ----------
+    .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> y = (X[:, 0] + 0.3 * rng.normal(size=20_000) > 0).astype(int)
+    >>> people = np.repeat(np.arange(2000), 10)
+    >>> model = LogisticRegression(epsilon=1.0, delta=1e-6).fit(X, y, users=people)
+    >>> bool(model.score(X, y) > 0.85), model.guarantee_.epsilon
+    (True, 1.0)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+
+    def __init__(  # noqa: PLR0913 - the common keywords
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        classes: Sequence[Any] = (0, 1),
+        bounds: Any = None,
+        fit_intercept: bool = True,
+        penalty: float = 0.0,
+        records: int | str = "auto",
+        steps: int | None = None,
+        batch_rate: float | None = None,
+        warm_start: bool = False,
+        hopeless: str = "refuse",
+        progress: bool | None = None,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            bounds=bounds,
+            fit_intercept=fit_intercept,
+            penalty=penalty,
+            records=records,
+            steps=steps,
+            batch_rate=batch_rate,
+            warm_start=warm_start,
+            hopeless=hopeless,
+            progress=progress,
+            relation=relation,
+            ledger=ledger,
+            data_name=data_name,
+            engine=engine,
+            random_state=random_state,
+        )
+        self.classes = classes
+
+    def _loss(self) -> LinearLoss:
+        labels = self._check_classes()
+        if len(labels) == 2:
+            return LogisticLoss(intercept=bool(self.fit_intercept))
+        return SoftmaxLoss(intercept=bool(self.fit_intercept), classes=len(labels))
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Return the probability of each class: (records, classes)."""
+        scores = self._predictions(X)
+        if scores.shape[1] == 1:
+            chance = sigmoid(scores[:, 0])
+            return np.column_stack([1.0 - chance, chance])
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+    def predict_log_proba(self, X: Any) -> Vector:
+        """Return the logarithm of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+
+class LinearSVC(_LinearClassifier):
+    r"""A linear margin between two classes (smoothed hinge loss), hiding any one user.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters (the classes among them), the number of features and, under
+        ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``, ``trace_``
+    numerics : exact
+    proof : That of :class:`LogisticRegression` with another loss.
+
+    Utility
+    -------
+    That of :class:`LogisticRegression`.
+
+    Complexity
+    ----------
+    That of :class:`LogisticRegression`.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    classes : sequence of two, default=(0, 1)
+        Public labels. For more classes use :class:`LogisticRegression`.
+    width : float, default=0.5
+        Over which the corner of the hinge is rounded.
+    penalty : float, default=0.001
+        Strength of penalty / 2 x squared coefficients.
+    bounds, fit_intercept, records, steps, batch_rate, warm_start, hopeless, progress
+        See :class:`LogisticRegression`.
+    relation, ledger, data_name, engine, random_state
+        As everywhere.
+
+    References
+    ----------
+    See :class:`LogisticRegression`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> people = np.repeat(np.arange(2000), 10)
+    >>> model = LinearSVC(epsilon=1.0, delta=1e-6).fit(X, X[:, 0] > 0, users=people)
+    >>> bool(model.score(X, X[:, 0] > 0) > 0.9)
+    True
+    """
+
+    def __init__(  # noqa: PLR0913 - the common keywords
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        classes: Sequence[Any] = (0, 1),
+        width: float = 0.5,
+        bounds: Any = None,
+        fit_intercept: bool = True,
+        penalty: float = 0.001,
+        records: int | str = "auto",
+        steps: int | None = None,
+        batch_rate: float | None = None,
+        warm_start: bool = False,
+        hopeless: str = "refuse",
+        progress: bool | None = None,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta=delta,
+            bounds=bounds,
+            fit_intercept=fit_intercept,
+            penalty=penalty,
+            records=records,
+            steps=steps,
+            batch_rate=batch_rate,
+            warm_start=warm_start,
+            hopeless=hopeless,
+            progress=progress,
+            relation=relation,
+            ledger=ledger,
+            data_name=data_name,
+            engine=engine,
+            random_state=random_state,
+        )
+        self.classes = classes
+        self.width = width
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _loss(self) -> LinearLoss:
+        labels = self._check_classes()
+        if len(labels) != 2:
+            raise ParameterError(
+                f"Only binary classification is supported by LinearSVC: expected two classes, got "
+                f"{len(labels)}. Use LogisticRegression for more."
+            )
+        _validate.positive(width=self.width)
+        return SmoothedHingeLoss(intercept=bool(self.fit_intercept), width=float(self.width))

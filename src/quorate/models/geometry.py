@@ -1,0 +1,231 @@
+"""Where the features lie and how they spread, released once, so that steps need no tuning.
+
+Descent is slow and noisy where features differ in scale, are correlated, or sit far from zero. Two
+releases cure it: the mean of the users' mean records, and the mean over users of each user's second
+moment about that centre. In the coordinates they define, the second moment of the features is
+nearly the identity; the curvature of a loss is then known up to a small factor, and no step size
+has to be guessed. Directions whose spread drowns in the noise are left at the size of the noise:
+they are learned more slowly, which is also the right thing to do.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.models.losses import LinearLoss, Loss
+from quorate.models.releases import WIDE, UserReleases
+from quorate.users import UserData
+
+__all__ = ["Geometry", "PreconditionedLoss", "SecondMoments", "release_geometry"]
+
+Vector = NDArray[np.float64]
+
+_CENTRE_SHARE = 0.02
+_SPREAD_SHARE = 0.06
+# Beyond this dimension a user's second moment is too long a vector; its trace is bought instead.
+_MOST_FEATURES = 96
+# Part of the noise (in spectral norm) below which a released spread is not trusted.
+_FLOOR = 0.4
+_SMALLEST_SPREAD = 1e-6
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """New coordinates of the features: ``whitening @ (x - centre)``.
+
+    Examples
+    --------
+    >>> geometry = Geometry(centre=np.array([1.0]), whitening=np.array([[2.0]]))
+    >>> from quorate.models.losses import SquaredLoss
+    >>> geometry.outward(np.array([3.0, 0.5]), SquaredLoss())
+    array([ 6. , -5.5])
+    """
+
+    centre: Vector
+    whitening: Vector
+
+    def outward(self, theta: Vector, loss: LinearLoss) -> Vector:
+        """Return the parameters that act on the features themselves."""
+        rows = theta.reshape(loss.outputs, -1)
+        features = self.centre.size
+        weights = rows[:, :features] @ self.whitening
+        if not loss.intercept:
+            return np.ascontiguousarray(weights).ravel()
+        offsets = rows[:, features] - weights @ self.centre
+        return np.column_stack([weights, offsets]).ravel()
+
+    def inward(self, theta: Vector, loss: LinearLoss) -> Vector:
+        """Undo :meth:`outward`."""
+        rows = theta.reshape(loss.outputs, -1)
+        features = self.centre.size
+        weights = np.linalg.solve(self.whitening, rows[:, :features].T).T
+        if not loss.intercept:
+            return np.ascontiguousarray(weights).ravel()
+        offsets = rows[:, features] + rows[:, :features] @ self.centre
+        return np.column_stack([weights, offsets]).ravel()
+
+    def pull_back(self, gradients: Vector, loss: LinearLoss) -> Vector:
+        """Return gradients in the new coordinates, one row a user."""
+        shaped = gradients.reshape(len(gradients), loss.outputs, -1)
+        features = self.centre.size
+        result = np.empty_like(shaped)
+        inner = shaped[:, :, :features]
+        if loss.intercept:
+            inner = inner - shaped[:, :, features:] * self.centre
+            result[:, :, features] = shaped[:, :, features]
+        result[:, :, :features] = inner @ self.whitening
+        return result.reshape(len(gradients), -1)
+
+
+@dataclass(frozen=True)
+class PreconditionedLoss(Loss):
+    """A linear loss as a function of parameters in the coordinates of a geometry.
+
+    Examples
+    --------
+    >>> from quorate.models.losses import SquaredLoss
+    >>> geometry = Geometry(centre=np.array([1.0]), whitening=np.array([[2.0]]))
+    >>> people = UserData([[2.0]], [0.0], offsets=[0, 1])
+    >>> PreconditionedLoss(SquaredLoss(), geometry).user_gradients(people, np.array([1.0, 0.0]))
+    array([[4., 2.]])
+    """
+
+    inner: LinearLoss
+    geometry: Geometry
+
+    def dimension(self, n_features: int) -> int:
+        """Return the dimension of the loss inside."""
+        return self.inner.dimension(n_features)
+
+    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
+        """Return the places of the intercepts."""
+        return self.inner.unpenalized(n_features)
+
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        """Return the gradients of the loss inside, pulled back."""
+        outer = self.geometry.outward(theta, self.inner)
+        gradients = self.inner.user_gradients(batch, outer)
+        return self.geometry.pull_back(gradients, self.inner)
+
+    def penalty(self, theta: Vector, strength: float) -> tuple[Vector, float]:
+        """Return gradient and curvature of strength / 2 x squared coefficients of the features."""
+        rows = theta.reshape(self.inner.outputs, -1)
+        features = self.geometry.centre.size
+        whitening = self.geometry.whitening
+        pull = np.zeros_like(rows)
+        pull[:, :features] = strength * rows[:, :features] @ whitening @ whitening
+        return pull.ravel(), strength * float(np.linalg.norm(whitening, 2)) ** 2
+
+
+@dataclass(frozen=True)
+class SecondMoments:
+    """Each user's mean of (x - centre)(x - centre)', as the upper triangle of a matrix.
+
+    Entries beside the diagonal are multiplied by the root of two, so that lengths are those of the
+    whole matrix.
+
+    Examples
+    --------
+    >>> people = UserData([[1.0, 2.0]], offsets=[0, 1])
+    >>> SecondMoments(np.zeros(2))(people).round(3)
+    array([[1.   , 2.828, 4.   ]])
+    """
+
+    centre: Vector
+
+    @property
+    def dimension(self) -> int:
+        """Length of the triangle."""
+        return self.centre.size * (self.centre.size + 1) // 2
+
+    def __call__(self, users: UserData) -> Vector:
+        """Return one triangle a user; zeros for a user without records."""
+        upper = np.triu_indices(self.centre.size)
+        factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+        rows, offsets = users.X, users.offsets
+        triangles = np.zeros((users.n_users, self.dimension))
+        for user in range(users.n_users):
+            start, stop = offsets[user], offsets[user + 1]
+            if stop > start:
+                centred = rows[start:stop] - self.centre
+                triangles[user] = (centred.T @ centred)[upper] * (factors / (stop - start))
+        return triangles
+
+    def matrix(self, triangle: Vector) -> Vector:
+        """Return the symmetric matrix of one triangle."""
+        size = self.centre.size
+        upper = np.triu_indices(size)
+        half = np.zeros((size, size))
+        half[upper] = triangle / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+        return half + np.triu(half, 1).T
+
+
+@dataclass(frozen=True)
+class _MeanSquares:
+    """Each user's mean of the squared distance from the centre."""
+
+    centre: Vector
+
+    def __call__(self, users: UserData) -> Vector:
+        squares = np.einsum("ij,ij->i", users.X, users.X) - 2.0 * (users.X @ self.centre)
+        squares += self.centre @ self.centre
+        sums = np.bincount(users.user_index(), squares, minlength=users.n_users)
+        return np.asarray(sums / np.maximum(users.record_counts(), 1))[:, None]
+
+
+def _user_means(users: UserData) -> Vector:
+    return np.nan_to_num(users.user_means())
+
+
+def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
+    """Release the centre (if ``centred``) and the spread of the features.
+
+    Examples
+    --------
+    >>> from quorate.engines import LocalEngine
+    >>> from quorate.guarantees import Relation
+    >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(20_000, 2))
+    >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
+    >>> run = UserReleases.start(people, LocalEngine(), mu=4.0, relation=Relation.REPLACE)
+    >>> geometry = release_geometry(run, centred=True)
+    >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1)
+    True
+    >>> bool(np.abs(geometry.whitening - 2.0 * np.eye(2)).max() < 0.2)
+    True
+    """
+    features = run.data.n_features
+    budget = run.allowance.mu**2
+    centre = np.zeros(features)
+    if centred:
+        radius = run.radius(_user_means, WIDE, dimension=features)
+        released = run.mean(
+            _user_means, dimension=features, radius=radius, square=_CENTRE_SHARE * budget
+        )
+        centre = released.value
+    if features > _MOST_FEATURES:
+        spread = run.radius(_MeanSquares(centre), WIDE, dimension=1)
+        return Geometry(centre, np.eye(features) / math.sqrt(spread))
+    moments = SecondMoments(centre)
+    radius = run.radius(moments, WIDE, dimension=moments.dimension)
+    noisy = run.mean(
+        moments, dimension=moments.dimension, radius=radius, square=_SPREAD_SHARE * budget
+    )
+    return Geometry(centre, _whitening(moments.matrix(noisy.value), noisy.noise))
+
+
+def _whitening(matrix: Vector, noise: float) -> Vector:
+    """Return the inverse root of a noisy second moment, with small spreads raised to a floor."""
+    size = len(matrix)
+    spreads, axes = np.linalg.eigh(matrix)
+    # Entries beside the diagonal have noise of variance noise^2 / 2: the spectral norm of a
+    # symmetric noise matrix is then about noise x sqrt(2 x size).
+    reach = noise * math.sqrt(2.0 * size)
+    typical = abs(float(np.trace(matrix))) / size
+    floor = max(
+        _FLOOR * reach, min(reach, typical), _SMALLEST_SPREAD * float(np.abs(spreads).max())
+    )
+    return np.asarray(axes / np.sqrt(np.maximum(spreads, floor)) @ axes.T)

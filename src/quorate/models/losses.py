@@ -1,0 +1,252 @@
+"""What a model minimises: losses that give one gradient a user.
+
+A loss sees a batch of whole users and returns, for each of them, the mean of the gradients over the
+user's own records: everybody counts once, however many records they hold (U5). Losses know nothing
+of privacy: whoever sums their gradients clips them first, so a loss that misbehaves costs accuracy
+and never privacy.
+
+Bring your own by deriving from :class:`Loss`; ``examples/neural_network.py`` does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.users import UserData
+
+__all__ = [
+    "HuberLoss",
+    "LinearLoss",
+    "LogisticLoss",
+    "Loss",
+    "SmoothedHingeLoss",
+    "SoftmaxLoss",
+    "SquaredLoss",
+    "sigmoid",
+]
+
+Vector = NDArray[np.float64]
+
+
+def sigmoid(values: Vector) -> Vector:
+    """Return 1 / (1 + exp(-values)) without overflow.
+
+    >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)))
+
+
+class Loss(ABC):
+    """One gradient a user, at any parameter vector."""
+
+    @abstractmethod
+    def dimension(self, n_features: int) -> int:
+        """Return the length of the parameter vector, a public number."""
+
+    @abstractmethod
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        """Return (n_users, dimension): the mean gradient over each user's records, 0 if none."""
+
+    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
+        """Return which coordinates (intercepts) a penalty leaves alone."""
+        return np.zeros(self.dimension(n_features), dtype=np.bool_)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearLoss(Loss):
+    """A loss of linear predictions x.w + b, one or several a record.
+
+    Parameters are the rows (w, b) of each output after another; b is there if ``intercept``.
+    """
+
+    intercept: bool = True
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Largest second derivative of the loss in the predictions."""
+
+    @property
+    def outputs(self) -> int:
+        """Number of predictions a record."""
+        return 1
+
+    @abstractmethod
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the derivative in each prediction: (records, outputs)."""
+
+    def dimension(self, n_features: int) -> int:
+        """Return outputs x (features + intercept)."""
+        return self.outputs * (n_features + self.intercept)
+
+    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
+        """Return the places of the intercepts."""
+        row = np.zeros(n_features + self.intercept, dtype=np.bool_)
+        if self.intercept:
+            row[-1] = True
+        return np.tile(row, self.outputs)
+
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        """Return the mean of slope x (record, 1) over each user's records."""
+        rows, targets = batch.X, batch.y
+        weights = theta.reshape(self.outputs, -1)
+        features = batch.n_features
+        predictions = rows @ weights[:, :features].T
+        if self.intercept:
+            predictions += weights[:, features]
+        slopes = self.slopes(predictions, np.zeros(len(rows)) if targets is None else targets)
+        counts = np.maximum(batch.record_counts(), 1)
+        gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
+        index = batch.user_index() if self.intercept else None
+        for output in range(self.outputs):
+            column = np.ascontiguousarray(slopes[:, output])
+            gradients[:, output, :features] = batch.user_sums(weights=column)
+            if index is not None:
+                sums = np.bincount(index, column, minlength=batch.n_users)
+                gradients[:, output, features] = sums
+        gradients /= counts[:, None, None]
+        return gradients.reshape(batch.n_users, -1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquaredLoss(LinearLoss):
+    """Half the squared error.
+
+    Examples
+    --------
+    >>> people = UserData([[1.0], [3.0]], [2.0, 2.0], offsets=[0, 1, 2])
+    >>> SquaredLoss().user_gradients(people, np.array([1.0, 0.0]))
+    array([[-1., -1.],
+           [ 3.,  1.]])
+    """
+
+    @property
+    def curvature(self) -> float:
+        """One."""
+        return 1.0
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the errors."""
+        return predictions - targets[:, None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HuberLoss(LinearLoss):
+    """Squared for errors up to ``width``, linear beyond.
+
+    Examples
+    --------
+    >>> people = UserData([[1.0], [3.0]], [2.0, 2.0], offsets=[0, 1, 2])
+    >>> HuberLoss(width=0.5).user_gradients(people, np.array([1.0, 0.0]))
+    array([[-0.5, -0.5],
+           [ 1.5,  0.5]])
+    """
+
+    width: float = 1.0
+
+    def __post_init__(self) -> None:
+        _validate.positive(width=self.width)
+
+    @property
+    def curvature(self) -> float:
+        """One."""
+        return 1.0
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the errors, cut at ``width``."""
+        return np.clip(predictions - targets[:, None], -self.width, self.width)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticLoss(LinearLoss):
+    """Minus the log-likelihood of targets 0 and 1.
+
+    Examples
+    --------
+    >>> people = UserData([[2.0], [3.0]], [1.0, 0.0], offsets=[0, 1, 2])
+    >>> LogisticLoss().user_gradients(people, np.zeros(2))
+    array([[-1. , -0.5],
+           [ 1.5,  0.5]])
+    """
+
+    @property
+    def curvature(self) -> float:
+        """A quarter."""
+        return 0.25
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the predicted probability minus the target."""
+        return sigmoid(predictions) - targets[:, None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedHingeLoss(LinearLoss):
+    """The hinge loss of targets 0 and 1, its corner rounded over ``width``.
+
+    With the margin s = (2 y - 1) z: zero for s >= 1, linear for s <= 1 - width, quadratic between.
+
+    Examples
+    --------
+    >>> people = UserData([[2.0], [3.0]], [1.0, 0.0], offsets=[0, 1, 2])
+    >>> SmoothedHingeLoss().user_gradients(people, np.array([0.4, 0.0]))
+    array([[-0.8, -0.4],
+           [ 3. ,  1. ]])
+    """
+
+    width: float = 0.5
+
+    def __post_init__(self) -> None:
+        _validate.positive(width=self.width)
+
+    @property
+    def curvature(self) -> float:
+        """One over the width."""
+        return 1.0 / self.width
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return minus the side, times how far the margin is missed."""
+        side = 2.0 * targets[:, None] - 1.0
+        missed = np.clip((1.0 - side * predictions) / self.width, 0.0, 1.0)
+        return np.asarray(-side * missed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxLoss(LinearLoss):
+    """Minus the log-likelihood of ``classes`` labels 0, 1, ...
+
+    A target that is none of them counts as no label.
+
+    Examples
+    --------
+    >>> people = UserData([[3.0]], [2.0], offsets=[0, 1])
+    >>> SoftmaxLoss(classes=3, intercept=False).user_gradients(people, np.zeros(3)).round(6)
+    array([[ 1.,  1., -2.]])
+    """
+
+    classes: int
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(classes=self.classes)
+
+    @property
+    def curvature(self) -> float:
+        """A half."""
+        return 0.5
+
+    @property
+    def outputs(self) -> int:
+        """One prediction a class."""
+        return self.classes
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the predicted probabilities minus the label."""
+        shifted = np.exp(predictions - predictions.max(axis=1, keepdims=True, initial=-np.inf))
+        chances = shifted / shifted.sum(axis=1, keepdims=True)
+        chances[targets[:, None] == np.arange(self.classes)] -= 1.0
+        return np.asarray(chances)

@@ -1,0 +1,328 @@
+"""Minimise a mean of user losses privately, by first-order steps (U5, Algorithm 3).
+
+The split is the paper's: an optimiser says where to look, a release strategy gives a noisy mean of
+user gradients there, the optimiser moves, and in the end aggregates. How many steps, how they share
+the budget and how much to shrink is planned from public numbers and from what was released.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.accounting.compose import price
+from quorate.accounting.events import Event
+from quorate.engines.base import Engine
+from quorate.engines.local import LocalEngine
+from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
+from quorate.guarantees import Guarantee, Relation
+from quorate.models.budget import Budget
+from quorate.models.geometry import PreconditionedLoss
+from quorate.models.gradients import ClippedGradients, GradientRelease
+from quorate.models.losses import LinearLoss, Loss
+from quorate.models.optimizers import Adam, AveragedDescent, Optimizer, OptimizerState
+from quorate.models.progress import follow
+from quorate.models.records import check_records, typical_records
+from quorate.models.releases import UserReleases
+from quorate.noise import ambient_noise
+from quorate.users import UserData
+
+__all__ = ["Minimum", "TraceStep", "descend", "minimize", "plan_steps"]
+
+Vector = NDArray[np.float64]
+
+FEWEST_STEPS = 8
+MOST_STEPS = 40
+_STEPS_PER_SIGNAL = 0.6
+_SHRINKAGE = 2.0
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceStep:
+    """What one step released: nothing else about it may leave the house.
+
+    >>> TraceStep(step=0, radius=1.0, gradient_norm=0.5, noise=0.1, penalty=0.0).radius
+    1.0
+    """
+
+    step: int
+    radius: float
+    gradient_norm: float
+    noise: float
+    penalty: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minimum:
+    """Where a minimisation ended.
+
+    Attributes
+    ----------
+    theta : array
+    event : Event
+        What the run cost.
+    trace : tuple of TraceStep
+    guarantee : Guarantee or None
+
+    Examples
+    --------
+    >>> from quorate.accounting.events import Gaussian
+    >>> Minimum(theta=np.zeros(2), event=Gaussian(4.0), trace=()).theta
+    array([0., 0.])
+    """
+
+    theta: Vector
+    event: Event
+    trace: tuple[TraceStep, ...]
+    guarantee: Guarantee | None = None
+
+
+def plan_steps(*, n_users: float, mu: float, records: float, dimension: int) -> int:
+    """Return how many steps pay off: more with more signal per parameter.
+
+    >>> plan_steps(n_users=1000, mu=0.2367, records=10, dimension=21)
+    21
+    """
+    signal = n_users * mu * records**0.5 / dimension
+    return int(np.clip(_STEPS_PER_SIGNAL * signal, FEWEST_STEPS, MOST_STEPS))
+
+
+def descend(
+    run: UserReleases,
+    loss: Loss,
+    *,
+    budget: Budget,
+    steps: int,
+    optimizer: Optimizer,
+    gradients: GradientRelease,
+    initial: Vector,
+    curvature: float,
+    penalty: float = 0.0,
+    shrink: bool = True,
+    progress: bool | None = None,
+) -> Minimum:
+    """Run an optimiser on released gradients.
+
+    ``shrink`` adds a penalty of the size at which it removes more noise than signal: about
+    (variance of the noise) / (squared length of the first gradient). With very little signal this
+    ends near ``initial`` = 0, the constant model.
+
+    Examples
+    --------
+    >>> from quorate.models.losses import SquaredLoss
+    >>> people = UserData(np.ones((5000, 1)), np.full(5000, 2.0), offsets=np.arange(5001))
+    >>> budget = Budget(epsilon=8.0, delta=1e-6)
+    >>> minimum = descend(
+    ...     budget.start(people, LocalEngine()),
+    ...     SquaredLoss(intercept=False),
+    ...     budget=budget,
+    ...     steps=10,
+    ...     optimizer=AveragedDescent(),
+    ...     gradients=ClippedGradients(),
+    ...     initial=np.zeros(1),
+    ...     curvature=1.0,
+    ... )
+    >>> bool(abs(minimum.theta[0] - 2.0) < 0.1)
+    True
+    """
+    released = gradients.start(run, loss, steps=steps, budget=budget)
+    state = OptimizerState.start(initial, steps=steps)
+    penalized = ~loss.unpenalized(run.data.n_features)
+    signal = 0.0
+    trace: list[TraceStep] = []
+    for step in follow(range(steps), label="private descent", show=progress):
+        theta = optimizer.query(state)
+        noisy = released.release(theta, step)
+        if step == 0:
+            length = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
+            signal = max(length, noisy.radius**2 / theta.size)
+        shrinkage = 0.0
+        if shrink:
+            shrinkage = _SHRINKAGE * curvature * theta.size * noisy.whole**2 / signal
+        pull, stiffness = _penalty(loss, theta, penalty)
+        gradient = noisy.value + pull + shrinkage * np.where(penalized, theta, 0.0)
+        state = optimizer.update(
+            state,
+            gradient,
+            curvature=curvature + stiffness + shrinkage,
+            precision=(noisy.whole / noisy.noise) ** 2,
+        )
+        trace.append(
+            TraceStep(
+                step=step,
+                radius=noisy.radius,
+                gradient_norm=float(np.linalg.norm(noisy.value)),
+                noise=noisy.noise,
+                penalty=shrinkage + penalty,
+            )
+        )
+    return Minimum(theta=optimizer.aggregate(state), event=released.event, trace=tuple(trace))
+
+
+def _penalty(loss: Loss, theta: Vector, strength: float) -> tuple[Vector, float]:
+    """Return the gradient and the curvature of strength / 2 times the squared coefficients."""
+    if strength == 0:
+        return np.zeros_like(theta), 0.0
+    if isinstance(loss, PreconditionedLoss):
+        return loss.penalty(theta, strength)
+    features = theta.size if not isinstance(loss, LinearLoss) else theta.size // loss.outputs
+    if isinstance(loss, LinearLoss):
+        features -= loss.intercept
+    return strength * np.where(loss.unpenalized(features), 0.0, theta), strength
+
+
+def minimize(  # noqa: PLR0913 - the common keywords
+    data: UserData,
+    loss: Loss,
+    *,
+    epsilon: float,
+    delta: float,
+    relation: Relation = Relation.REPLACE,
+    optimizer: Optimizer | None = None,
+    gradients: GradientRelease | None = None,
+    steps: int | None = None,
+    initial: ArrayLike | None = None,
+    curvature: float | None = None,
+    records: int | str = "auto",
+    batch_rate: float | None = None,
+    engine: Engine | None = None,
+    progress: bool | None = None,
+) -> Minimum:
+    r"""Minimise the mean over users of their losses, hiding any one user's whole record.
+
+    Privacy
+    -------
+    guarantee : (``epsilon``, ``delta``)-DP, in ``Minimum.guarantee``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters, the loss, the number of features and, under ``Relation.REPLACE``, the
+        number of users; released: the radii, the noisy gradients and what follows from them
+    numerics : exact
+    proof : Every step is a Gaussian mechanism on clipped user gradients, every radius a noisy
+        search; each takes its part of one :class:`~quorate.means.allowance.Allowance`, and the
+        squares never add up to more than the whole. With minibatches the steps are Poisson samples
+        priced by the accountant; with :class:`~quorate.models.gradients.WinsorizedGradients` the
+        steps are queries of one winsorized mean. Optimisers see released gradients only.
+
+    Utility
+    -------
+    For n users whose gradients spread by :math:`\tau` the noise of the whole run is about
+    :math:`2\tau\sqrt d/(n\mu)` in the gradient, :math:`\mu` = ``gdp_mu(epsilon, delta)``; with m
+    records a user :math:`\tau` falls as :math:`1/\sqrt m`.
+
+    Complexity
+    ----------
+    One pass over the records a step, two more for radii; memory for one gradient a user, in parts.
+
+    Parameters
+    ----------
+    data : UserData
+    loss : Loss
+    epsilon, delta : float
+    relation : Relation, default=Relation.REPLACE
+    optimizer : Optimizer, default=Adam, or AveragedDescent if ``curvature`` is given
+    gradients : GradientRelease, default=ClippedGradients()
+    steps : int, optional
+        By default planned from the users, the parameters and the records per user.
+    initial : array, default=zeros
+        Public, or released before.
+    curvature : float, optional
+        Upper bound of the second derivative of the loss in the parameters, if public.
+    records : int or "auto", default="auto"
+        Records of a typical user: a public number, or a rough estimate that is paid for. Only used
+        to plan ``steps``.
+    batch_rate : float, optional
+        Probability with which a user takes part in a step; full batches by default.
+    engine : Engine, default=LocalEngine()
+    progress : bool, optional
+        Whether to draw a bar; by default on a terminal only.
+
+    References
+    ----------
+    .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845, Alg. 3.
+
+    Examples
+    --------
+    >>> from quorate.models.losses import SquaredLoss
+    >>> rows = np.random.default_rng(0).normal(size=(8000, 2))
+    >>> people = UserData(rows, rows @ [1.0, -1.0], offsets=np.arange(0, 8001, 2))
+    >>> minimum = minimize(
+    ...     people, SquaredLoss(), epsilon=4.0, delta=1e-6, curvature=1.0, records=2
+    ... )
+    >>> bool(np.abs(minimum.theta - [1.0, -1.0, 0.0]).max() < 0.3)
+    True
+    >>> minimum.guarantee.epsilon
+    4.0
+    """
+    budget = Budget(epsilon=epsilon, delta=delta, relation=relation, rate=batch_rate)
+    check_records(records)
+    if not isinstance(data, UserData):
+        raise SchemaError(f"Expected a UserData, got {type(data).__name__}.")
+    dimension = loss.dimension(data.n_features)
+    theta = _initial(initial, dimension)
+    if steps is not None:
+        _validate.positive_integer(steps=steps)
+    if curvature is not None:
+        _validate.positive(curvature=curvature)
+    run = budget.start(data, LocalEngine() if engine is None else engine)
+    if steps is None:
+        steps = plan_steps(
+            n_users=run.n_users,
+            mu=budget.mu,
+            records=typical_records(run, records),
+            dimension=dimension,
+        )
+    if optimizer is None:
+        optimizer = Adam() if curvature is None else AveragedDescent()
+    minimum = descend(
+        run,
+        loss,
+        budget=budget,
+        steps=steps,
+        optimizer=optimizer,
+        gradients=ClippedGradients() if gradients is None else gradients,
+        initial=theta,
+        curvature=1.0 if curvature is None else curvature,
+        shrink=False,
+        progress=progress,
+    )
+    return Minimum(
+        theta=minimum.theta,
+        event=minimum.event,
+        trace=minimum.trace,
+        guarantee=_guarantee(minimum.event, budget, unit=data.unit),
+    )
+
+
+def _initial(initial: Any, dimension: int) -> Vector:
+    if initial is None:
+        return np.zeros(dimension)
+    theta = np.array(initial, dtype=np.float64)
+    if theta.shape != (dimension,) or not np.all(np.isfinite(theta)):
+        raise ParameterError(
+            f"Expected initial to be {dimension} finite numbers, got shape {theta.shape}."
+        )
+    return theta
+
+
+def _guarantee(event: Event, budget: Budget, *, unit: str) -> Guarantee:
+    cost = price(event, delta=budget.delta, relation=budget.relation)
+    if not cost <= budget.epsilon * (1 + _ROUNDING):
+        raise NumericalFailure(
+            f"The run planned a cost of epsilon={cost!r} for a budget of {budget.epsilon!r}: no "
+            "guarantee is claimed. Please report this."
+        )
+    return Guarantee(
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        unit=unit,
+        relation=budget.relation,
+        numerics=ambient_noise().numerics,
+        events=(event,),
+    )

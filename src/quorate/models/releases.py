@@ -1,0 +1,282 @@
+"""The three releases a fit is made of: a radius, a clipped mean, and how many users there are.
+
+Everything a model learns about people passes through :class:`UserReleases`. It owns the budget of
+the run: a step that asks for more than is left raises, so no branch can spend what was not
+declared. Radii are searched among powers of the square root of two from 2^-32 to 2^32, so nobody
+has to guess a scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.bounds import Ball, Bound, Interval
+from quorate.engines.base import Engine, Statistic
+from quorate.grid import Grid, choose_grid
+from quorate.guarantees import Relation
+from quorate.means.allowance import Allowance
+from quorate.means.search import NoisySearch, looks_needed
+from quorate.mechanisms.sums import GaussianSum
+from quorate.users import UserData
+
+__all__ = [
+    "NARROW",
+    "WIDE",
+    "BoundedVectors",
+    "NoisyMean",
+    "UserReleases",
+    "UserVectors",
+    "bounded_mean",
+    "cut_share",
+    "parts_of",
+    "search_square",
+    "sum_in_parts",
+]
+
+Vector = NDArray[np.float64]
+# One vector a user, (n_users, dimension); nobody needs to bound it.
+UserVectors = Callable[[UserData], NDArray[Any]]
+
+WIDE = np.arange(-32.0, 32.0, 0.5)
+"""Candidates, as powers of two, when nothing is known about a scale."""
+
+NARROW = np.arange(-5.5, 0.75, 0.25)
+"""Candidates relative to a radius that was released before."""
+
+_LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
+_LARGEST_SEARCH = 0.08
+# Contributions of a part of the users, as floats, stay below this number of entries.
+_PART = 2**23
+
+
+@dataclass(frozen=True)
+class BoundedVectors:
+    """Vectors that an engine clips to ``bound``.
+
+    >>> BoundedVectors(UserData.user_means, Ball(1.0, dimension=2)).bound.dimension
+    2
+    """
+
+    vectors: UserVectors
+    bound: Bound
+
+    def __call__(self, users: UserData) -> NDArray[Any]:
+        """Return the vectors, as yet unclipped."""
+        return self.vectors(users)
+
+
+@dataclass(frozen=True)
+class _LogNorms:
+    """The power of two of each user's L2 norm; NaN and zero count as the smallest."""
+
+    vectors: UserVectors
+    bound: Bound = _LOG_GRID.bound
+
+    def __call__(self, users: UserData) -> Vector:
+        norms = np.linalg.norm(self.vectors(users), axis=1)
+        norms = np.where(np.isnan(norms), 0.0, norms)
+        return np.asarray(np.log2(np.clip(norms, 2.0**-64, 2.0**64)))[:, None]
+
+
+def cut_share(n_users: float, mu: float) -> float:
+    """Return which share of the users a radius leaves outside, from public numbers.
+
+    With few users half of them: that many are needed to see a quantile through the noise, and a
+    smaller radius means less noise. With many a tenth, because cutting biases.
+
+    >>> cut_share(500, 0.24), round(cut_share(2000, 0.24), 3), cut_share(100_000, 0.24)
+    (0.5, 0.25, 0.1)
+    """
+    return min(0.5, max(0.1, 120.0 / (max(n_users, 1.0) * mu)))
+
+
+def search_square(candidates: int, *, n_users: float, mu: float) -> float:
+    """Return the part of ``mu`` squared that a search among ``candidates`` radii costs.
+
+    The noise of a look is a quarter of the share left outside, or, with few users, what 8 % of the
+    budget buys.
+
+    >>> share = search_square(128, n_users=5000, mu=0.24) / 0.24**2
+    >>> round(share, 4)
+    0.0078
+    """
+    looks = looks_needed(candidates)
+    noise = max(n_users, 1.0) * cut_share(n_users, mu) / 4.0
+    return min(looks / noise**2, _LARGEST_SEARCH * mu**2)
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """A released mean over users and the standard deviation of its noise in each coordinate."""
+
+    value: Vector
+    noise: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserReleases:
+    """What is asked about the users of one data set, within one allowance.
+
+    Parameters
+    ----------
+    data : UserData
+    engine : Engine
+    allowance : Allowance
+        What is left of the run's budget.
+    relation : Relation
+    n_users : float
+        Public under ``Relation.REPLACE``; a released count under add/remove. See :meth:`start`.
+
+    Examples
+    --------
+    >>> from quorate.engines.local import LocalEngine
+    >>> people = UserData(np.arange(4000.0)[:, None] % 2, offsets=np.arange(4001))
+    >>> run = UserReleases.start(people, LocalEngine(), mu=1.0, relation=Relation.REPLACE)
+    >>> radius = run.radius(UserData.user_means, WIDE, dimension=1)
+    >>> 0.9 < radius < 1.5
+    True
+    >>> mean = run.mean(UserData.user_means, dimension=1, radius=radius, square=0.5)
+    >>> bool(abs(mean.value[0] - 0.5) < 0.02)
+    True
+    """
+
+    data: UserData = field(repr=False)
+    engine: Engine
+    allowance: Allowance
+    relation: Relation
+    n_users: float
+
+    @classmethod
+    def start(
+        cls, data: UserData, engine: Engine, *, mu: float, relation: Relation
+    ) -> UserReleases:
+        """Begin a run; under add/remove the number of users is bought first."""
+        allowance = Allowance(mu)
+        if relation is Relation.REPLACE:
+            n_users = float(data.n_users)
+        else:
+            grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-10)
+            multiplier = allowance.take(0.03 * mu**2)
+            count = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
+            totals = sum_in_parts(engine, data, BoundedVectors(_ones, grid.bound), grid)
+            n_users = max(1.0, float(count.release(totals, count=0.0)[0]))
+        return cls(
+            data=data, engine=engine, allowance=allowance, relation=relation, n_users=n_users
+        )
+
+    def radius(
+        self, vectors: UserVectors, exponents: Vector, *, dimension: int, unit: float = 1.0
+    ) -> float:
+        """Release a radius that holds all but about :func:`cut_share` of the users' vectors.
+
+        ``exponents`` are the candidates as powers of two, times ``unit``.
+        """
+        mu = self.allowance.mu
+        square = search_square(exponents.size, n_users=self.n_users, mu=mu)
+        looks = max(1, looks_needed(exponents.size))
+        shifted = exponents + math.log2(unit)
+        search = NoisySearch(
+            thresholds=shifted / _LOG_GRID.step,
+            target=(1.0 - cut_share(self.n_users, mu)) * self.n_users,
+            noise_multiplier=self.allowance.take(square) * math.sqrt(looks),
+            relation=self.relation,
+        )
+        powers = [
+            self.engine.votes(part, _LogNorms(vectors), _LOG_GRID)[:, 0]
+            for part in parts_of(self.data, dimension)
+        ]
+        found = search.release(np.concatenate([np.empty(0, np.int64), *powers]))
+        return float(2.0 ** shifted[found])
+
+    def mean(
+        self, vectors: UserVectors, *, dimension: int, radius: float, square: float
+    ) -> NoisyMean:
+        """Release the mean of the users' vectors, clipped to ``radius``, paying ``square``."""
+        return bounded_mean(
+            self.engine,
+            self.data,
+            BoundedVectors(vectors, Ball(radius, dimension=dimension)),
+            multiplier=self.allowance.take(square),
+            relation=self.relation,
+            n_users=self.n_users,
+        )
+
+
+def bounded_mean(
+    engine: Engine,
+    data: UserData,
+    statistic: Statistic,
+    *,
+    multiplier: float,
+    relation: Relation,
+    n_users: float,
+) -> NoisyMean:
+    """Release the sum of a bounded statistic over ``n_users``, with Gaussian noise.
+
+    >>> from quorate.engines import LocalEngine, UserMeans
+    >>> people = UserData(np.ones((1000, 1)), offsets=np.arange(1001))
+    >>> statistic = UserMeans(Ball(1.0, dimension=1))
+    >>> mean = bounded_mean(
+    ...     LocalEngine(),
+    ...     people,
+    ...     statistic,
+    ...     multiplier=1.0,
+    ...     relation=Relation.REPLACE,
+    ...     n_users=1000.0,
+    ... )
+    >>> bool(abs(mean.value[0] - 1.0) < 0.02), round(mean.noise, 6)
+    (True, 0.002)
+    """
+    grid = choose_grid(
+        statistic.bound,
+        n_users=_room(n_users),
+        noise_scale=multiplier * statistic.bound.l2_diameter,
+    )
+    mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
+    total = mechanism.release(sum_in_parts(engine, data, statistic, grid), count=0.0)
+    return NoisyMean(total / n_users, mechanism.standard_error / n_users)
+
+
+def sum_in_parts(
+    engine: Engine, data: UserData, statistic: Statistic, grid: Grid
+) -> NDArray[np.int64]:
+    """Return the exact sum over users, a part of them at a time, so that memory stays bounded.
+
+    >>> from quorate.engines import LocalEngine, UserMeans
+    >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
+    >>> grid = Grid(Ball(4.0, dimension=1), step=1.0)
+    >>> sum_in_parts(LocalEngine(), people, UserMeans(grid.bound), grid)
+    array([4])
+    """
+    totals = np.zeros(grid.bound.dimension, dtype=np.int64)
+    for part in parts_of(data, grid.bound.dimension):
+        totals += engine.sum_over_users(part, statistic, grid)
+    return totals
+
+
+def parts_of(data: UserData, dimension: int) -> list[UserData]:
+    """Return the users in parts whose contributions fit into a bounded amount of memory.
+
+    >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
+    >>> [part.n_users for part in parts_of(people, 2**23)]
+    [1, 1]
+    """
+    users = max(1, _PART // max(1, dimension))
+    if data.n_users <= users:
+        return [data]
+    return list(data.batches(users=users))
+
+
+def _ones(users: UserData) -> Vector:
+    return np.ones((users.n_users, 1))
+
+
+def _room(n_users: float) -> int:
+    """Return a public number of users that a sum must have room for, with a wide margin."""
+    return int(2 ** math.ceil(math.log2(max(n_users, 1.0)) + 1.0))
