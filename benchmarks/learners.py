@@ -280,7 +280,7 @@ def main() -> int:
     for part, repetitions in (
         (timings, None),
         (cut_offs, 30 if quick else 200),
-        (finite_classes, 6 if quick else 40),
+        (finite_classes, 20 if quick else 40),
         (realizable, 10 if quick else 60),
         (losses, 3 if quick else 12),
     ):
