@@ -34,7 +34,7 @@ class TestExactAudit:
                 values = np.array(records, dtype=float).reshape(len(records), 1)
                 return pure(values, epsilon=epsilon, half=1.0, relation=relation).clip("audit").mean
 
-            return enumerate_runs(run, cells=Cells(width=0.5, reach=4.0))
+            return enumerate_runs(run, cells=Cells(width=1.0, reach=3.0))
 
         return of
 
@@ -82,6 +82,12 @@ class TestUtility:
             release = pure(vectors, relation=relation).adapt()
         assert release.route.name == "quantile"
         assert np.linalg.norm(release.mean - [100.0, -50.0, 0.0]) < 0.5
+
+    def test_rare_values_are_not_cut_away(self):
+        rare = (np.arange(2000) % 50 == 0).astype(float)[:, None]
+        with use_noise(SeededNoise(0)):
+            release = pure(rare, half=1.0).adapt()
+        assert abs(release.mean[0] - 0.02) < 0.02
 
     def test_few_users_are_clipped_and_told_so(self):
         with use_noise(SeededNoise(0)):

@@ -1,5 +1,7 @@
 """UserQueries: adaptive questions, a budget fixed in advance, isolation of users."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,13 @@ class TestBudget:
         with pytest.raises(ParameterError, match="function"):
             answers.ask("mean")
         assert answers.remaining == 1
+
+    def test_a_saved_object_holds_no_records_and_answers_nothing(self):
+        answers = pickle.loads(pickle.dumps(desk()))
+        assert not hasattr(answers, "_records")
+        assert answers.guarantee_.epsilon == 2.0
+        with pytest.raises(QueriesExhaustedError):
+            answers.ask(average)
 
 
 class TestUtility:

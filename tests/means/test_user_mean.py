@@ -204,7 +204,6 @@ class TestRefusal:
             {"algorithm": "core", "delta": 0.0},
             {"algorithm": "quantile"},
             {"algorithm": "winsorized"},
-            {"algorithm": "ball", "relation": Relation.ADD_REMOVE},
             {"algorithm": "core", "radius": 1.0, "relation": Relation.ADD_REMOVE},
             {"records": 0},
             {"records": "many"},

@@ -8,7 +8,7 @@ Gaussian mechanism with the whole parameter, whichever way it went. [1]_ Hence a
 References
 ----------
 .. [1] Smith, Thakurta. Fully adaptive composition for Gaussian differential privacy.
-   arXiv:2210.17520, Theorem 2.1.
+   arXiv:2210.17520.
 """
 
 from __future__ import annotations

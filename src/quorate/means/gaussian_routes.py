@@ -20,6 +20,7 @@ from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.core import CoreMean, CoreTest, IntegerUsers, friends_within
+from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.plan import (
     CORE_RADII,
     RADIUS_CERTAINTY,
@@ -28,9 +29,10 @@ from quorate.means.plan import (
     ShrinkPlan,
     plan_core,
     plan_shrinking,
+    radius_share,
     spread_looks_cost,
 )
-from quorate.means.radius import find_spread
+from quorate.means.radius import find_spread, smallest_spread
 from quorate.means.release import MeanError, MeanRelease, Route
 from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.shrinking import clipped_mean, shrink
@@ -134,11 +136,14 @@ class GaussianRun:
         n_users = self._number_of_users()
         self._weigh(n_users)
         self._normalise(n_users)
+        if self.spread is None and self.relation is not Relation.REPLACE:
+            return self._measured(n_users)
         if self.spread is None:
-            refusal = self._why_no_spread()
-            if refusal:
-                return self.clip(refusal)
+            if not self._can_find_spread():
+                return self.clip("there are too few users to find their spread privately.")
             self.spread = self._find_spread(self.users)
+            if self.spread <= smallest_spread(self.reach) and not self.hostile:
+                return self.clip("most users hold the same vector; a small ball cuts all others.")
         self._core_spread = self.spread
         if self.users.weights is not None:
             self._reconsider_weights(n_users)
@@ -188,7 +193,7 @@ class GaussianRun:
 
     def _reconsider_weights(self, n_users: float) -> None:
         """Count everybody equally if the weights leave too little to find the centre with."""
-        if self._plan_ball() is not None or self._why_no_spread():
+        if self._plan_ball() is not None or not self._can_find_spread():
             return
         self._core_spread = self._find_spread(self.users.equally())
         equal = replace(
@@ -305,15 +310,44 @@ class GaussianRun:
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
         return float(mechanism.release(grid.encode_sum(values), count=0)[0])
 
-    def _why_no_spread(self) -> str:
-        """Return why the spread cannot be bought, from public numbers, or nothing."""
-        if self.relation is not Relation.REPLACE:
-            return "pairs of users, from which a spread is found, need Relation.REPLACE."
-        pairs = self.users.n_users // 2
-        whole = self.allowance.left
-        if pairs == 0 or spread_looks_cost(pairs, whole) > _MAX_SPREAD_SHARE * whole:
-            return "there are too few users to find their spread privately."
-        return ""
+    def _measured(self, n_users: float) -> MeanRelease:
+        """Shrink a ball to measured radii, without a spread; for relations without pairs."""
+        possible = can_shrink(
+            n_users=n_users,
+            dimension=self.dimension,
+            square=self.allowance.left,
+            diameter=self.diameter,
+        )
+        if not possible:
+            return self.clip("there are too few users to find their spread privately.")
+        centre, radius = shrink_by_measuring(
+            self.users,
+            reach=self.reach,
+            allowance=self.allowance,
+            n_users=n_users,
+            relation=self.relation,
+        )
+        self.spread = radius
+        share = radius_share(self.setting, self.allowance.left)
+        plan = ShrinkPlan(
+            rounds=0,
+            round_square=0.0,
+            radius_square=share * self.allowance.left,
+            final_square=(1.0 - share) * self.allowance.left,
+            error=self.setting.mean_error(radius, (1.0 - share) * self.allowance.left),
+        )
+        return self._finish(
+            centre,
+            start=radius,
+            plan=plan,
+            n_users=n_users,
+            route=self._route("ball", "a ball shrank to the distances that were measured."),
+        )
+
+    def _can_find_spread(self) -> bool:
+        """Whether pairs of users are many enough, which is public."""
+        pairs, whole = self.users.n_users // 2, self.allowance.left
+        return pairs > 0 and spread_looks_cost(pairs, whole) <= _MAX_SPREAD_SHARE * whole
 
     def _find_spread(self, users: WeightedUsers) -> float:
         square = spread_looks_cost(users.n_users // 2, self.allowance.left)

@@ -18,7 +18,15 @@ import numpy as np
 
 from quorate.means.search import looks_needed
 
-__all__ = ["CorePlan", "Setting", "ShrinkPlan", "plan_core", "plan_shrinking", "spread_looks_cost"]
+__all__ = [
+    "CorePlan",
+    "Setting",
+    "ShrinkPlan",
+    "plan_core",
+    "plan_shrinking",
+    "radius_share",
+    "spread_looks_cost",
+]
 
 SPREAD_CANDIDATES = 128
 SPREAD_RATIO = 2.0**0.25

@@ -140,6 +140,10 @@ class PureRun:
         widen = max(_WIDEN, _WIDEN_RATE * for_mean * math.sqrt(n_users))
         radius = min(1.0, widen * 2.0 ** (found - _HALVINGS)) * 2.0 * half
         interval = Interval(median - radius, median + radius)
+        if found == 0 or radius >= half:
+            # Most users hold the same value, and a small interval would cut all others; or the
+            # interval is wider than the range.
+            interval, radius = Interval(-half, half), half
         grid = choose_grid(interval, n_users=public_size(len(values), self.relation))
         mechanism = LaplaceSum(grid=grid, epsilon=for_mean, relation=self.relation)
         total = float(mechanism.release(grid.encode_sum(values), count=0)[0])

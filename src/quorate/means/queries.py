@@ -241,6 +241,13 @@ class UserQueries(UserEstimator):
         route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
         return Answer(value=mean + self._range.centre, error=error, algorithm=route)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the data behind: a saved object holds no records and answers nothing."""
+        state = dict(super().__getstate__())
+        if state.pop("_records", None) is not None:
+            state["_asked"] = self.queries
+        return state
+
     def _evaluate(self, query: Query) -> NDArray[np.float64]:
         """Return one value a user; whatever goes wrong for a user counts as the centre."""
         data: UserData = self._records

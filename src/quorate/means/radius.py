@@ -33,6 +33,7 @@ __all__ = [
     "find_final_radius",
     "find_spread",
     "radius_candidates",
+    "smallest_spread",
     "spread_candidates",
 ]
 
@@ -63,6 +64,15 @@ def spread_candidates(reach: float) -> NDArray[np.float64]:
     """
     largest = reach * math.sqrt(2.0)
     return np.asarray(largest * SPREAD_RATIO ** np.arange(1.0 - SPREAD_CANDIDATES, 1.0))
+
+
+def smallest_spread(reach: float) -> float:
+    """Return the spread that is released when more than half of the pairs are hardly apart.
+
+    >>> smallest_spread(1.0) < 1e-9
+    True
+    """
+    return _TYPICAL * float(spread_candidates(reach)[0])
 
 
 def find_spread(

@@ -223,7 +223,6 @@ class UserMean(UserEstimator):
     def _conflicts(self) -> list[tuple[bool, str]]:
         """Return combinations of parameters that mean nothing, with what to do."""
         pure, replace = self.delta == 0, self.relation is Relation.REPLACE
-        pairs_needed = self.algorithm in ("ball", "core") and self.radius is None
         return [
             (
                 pure and self.algorithm in ("ball", "core"),
@@ -238,9 +237,8 @@ class UserMean(UserEstimator):
                 "algorithm='winsorized' needs radius=; the other algorithms find one privately.",
             ),
             (
-                not replace and (pairs_needed or self.algorithm in ("core", "winsorized")),
-                f"algorithm={self.algorithm!r} needs Relation.REPLACE (or, for 'ball', radius=); "
-                "use 'auto'.",
+                not replace and self.algorithm in ("core", "winsorized"),
+                f"algorithm={self.algorithm!r} needs Relation.REPLACE; use 'auto' or 'ball'.",
             ),
             (
                 self.records is not None and (pure or not replace),
