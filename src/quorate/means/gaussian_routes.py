@@ -47,7 +47,7 @@ _MAX_SPREAD_SHARE = 0.4
 # The route must promise an error this much below clipping to the range.
 _WORTHWHILE = 0.7
 # The core costs time: it must promise this much less error than the ball.
-_CORE_WORTHWHILE = 0.75
+_CORE_WORTHWHILE = 0.9
 # A sum of weights below this many standard deviations of its noise is no basis for a mean.
 _VISIBLE = 10.0
 # The core compares all pairs of users.
