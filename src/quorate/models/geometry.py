@@ -29,7 +29,7 @@ _SPREAD_SHARE = 0.06
 # Beyond this dimension a user's second moment is too long a vector; its trace is bought instead.
 _MOST_FEATURES = 96
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
-_FLOOR = 0.4
+_FLOOR = 0.25
 _SMALLEST_SPREAD = 1e-6
 
 

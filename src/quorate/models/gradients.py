@@ -43,6 +43,8 @@ Vector = NDArray[np.float64]
 _GROWTH = 1.05
 # The quantile of the norms that was found, times this, is the radius.
 _TIGHTER = 0.85
+# With few users a second search costs more than a smaller radius saves.
+_WORTH_A_SECOND_LOOK = 0.04
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,8 @@ class ClippedGradients(GradientRelease):
         mu = run.allowance.mu
         searches = {} if self.radius is not None else {0: WIDE}
         again = round(steps / 3)
-        if self.radius is None and again:
+        price = search_square(NARROW.size, n_users=run.n_users, mu=mu)
+        if self.radius is None and again and price <= _WORTH_A_SECOND_LOOK * mu**2:
             searches[again] = NARROW
         reserved = sum(
             search_square(grid.size, n_users=run.n_users, mu=mu) for grid in searches.values()

@@ -50,7 +50,7 @@ NARROW = np.arange(-5.5, 0.75, 0.25)
 """Candidates relative to a radius that was released before."""
 
 _LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
-_LARGEST_SEARCH = 0.08
+_LARGEST_SEARCH = 0.05
 # Contributions of a part of the users, as floats, stay below this number of entries.
 _PART = 2**23
 
@@ -99,7 +99,7 @@ def cut_share(n_users: float, mu: float) -> float:
 def search_square(candidates: int, *, n_users: float, mu: float) -> float:
     """Return the part of ``mu`` squared that a search among ``candidates`` radii costs.
 
-    The noise of a look is a quarter of the share left outside, or, with few users, what 8 % of the
+    The noise of a look is a quarter of the share left outside, or, with few users, what 5 % of the
     budget buys.
 
     >>> share = search_square(128, n_users=5000, mu=0.24) / 0.24**2
