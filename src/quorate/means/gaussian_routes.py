@@ -48,6 +48,8 @@ _MAX_SPREAD_SHARE = 0.4
 _WORTHWHILE = 0.7
 # The core costs time: it must promise this much less error than the ball.
 _CORE_WORTHWHILE = 0.9
+# In fewer dimensions users' distances vary too much for what the plan of a core assumes.
+_CORE_DIMENSIONS = 10
 # A sum of weights below this many standard deviations of its noise is no basis for a mean.
 _VISIBLE = 10.0
 # The core compares all pairs of users.
@@ -169,7 +171,8 @@ class GaussianRun:
 
     def _from_core(self, n_users: float, *, wanted: bool | None) -> MeanRelease | None:
         """Return a mean that starts from a friendly core, or ``None`` if there is none."""
-        plan = None if wanted is False else self._plan_core(self.setting)
+        sensible = wanted or (wanted is None and self.dimension >= _CORE_DIMENSIONS)
+        plan = self._plan_core(self.setting) if sensible else None
         if plan is None:
             return None
         ball = self._plan_ball()
