@@ -41,6 +41,11 @@ class QuantileError:
         At most this many users more than the quantile says lie on either side of the released
         value, except with probability ``1 - confidence`` for each feature and quantile.
     confidence : float
+
+    Examples
+    --------
+    >>> QuantileError(rank=20.0, confidence=0.95).rank
+    20.0
     """
 
     rank: float

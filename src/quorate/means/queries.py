@@ -42,7 +42,16 @@ Query = Callable[[NDArray[np.float64]], ArrayLike]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A released answer, its error and how it was found."""
+    """A released answer, its error and how it was found.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(2000, 1))
+    >>> desk = UserQueries(epsilon=1.0, delta=1e-6, bound=9.0).fit(X, users=range(2000))
+    >>> answer = desk.ask(lambda records: records.mean(axis=0))
+    >>> answer.value.shape, answer.algorithm.name
+    ((1,), 'ball')
+    """
 
     value: NDArray[np.float64]
     error: MeanError
