@@ -190,8 +190,8 @@ def no_failures(table: Table, scale: int) -> None:
 
 def fallback(table: Table, scale: int) -> None:
     print("\nBelow the working region: error / clip-to-range")
-    for n, d in ((50, 20), (200, 100), (300, 100), (300, 200), (500, 200), (500, 1000)):
-        for shape in ("gauss", "one direction"):
+    for n, d in ((50, 20), (300, 100), (350, 30), (400, 50), (500, 200), (500, 1000)):
+        for shape in ("gauss", "t(2.1)"):
             cell = fit_cell(shape, n, d, 3 * scale, 9)
             value = rms(cell.ours) / clip_to_range(n, d)
             table.line(f"{shape}, n = {n}, d = {d}", value, 2.2, at_most=True, note=cell.note)

@@ -50,6 +50,8 @@ _WORTHWHILE = 0.7
 _CORE_WORTHWHILE = 0.9
 # In fewer dimensions users' distances vary too much for what the plan of a core assumes.
 _CORE_DIMENSIONS = 10
+# Share of the squared budget that tests leave: its mean has 2.2 times the noise at most.
+_KEPT = 0.22
 # A sum of weights below this many standard deviations of its noise is no basis for a mean.
 _VISIBLE = 10.0
 # The core compares all pairs of users.
@@ -393,7 +395,8 @@ class GaussianRun:
         integers = IntegerUsers.rounded(self.users.vectors, radius=self.reach, step=step)
         top, few = int(plan.top_share * n), int(plan.few_share * n)
         for radius, friends in zip(radii, friends_within(integers, radii), strict=True):
-            if self.allowance.left < plan.test_square + plan.centre_square:
+            # Whatever the tests say, enough must be left for a mean that is clipped to the range.
+            if self.allowance.left - plan.test_square < _KEPT * self.allowance.mu**2:
                 return None
             test = CoreTest(
                 top=top,
