@@ -395,8 +395,9 @@ class GaussianRun:
         integers = IntegerUsers.rounded(self.users.vectors, radius=self.reach, step=step)
         top, few = int(plan.top_share * n), int(plan.few_share * n)
         for radius, friends in zip(radii, friends_within(integers, radii), strict=True):
-            # Whatever the tests say, enough must be left for a mean that is clipped to the range.
-            if self.allowance.left - plan.test_square < _KEPT * self.allowance.mu**2:
+            # Whatever the test says, enough must be left for a mean.
+            rest = self.allowance.left - plan.test_square - plan.centre_square
+            if rest < _KEPT * self.allowance.mu**2:
                 return None
             test = CoreTest(
                 top=top,
