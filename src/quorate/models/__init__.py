@@ -23,6 +23,8 @@ from quorate.models.optimizers import (
     RandomIterateDescent,
     RestartedDescent,
 )
+from quorate.models.phased import PhasedMinimizer
+from quorate.models.search import PrivateGridSearch
 
 __all__ = [
     "Adam",
@@ -39,6 +41,8 @@ __all__ = [
     "Loss",
     "Minimum",
     "Optimizer",
+    "PhasedMinimizer",
+    "PrivateGridSearch",
     "RandomIterateDescent",
     "RestartedDescent",
     "Ridge",

@@ -64,13 +64,15 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Vector:
         """Return scores: (records,) for two classes, (records, classes) for more."""
         scores = self._predictions(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return np.asarray(scores[:, 0]) if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label with the highest score."""
-        scores = self._predictions(X)
-        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[_best(self._predictions(X))])
+
+    def record_marks(self, rows: Vector, targets: Vector) -> Vector:
+        """Return 1 for each record whose label (its place among the classes) is predicted."""
+        return (_best(self._stored_predictions(rows)) == targets).astype(np.float64)
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
         self.coef_ = weights
@@ -78,6 +80,13 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def _stored(self) -> tuple[Vector, Vector]:
         return self.coef_, self.intercept_
+
+
+def _best(scores: Vector) -> NDArray[np.intp]:
+    """Return the place of the class with the highest score."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0).astype(np.intp)
+    return np.asarray(scores.argmax(axis=1))
 
 
 class LogisticRegression(_LinearClassifier):

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.engines.base import Engine
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.linear_model import FeatureRange, LinearModel
 from quorate.models.losses import HuberLoss, LinearLoss, SquaredLoss
@@ -164,6 +165,16 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         limits = FeatureRange(self.target_bounds, 1)
         reach = limits.half_width[0]
         return np.asarray(np.clip(predictions, limits.centre[0] - reach, limits.centre[0] + reach))
+
+    def record_marks(self, rows: Vector, targets: Vector) -> Vector:
+        """Return 1 minus the squared error over the squared range of the target, from 0 to 1."""
+        limits = FeatureRange(self.target_bounds, 1)
+        if not limits.bounded:
+            raise ParameterError(
+                "Marks for a regression need target_bounds=: the scale of an error must be public."
+            )
+        errors = (self._stored_predictions(rows)[:, 0] - targets) / (2.0 * limits.half_width[0])
+        return np.asarray(np.clip(1.0 - errors**2, 0.0, 1.0))
 
     def _loss(self) -> LinearLoss:
         return SquaredLoss(intercept=bool(self.fit_intercept))

@@ -156,6 +156,14 @@ class LinearModel(UserEstimator):
             "all records, or use warm_start=True with a ledger that adds up the fits."
         )
 
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LinearModel:
+        """Fit on records with their users, or on a UserData."""
+        return self._fit(X, y, users)
+
+    def record_marks(self, rows: Vector, targets: Vector) -> Vector:
+        """Return how good the prediction of each record is, from 0 to 1."""
+        raise NotImplementedError
+
     def _loss(self) -> LinearLoss:
         raise NotImplementedError
 
@@ -256,8 +264,11 @@ class LinearModel(UserEstimator):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
+        return self._stored_predictions(self._features(X))
+
+    def _stored_predictions(self, rows: Vector) -> Vector:
         weights, offsets = self._stored()
-        return np.asarray(self._features(X) @ weights.T + offsets)
+        return np.asarray(rows @ weights.T + offsets)
 
 
 def _scaled(data: UserData, limits: FeatureRange, targets: Any) -> UserData:

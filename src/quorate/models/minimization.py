@@ -31,7 +31,15 @@ from quorate.models.releases import UserReleases
 from quorate.noise import ambient_noise
 from quorate.users import UserData
 
-__all__ = ["Minimum", "TraceStep", "descend", "minimize", "plan_steps"]
+__all__ = [
+    "Minimum",
+    "TraceStep",
+    "descend",
+    "guarantee_of",
+    "initial_point",
+    "minimize",
+    "plan_steps",
+]
 
 Vector = NDArray[np.float64]
 
@@ -265,7 +273,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     if not isinstance(data, UserData):
         raise SchemaError(f"Expected a UserData, got {type(data).__name__}.")
     dimension = loss.dimension(data.n_features)
-    theta = _initial(initial, dimension)
+    theta = initial_point(initial, dimension)
     if steps is not None:
         _validate.positive_integer(steps=steps)
     if curvature is not None:
@@ -296,11 +304,16 @@ def minimize(  # noqa: PLR0913 - the common keywords
         theta=minimum.theta,
         event=minimum.event,
         trace=minimum.trace,
-        guarantee=_guarantee(minimum.event, budget, unit=data.unit),
+        guarantee=guarantee_of(minimum.event, budget, unit=data.unit),
     )
 
 
-def _initial(initial: Any, dimension: int) -> Vector:
+def initial_point(initial: Any, dimension: int) -> Vector:
+    """Return a checked starting point; zeros by default.
+
+    >>> initial_point(None, 2)
+    array([0., 0.])
+    """
     if initial is None:
         return np.zeros(dimension)
     theta = np.array(initial, dtype=np.float64)
@@ -311,7 +324,13 @@ def _initial(initial: Any, dimension: int) -> Vector:
     return theta
 
 
-def _guarantee(event: Event, budget: Budget, *, unit: str) -> Guarantee:
+def guarantee_of(event: Event, budget: Budget, *, unit: str) -> Guarantee:
+    """Price what was done and promise the budget, if it was kept.
+
+    >>> from quorate.accounting.events import Gaussian
+    >>> guarantee_of(Gaussian(5.0), Budget(epsilon=1.0, delta=1e-6), unit="user").epsilon
+    1.0
+    """
     cost = price(event, delta=budget.delta, relation=budget.relation)
     if not cost <= budget.epsilon * (1 + _ROUNDING):
         raise NumericalFailure(
