@@ -1,0 +1,84 @@
+"""The command line: it parses and prints; what it prints is made elsewhere.
+
+Exit codes: 0 done, 1 refused (the budget is not there, too few users, an audit failed), 2 wrong
+use, 130 interrupted. Every refusal is one line on the standard error stream.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from quorate import __version__
+from quorate.cli import commands, ledger
+from quorate.cli.printing import complain
+from quorate.exceptions import (
+    BudgetExceededError,
+    GridOverflowError,
+    NotEnoughUsersError,
+    NumericalFailure,
+    QueriesExhaustedError,
+    QuorateError,
+)
+
+__all__ = ["main"]
+
+_REFUSALS = (
+    BudgetExceededError,
+    GridOverflowError,
+    NotEnoughUsersError,
+    NumericalFailure,
+    QueriesExhaustedError,
+)
+# Typer brings its own copy of click or uses the installed one; either way this is UsageError.
+_UsageError: Any = typer.BadParameter.__base__
+
+app = typer.Typer(
+    name="quorate",
+    help="Learn from people without learning about any one of them.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+_ledger = typer.Typer(help="Keep the privacy budgets of data sets.", rich_markup_mode=None)
+for _command in (commands.plan, commands.fit, commands.predict, commands.demo, commands.audit):
+    app.command()(_command)
+for _entry in (ledger.create, ledger.show, ledger.export):
+    _ledger.command()(_entry)
+app.add_typer(_ledger, name="ledger")
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    *, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
+) -> None:
+    if version:
+        print(f"quorate {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    >>> main(["--version"])
+    quorate ...
+    0
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        code = app(given, prog_name="quorate", standalone_mode=False)
+    except _UsageError as problem:
+        return complain(problem.format_message(), 2)
+    except _REFUSALS as refusal:
+        return complain(str(refusal), 1)
+    except QuorateError as problem:
+        return complain(str(problem), 2)
+    except OSError as problem:
+        return complain(f"{problem.strerror}: {problem.filename}", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return complain(
+            "Interrupted. What was charged stays charged; no file is half-written.", 130
+        )
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,237 @@
+"""The commands plan, fit, predict, audit and demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quorate.cli.printing import (
+    Json,
+    Neighbours,
+    NeighboursOption,
+    Unit,
+    number_or_word,
+    print_json,
+    print_table,
+    progress,
+)
+from quorate.guarantees import Relation
+
+__all__ = ["audit", "demo", "fit", "plan", "predict"]
+
+
+def plan(  # noqa: PLR0913 - one option for each public number
+    task: Annotated[str, typer.Argument(help="mean, median, threshold, concept, logistic, ...")],
+    *,
+    users: Annotated[int | None, typer.Option(help="How many users there are.")] = None,
+    records: Annotated[int, typer.Option(help="Records a user holds.")] = 1,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy loss.")] = None,
+    delta: Annotated[float, typer.Option(help="0 for pure differential privacy.")] = 0.0,
+    error: Annotated[float | None, typer.Option(help="The error that is acceptable.")] = None,
+    confidence: Annotated[float, typer.Option(help="How surely the error is kept.")] = 0.9,
+    dimension: Annotated[int | None, typer.Option(help="Number of features.")] = None,
+    size: Annotated[int | None, typer.Option(help="Number of rules or candidates.")] = None,
+    vc: Annotated[int | None, typer.Option(help="VC dimension of the rules.")] = None,
+    domain: Annotated[int | None, typer.Option(help="Points of an ordered feature.")] = None,
+    bound: Annotated[float | None, typer.Option(help="Values lie in [-bound, bound].")] = None,
+    scale: Annotated[float | None, typer.Option(help="How much records vary.")] = None,
+    heterogeneity: Annotated[float | None, typer.Option(help="How much users differ.")] = None,
+    error_level: Annotated[float | None, typer.Option(help="Error of the best rule.")] = None,
+    relation: NeighboursOption = Neighbours.REPLACE,
+    as_json: Json = False,
+) -> None:
+    """Say how many users are needed, which error to expect, or which epsilon: reads no data.
+
+    Leave one of --users, --error and --epsilon out; it is solved for.
+    """
+    from quorate.planning import plan as ask
+
+    answer = ask(
+        task,
+        users=users,
+        records=records,
+        epsilon=epsilon,
+        delta=delta,
+        error=error,
+        confidence=confidence,
+        dimension=dimension,
+        size=size,
+        vc=vc,
+        domain=domain,
+        bound=bound,
+        scale=scale,
+        heterogeneity=heterogeneity,
+        error_level=error_level,
+        relation=Relation[relation.name],
+    )
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    print_table(f"Plan: {answer.task}", ("", ""), answer.rows)
+    print(answer.sentence)
+
+
+def fit(  # noqa: PLR0913 - one option for each part of the request
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file, or a Parquet folder.")],
+    *,
+    task: Annotated[str, typer.Option(help="mean, median, threshold, ...")],
+    user: Annotated[list[str], typer.Option(help="Column with the user's id; repeatable.")],
+    features: Annotated[
+        list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Column to be predicted.")] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(help="Public range: 'lower,upper', 'b', or 'column=lower,upper'."),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Privacy loss of one user.")],
+    delta: Annotated[float, typer.Option(help="0 for pure differential privacy.")] = 0.0,
+    relation: NeighboursOption = Neighbours.REPLACE,
+    unit: Unit = None,
+    missing: Annotated[str, typer.Option(help="'drop', or the number to put in place.")] = "drop",
+    classes: Annotated[
+        str | None, typer.Option(help="Public labels of the target, separated by commas.")
+    ] = None,
+    records: Annotated[
+        int | None, typer.Option(help="Records a user typically holds, if that is public.")
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="A named algorithm, or auto.")] = "auto",
+    engine: Annotated[str, typer.Option(help="Where sums are computed.")] = "local",
+    ledger: Annotated[Path | None, typer.Option(help="Ledger that is charged first.")] = None,
+    data_name: Annotated[
+        str | None, typer.Option(help="Name of the data set in the ledger.")
+    ] = None,
+    model: Annotated[Path | None, typer.Option(help="Write the model here, as JSON.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a report page here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn from a table of records, protecting each user as a whole."""
+    from quorate.reports.answers import answer
+    from quorate.reports.fit_report import fit_summary
+    from quorate.reports.fitting import FitRequest, Limit
+    from quorate.reports.fitting import fit as run
+    from quorate.reports.forecast import forecast
+    from quorate.reports.outputs import Outputs
+    from quorate.reports.table_files import Columns, TableFile
+
+    request = FitRequest(
+        task=task,
+        columns=Columns(
+            user=tuple(user),
+            features=tuple(name for group in features or () for name in group.split(",")),
+            target=target,
+            unit=unit,
+            missing=number_or_word(missing),
+            classes=None if classes is None else tuple(map(number_or_word, classes.split(","))),
+        ),
+        limits=tuple(Limit.parse(text) for text in bounds or ()),
+        epsilon=epsilon,
+        delta=delta,
+        relation=Relation[relation.name],
+        records=records,
+        algorithm=algorithm,
+        engine=engine,
+        ledger=ledger,
+        data_name=data_name,
+    )
+    outputs = Outputs(model=model, report=report)
+    outputs.check()
+    with progress("Fitting"):
+        result = run(request, TableFile(table))
+        expected = forecast(result)
+        written = outputs.write(result, expected)
+    if as_json:
+        print_json(fit_summary(result, expected) | {"written": [str(path) for path in written]})
+        return
+    said = answer(result.estimator, result.columns.features, result.columns.classes)
+    print_table(said.caption, said.header, said.rows)
+    for line in (said.sentence, said.error, str(result.estimator.guarantee_)):
+        print(line)
+    if result.account is not None:
+        left = result.account.left
+        print(f"Left for {result.account.name!r}: epsilon {left.epsilon:g}, delta {left.delta:g}.")
+    for path in written:
+        print(f"Wrote {path}")
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model file that fit wrote.")],
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the features.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Write a CSV file instead of printing.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Predict for every row of a table, with a model file from wherever."""
+    from quorate.reports.atomic import write_atomically
+    from quorate.reports.model_files import StoredModel
+    from quorate.reports.outputs import predictions_as_csv, predictions_as_list
+    from quorate.reports.table_files import TableFile
+
+    stored = StoredModel.read(model)
+    rows = TableFile(table).features(stored.feature_names)
+    values = predictions_as_list(stored.predict(rows))
+    if out is not None:
+        write_atomically(out, predictions_as_csv(values))
+    if as_json:
+        print_json({"predictions": values, "written": None if out is None else str(out)})
+    elif out is None:
+        print(predictions_as_csv(values), end="")
+    else:
+        print(f"Wrote {out}")
+
+
+def demo(
+    *,
+    report: Annotated[Path, typer.Option(help="Where the report page is written.")] = Path(
+        "report.html"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Learn from 20,000 real players and compare with simpler ways and with no privacy at all."""
+    from quorate.reports.atomic import write_atomically
+    from quorate.reports.demo import run_demo
+    from quorate.reports.demo_page import demo_page, demo_tables
+    from quorate.reports.outputs import Outputs
+    from quorate.reports.page import render
+
+    Outputs(report=report).check()
+    with progress("Learning from the players of 150 years"):
+        result = run_demo()
+    write_atomically(report, render(demo_page(result)))
+    if as_json:
+        print_json(result.to_dict() | {"written": [str(report)]})
+        return
+    for table in demo_tables(result):
+        print_table(table.caption, table.header, table.rows)
+    print(f"Wrote {report}")
+
+
+def audit(
+    name: Annotated[str | None, typer.Argument(help="What to audit; without it, the list.")] = None,
+    *,
+    broken: Annotated[
+        bool, typer.Option("--broken", help="Halve the noise: the audit must fail.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compute the true epsilon of a release in a small world and compare it with the claim."""
+    from quorate.reports.audits import AUDITS, run_audit
+
+    if name is None:
+        rows = tuple((key, audit.summary) for key, audit in AUDITS.items())
+        if as_json:
+            print_json(dict(rows))
+        else:
+            print_table("Audits", ("name", "what is audited"), rows)
+        return
+    with progress("Auditing"):
+        result = run_audit(name, broken=broken)
+    if as_json:
+        document = {"audit": name, "holds": result.holds, "sentence": str(result)}
+        print_json(document | {"claimed": result.claim.epsilon, "true": result.epsilon})
+    else:
+        print(result)
+    if not result.holds:
+        raise typer.Exit(1)

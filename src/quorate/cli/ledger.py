@@ -1,0 +1,105 @@
+"""The commands of the ledger: create, show, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quorate.cli.printing import (
+    Json,
+    Neighbours,
+    NeighboursOption,
+    Unit,
+    print_json,
+    print_table,
+)
+from quorate.guarantees import Relation
+
+__all__ = ["create", "export", "show"]
+
+
+def create(
+    path: Annotated[Path, typer.Argument(help="The ledger; created if there is none.")],
+    *,
+    data_name: Annotated[str, typer.Option(help="Name of the data set.")],
+    epsilon: Annotated[float, typer.Option(help="Budget of one user.")],
+    delta: Annotated[float, typer.Option(help="Budget of delta.")] = 0.0,
+    unit: Unit = None,
+    relation: NeighboursOption = Neighbours.REPLACE,
+    as_json: Json = False,
+) -> None:
+    """Give a data set a budget; every change stays on record."""
+    from quorate.accounting.ledger import Ledger
+
+    book = Ledger(path)
+    book.set_budget(
+        data_name,
+        epsilon=epsilon,
+        delta=delta,
+        unit=unit or "user",
+        relation=Relation[relation.name],
+    )
+    _show_ledger(book.export(), as_json=as_json)
+
+
+def show(
+    path: Annotated[Path, typer.Argument(help="The ledger.")],
+    *,
+    data_name: Annotated[str | None, typer.Option(help="Only this data set.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show budgets, what is left, and who spent what."""
+    from quorate.accounting.ledger import Ledger
+
+    book = Ledger(path, must_exist=True)
+    if data_name is not None:
+        book.budget(data_name)
+    _show_ledger(book.export(), data_name, as_json=as_json)
+
+
+def export(
+    path: Annotated[Path, typer.Argument(help="The ledger.")],
+    *,
+    out: Annotated[Path | None, typer.Option(help="Write here instead of printing.")] = None,
+    as_json: Json = True,
+) -> None:
+    """Print or write the whole ledger as JSON, with exact amounts and digests."""
+    from quorate.accounting.ledger import Ledger
+    from quorate.reports.atomic import write_atomically
+
+    document = Ledger(path, must_exist=True).to_json()
+    if out is None:
+        print(document)
+    else:
+        write_atomically(out, document + "\n")
+        print(f"Wrote {out}")
+
+
+def _show_ledger(document: dict[str, Any], name: str | None = None, *, as_json: bool) -> None:
+    data = {key: value for key, value in document["data"].items() if name in (None, key)}
+    entries = [entry for entry in document["entries"] if entry["data_name"] in data]
+    if as_json:
+        print_json({"data": data, "entries": entries})
+        return
+    rows = [
+        (
+            key,
+            f"{value['epsilon']:g}",
+            f"{value['remaining']['epsilon']:g}",
+            f"{value['delta']:g}",
+            f"{value['remaining']['delta']:g}",
+            value["unit"],
+            value["relation"],
+        )
+        for key, value in data.items()
+    ]
+    header = ("data", "epsilon", "left", "delta", "left", "unit", "relation")
+    print_table("Budgets", header, rows)
+    history = [
+        (e["time"], e["who"], e["data_name"], e["kind"], e["purpose"], e["epsilon"], e["delta"])
+        for e in entries
+    ]
+    header = ("when", "who", "data", "entry", "purpose", "epsilon", "delta")
+    print_table("History", header, history)

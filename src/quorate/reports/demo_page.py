@@ -1,0 +1,131 @@
+"""The page and the tables about the demonstration."""
+
+from __future__ import annotations
+
+from quorate import __version__
+from quorate.reports.demo import NO_PRIVACY, DemoResult, Experiment
+from quorate.reports.figures import draw_marks
+from quorate.reports.fit_report import plan_drawing
+from quorate.reports.page import Block, Page, Picture, Section, Table, Text
+
+__all__ = ["demo_page", "demo_tables"]
+
+
+def demo_tables(result: DemoResult) -> tuple[Table, ...]:
+    """Return what the demonstration found, as tables for a terminal."""
+    tables = []
+    for experiment in result.experiments:
+        tables.append(
+            Table(f"{experiment.question} {experiment.answer}", experiment.header, experiment.rows)
+        )
+        tables.append(_ways(experiment))
+    return tuple(tables)
+
+
+def demo_page(result: DemoResult) -> Page:
+    """Return the page about the demonstration."""
+    first = result.experiments[0].guarantee
+    return Page(
+        title="Twenty thousand players, nobody exposed",
+        lead="Three questions to 150 years of baseball, each answered with one player's whole "
+        "career protected, beside simpler ways to do it and beside no privacy at all.",
+        highlights=(
+            (f"{first.epsilon:g}", "epsilon for each question"),
+            ("player", "protected, with all seasons"),
+            (str(len(result.experiments[0].ways[0].errors)), "random crowds for each error"),
+        ),
+        sections=(
+            Section("What is promised", _promise(result)),
+            *(_section(experiment) for experiment in result.experiments),
+            Section("Side by side", _side_by_side(result)),
+            Section("How to read this", _how()),
+        ),
+        footer=f"Made by quorate {__version__} from Lahman's baseball archive. In earnest one "
+        "would release one answer, not seven, and nobody would know the errors: this page is a "
+        "demonstration on public data.",
+    )
+
+
+def _promise(result: DemoResult) -> tuple[Block, ...]:
+    said = dict.fromkeys(str(experiment.guarantee) for experiment in result.experiments)
+    return (
+        *(Text(sentence, tone="quote") for sentence in said),
+        Text(
+            "Each question is answered once with this budget; three answers about the same people "
+            "would cost the sum."
+        ),
+    )
+
+
+def _section(experiment: Experiment) -> Section:
+    forecast = experiment.forecast.error_expected
+    ways = experiment.ways
+    blocks: list[Block] = [
+        Text(f"{experiment.question} {experiment.answer}"),
+        Table(
+            f"One answer, from {experiment.users:,} players",
+            experiment.header,
+            experiment.rows,
+        ),
+        _ways(experiment),
+        Text(
+            f"Error means: {experiment.error_means}. Before any data were read the planner "
+            f"expected at most {forecast:.3g} in nine of ten crowds; {experiment.kept} of "
+            f"{len(ways[0].errors)} kept it. It assumes users whose records are alike; careers are "
+            "not, so take it as the right order of magnitude where it is missed."
+        ),
+        Picture(
+            plan_drawing(
+                experiment.forecast,
+                "what happened",
+                happened=ways[0].typical,
+                title=f"Forecast and outcome: {experiment.name}",
+            ),
+            "The planner's curves, and the typical error of Quorate.",
+        ),
+    ]
+    return Section(experiment.name.capitalize(), tuple(blocks))
+
+
+def _ways(experiment: Experiment) -> Table:
+    rows = [(way.name, f"{way.typical:.3g}", f"{way.worst:.3g}") for way in experiment.ways]
+    crowds = len(experiment.ways[0].errors)
+    return Table(
+        f"Errors of {crowds} random crowds of {experiment.users:,} players "
+        f"(forecast: {experiment.forecast.error_expected:.3g})",
+        ("way", "typical error", "worst error"),
+        tuple(rows),
+    )
+
+
+def _side_by_side(result: DemoResult) -> tuple[Block, ...]:
+    names = [way.name for way in result.experiments[0].ways if way.name != NO_PRIVACY]
+    series = {}
+    for name in names:
+        values = []
+        for experiment in result.experiments:
+            found = {way.name: way.typical for way in experiment.ways}
+            values.append(max(found[name], 1e-12) / max(found[names[0]], 1e-12))
+        series[name] = values
+    drawing = draw_marks(
+        [experiment.name for experiment in result.experiments],
+        series,
+        title="Typical errors, relative to Quorate",
+        y_label="times the error of Quorate",
+    )
+    return (Picture(drawing, "Typical error of each way with the same budget; lower is better."),)
+
+
+def _how() -> tuple[Block, ...]:
+    return (
+        Text(
+            "All players of the archive are the population. A random crowd of them takes part; "
+            "what the crowd says without any privacy is already a little wrong, and the last row "
+            "of each table shows by how much."
+        ),
+        Text(
+            "Group privacy hides single seasons thirty times better than asked, so that a career "
+            "of thirty seasons is hidden. One record per player throws all other seasons away. "
+            "Both protect a player as well as Quorate does, with the same epsilon."
+        ),
+    )

@@ -1,0 +1,209 @@
+"""The page about one fit: what was asked, what is promised, what it cost, what came out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from quorate import __version__
+from quorate.guarantees import Guarantee
+from quorate.planning.plan import Plan
+from quorate.reports.answers import Answer, answer, figure
+from quorate.reports.figures import Drawing, Line, draw_curves
+from quorate.reports.fitting import Account, Fit
+from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
+
+__all__ = ["fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
+
+
+def fit_page(fit: Fit, plan: Plan | None = None) -> Page:
+    """Return the page about ``fit``, with the planner's forecast if there is one."""
+    said = answer(fit.estimator, fit.columns.features, fit.columns.classes)
+    promise: Guarantee = fit.estimator.guarantee_
+    highlights = [(f"{promise.epsilon:g}", "epsilon"), (f"{promise.delta:g}", "delta")]
+    if fit.n_users is not None:
+        highlights.append((f"{fit.n_users:,}", f"{promise.unit}s" if _plain(promise) else "units"))
+    if fit.account is not None:
+        highlights.append((f"{fit.account.left.epsilon:g}", "epsilon left"))
+    sections = [
+        Section("What was asked", (Facts(_asked(fit)),)),
+        Section("What is promised", _promised(promise)),
+        Section("Budget", _budget(fit.account)),
+        Section("What came out", _released(said)),
+        Section("Expected error", (Text(said.error), *plan_blocks(plan, "this run"))),
+    ]
+    return Page(
+        title=f"Private {fit.request.task} of {', '.join(fit.columns.features)}",
+        lead=said.sentence,
+        highlights=tuple(highlights),
+        sections=tuple(sections),
+        footer=f"Made by quorate {__version__}. This page contains releases only: it may be shared "
+        "as widely as the guarantee allows.",
+    )
+
+
+def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
+    """Return a fit as plain data."""
+    said = answer(fit.estimator, fit.columns.features, fit.columns.classes)
+    account = fit.account
+    return {
+        "task": fit.request.task,
+        "estimator": type(fit.estimator).__name__,
+        "features": list(fit.columns.features),
+        "target": fit.columns.target,
+        "users": fit.n_users,
+        "released": said.values,
+        "sentence": said.sentence,
+        "way": said.way,
+        "guarantee": fit.estimator.guarantee_.to_dict(),
+        "budget": None
+        if account is None
+        else {
+            "data_name": account.name,
+            "epsilon": account.budget.epsilon,
+            "delta": account.budget.delta,
+            "epsilon_left": account.left.epsilon,
+            "delta_left": account.left.delta,
+        },
+        "forecast": None if plan is None else plan.to_dict(),
+    }
+
+
+def plan_blocks(plan: Plan | None, here: str) -> tuple[Block, ...]:
+    """Return the forecast as blocks: the sentence, the curve, and the simpler ways."""
+    if plan is None:
+        return (
+            Text(
+                "No forecast: the number of users is private, or the planner does not know this "
+                "task. Ask it with the command plan."
+            ),
+        )
+    blocks: list[Block] = [Text(f"Forecast. {plan.sentence} Error means: {plan.error_meaning}.")]
+    if plan.warning is not None:
+        blocks.append(Text(plan.warning, tone="warning"))
+    blocks.append(Picture(plan_drawing(plan, here), "Expected error against the number of users."))
+    header = ("way", "error here", "users for the same error")
+    rows = [("Quorate", _number(plan.error_expected), _count(plan.users))]
+    rows += [(b.name, _number(b.error), _count(b.users)) for b in plan.baselines]
+    blocks.append(Table("The same budget, spent in simpler ways", header, tuple(rows)))
+    blocks.append(Facts((*_bounds(plan), ("algorithm", plan.algorithm))))
+    blocks.extend(Text(line) for line in plan.advice)
+    return tuple(blocks)
+
+
+def plan_drawing(
+    plan: Plan,
+    here: str,
+    *,
+    happened: float | None = None,
+    title: str = "Error against the number of users",
+) -> Drawing:
+    """Draw the error against users: the library's way, the simpler ways, and one point.
+
+    The point is the error expected of ``plan.users``, or the one that ``happened`` there.
+    """
+    lines = []
+    for curve in plan.curves:
+        kept = [
+            (float(n), e)
+            for n, e in zip(curve.users, curve.errors, strict=True)
+            if math.isfinite(e) and e > 0
+        ]
+        if kept:
+            name = "Quorate" if curve.name == "quorate" else curve.name
+            lines.append(Line(name, tuple(n for n, _ in kept), tuple(e for _, e in kept)))
+    point = None
+    error = plan.error_expected if happened is None else happened
+    if plan.users is not None and 0 < error < math.inf:
+        point = (here, float(plan.users), error)
+    return draw_curves(lines, title=title, x_label="users", y_label="error", point=point)
+
+
+def _asked(fit: Fit) -> tuple[tuple[str, str], ...]:
+    request, columns = fit.request, fit.columns
+    lower, upper = request.ranges(columns.features)
+    ranges = [
+        f"{name} in [{figure(low)}, {figure(high)}]"
+        for name, low, high in zip(columns.features, lower, upper, strict=True)
+    ]
+    missing = "dropped" if columns.missing == "drop" else f"read as {columns.missing:g}"
+    facts = [
+        ("task", request.task),
+        ("one user is one", columns.protected),
+        ("features", ", ".join(columns.features)),
+        ("public bounds", "; ".join(ranges)),
+        ("missing values", missing),
+        ("algorithm", request.algorithm),
+        ("engine", request.engine),
+    ]
+    if columns.target is not None:
+        facts.insert(3, ("target", columns.target))
+    if request.records is not None:
+        facts.append(("records a user", f"{request.records:,} (stated)"))
+    return tuple(facts)
+
+
+def _promised(promise: Guarantee) -> tuple[Block, ...]:
+    paid = promise.data_name
+    facts = (
+        ("epsilon", f"{promise.epsilon:g}"),
+        ("delta", f"{promise.delta:g}"),
+        ("protected", f"all records of one {promise.unit}"),
+        ("neighbours", promise.relation.value),
+        ("trust", promise.trust.value),
+        ("numerics", promise.numerics.value),
+        ("charged to", "no ledger" if paid is None else paid),
+    )
+    tone = "quote" if promise.holds else "warning"
+    return (Text(str(promise), tone=tone), Facts(facts))
+
+
+def _budget(account: Account | None) -> tuple[Block, ...]:
+    if account is None:
+        return (
+            Text(
+                "No ledger was charged: nobody keeps count of what else was released about these "
+                "people. Use a ledger for anything that leaves the house."
+            ),
+        )
+    blocks: list[Block] = [
+        Text(f"The data set is called {account.name!r}; costs of several releases add up.")
+    ]
+    whole = {"epsilon": account.budget.epsilon, "delta": account.budget.delta}
+    for name, total in whole.items():
+        used, left = getattr(account.spent, name), getattr(account.left, name)
+        if total > 0:
+            words = f"{used:g} of {total:g} spent, {left:g} left"
+            blocks.append(Meter(name, used, total, words))
+    return tuple(blocks)
+
+
+def _released(said: Answer) -> tuple[Block, ...]:
+    return (
+        Text(said.sentence),
+        Table(said.caption, said.header, said.rows),
+        Text(f"How: {said.way}"),
+    )
+
+
+def _bounds(plan: Plan) -> tuple[tuple[str, str], ...]:
+    pairs = (("proved to suffice", plan.upper), ("proved to be needed", plan.lower))
+    return tuple(
+        (name, f"{_count(bound.users)} ({bound.theorem})")
+        for name, bound in pairs
+        if bound.users is not None and bound.holds
+    )
+
+
+def _count(users: float | None) -> str:
+    if users is None or not math.isfinite(users):
+        return "out of reach"
+    return f"{math.ceil(users):,}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "useless"
+
+
+def _plain(promise: Guarantee) -> bool:
+    return promise.unit.isalpha()

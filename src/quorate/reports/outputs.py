@@ -1,0 +1,80 @@
+"""Where the results of a fit go: a model file, a report page, both or neither."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from quorate.exceptions import MissingExtraError
+from quorate.planning.plan import Plan
+from quorate.reports.atomic import check_writable, write_atomically
+from quorate.reports.figures import has_matplotlib
+from quorate.reports.fit_report import fit_page
+from quorate.reports.fitting import Fit
+from quorate.reports.model_files import StoredModel
+from quorate.reports.page import render
+
+__all__ = ["Outputs", "predictions_as_csv", "predictions_as_list"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Files that a fit shall write.
+
+    >>> Outputs().check()
+    >>> Outputs(model=Path("nowhere/model.json")).check()
+    Traceback (most recent call last):
+    quorate.exceptions.ParameterError: Expected a folder that can be written, got 'nowhere'.
+    """
+
+    model: Path | None = None
+    report: Path | None = None
+
+    def check(self) -> None:
+        """Refuse files that could not be written, before a budget is spent on them."""
+        for path in (self.model, self.report):
+            if path is not None:
+                check_writable(path)
+        if self.report is not None and not has_matplotlib():
+            raise MissingExtraError(
+                "A report needs matplotlib, which is not installed: pip install 'quorate[plot]'."
+            )
+
+    def write(self, fit: Fit, plan: Plan | None) -> tuple[Path, ...]:
+        """Write what was asked for, each file whole or not at all; return the paths."""
+        written = []
+        if self.model is not None:
+            model = StoredModel(fit.estimator, fit.labels)
+            written.append(model.write(self.model))
+        if self.report is not None:
+            written.append(write_atomically(self.report, render(fit_page(fit, plan))))
+        return tuple(written)
+
+
+def predictions_as_list(values: NDArray[Any]) -> list[object]:
+    """Return predictions for JSON: what is not a number becomes None.
+
+    >>> predictions_as_list(np.array([1.5, np.nan]))
+    [1.5, None]
+    """
+    plain: list[object] = values.tolist()
+    return [None if isinstance(v, float) and not math.isfinite(v) else v for v in plain]
+
+
+def predictions_as_csv(values: list[object]) -> str:
+    r"""Return predictions as a CSV file of one column.
+
+    >>> predictions_as_csv([1, "a,b"])
+    'prediction\r\n1\r\n"a,b"\r\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["prediction"])
+    writer.writerows([value] for value in values)
+    return text.getvalue()
