@@ -155,6 +155,9 @@ class TestInput:
         with pytest.raises(SchemaError, match=message):
             as_feature_matrix(table)
 
+    def test_a_vector_is_one_feature_where_there_is_only_one(self):
+        assert as_feature_matrix(np.zeros(3), single=True)[0].shape == (3, 1)
+
     def test_sparse_tables_are_refused_with_advice(self):
         from scipy.sparse import csr_array
 

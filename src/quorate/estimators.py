@@ -40,8 +40,12 @@ __all__ = ["UserEstimator", "as_feature_matrix"]
 _ROUNDING = 1e-9
 
 
-def as_feature_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+def as_feature_matrix(
+    X: Any, *, single: bool = False
+) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
     """Return ``X`` as a matrix of float64 and its column names; reject shapes and types only.
+
+    With ``single`` a vector is read as the one feature that there is.
 
     >>> as_feature_matrix([[1, 2], [3, float("nan")]])[0].shape
     (2, 2)
@@ -50,6 +54,8 @@ def as_feature_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | No
         raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
     if not is_frame(X):
         X = np.asarray(X)
+        if single and X.ndim == 1:
+            X = X[:, None]
         if X.dtype.kind == "c":
             raise SchemaError(f"Complex data not supported: expected real numbers, got {X.dtype}.")
         if X.ndim != 2:
@@ -78,6 +84,9 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     # Lets pipelines and searches pass ``users`` on without being asked to.
     __metadata_request__fit = {"users": True}  # noqa: RUF012 - scikit-learn reads this attribute
+
+    # Estimators of one feature take it as a vector too.
+    _single_feature = False
 
     epsilon: float
     delta: float = 0.0
@@ -154,7 +163,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     f"{type(self).__name__} needs users=, one id a row: a row is not a person. If "
                     "each row really is another person, pass users=range(len(X))."
                 )
-            rows, names = as_feature_matrix(X)
+            rows, names = as_feature_matrix(X, single=self._single_feature)
             data = UserData.from_arrays(rows, y, users=users, classes=classes)
             if data.unit != self._declared.unit:
                 raise ParameterError(
@@ -175,7 +184,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return ``X`` as the matrix ``predict`` works on, with the columns seen in ``fit``."""
-        matrix, names = as_feature_matrix(X)
+        matrix, names = as_feature_matrix(X, single=self._single_feature)
         seen = getattr(self, "feature_names_in_", None)
         if names is not None and seen is not None and tuple(seen) != names:
             raise SchemaError(

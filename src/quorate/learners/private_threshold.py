@@ -191,10 +191,12 @@ class PrivateThreshold(RuleLearner):
     --------
     >>> x = np.tile([3, 900, 1100, 70_000], 500)
     >>> search = PrivateThreshold(epsilon=8.0, domain=(0, 2**20))
-    >>> search = search.fit(x.reshape(-1, 1), x >= 1000, users=np.arange(2000) // 4)
+    >>> search = search.fit(x, x >= 1000, users=np.arange(2000) // 4)
     >>> 900 < search.threshold_ <= 1100
     True
     """
+
+    _single_feature = True
 
     def __init__(  # noqa: PLR0913 - the common keywords and those of a domain
         self,

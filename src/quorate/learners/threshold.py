@@ -120,10 +120,12 @@ class ThresholdLearner(RuleLearner):
     >>> import numpy as np
     >>> x = np.tile([3, 900, 1100, 70_000], 200)
     >>> cutoff = ThresholdLearner(epsilon=1.0, domain=(0, 2**32 - 1), records=4)
-    >>> cutoff = cutoff.fit(x.reshape(-1, 1), x >= 1000, users=np.arange(800) // 4)
+    >>> cutoff = cutoff.fit(x, x >= 1000, users=np.arange(800) // 4)
     >>> 900 < cutoff.threshold_ <= 1100, cutoff.score_
     (True, 'own_best')
     """
+
+    _single_feature = True
 
     def __init__(  # noqa: PLR0913 - the common keywords and those of a domain
         self,
