@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed
-from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.laws import gaussian_interval
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
@@ -23,7 +23,7 @@ from quorate.means.core import (
     passing_threshold,
     unfriendly_distance,
 )
-from quorate.noise import RecordedNoise, SeededNoise
+from quorate.noise import SeededNoise
 
 
 def integer_users(points, step=1.0):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from quorate.accounting.calibrate import gdp_mu
-from quorate.auditing import replay
+from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.weighted_users import WeightedUsers
-from quorate.noise import RecordedNoise, SeededNoise, use_noise
+from quorate.noise import SeededNoise, use_noise
 
 RNG = np.random.default_rng(0)
 

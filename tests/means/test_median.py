@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.auditing import replay
+from quorate.auditing import RecordedNoise, replay
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.means import PrivateMedian, UserQuantiles
 from quorate.means.median import record_quantile
-from quorate.noise import RecordedNoise, SeededNoise, use_noise
+from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
 RNG = np.random.default_rng(0)

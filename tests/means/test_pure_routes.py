@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from quorate.accounting.compose import price
-from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means.pure_routes import PureRun, laplace_error
-from quorate.noise import RecordedNoise, SeededNoise, use_noise
+from quorate.noise import SeededNoise, use_noise
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 

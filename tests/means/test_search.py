@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.accounting.compose import price
-from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means.search import NoisySearch, looks_needed
-from quorate.noise import RecordedNoise, SeededNoise
+from quorate.noise import SeededNoise
 
 FALSE_ALARM = 1e-6
 ADVERSARIAL = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-3, 3))
