@@ -1,4 +1,4 @@
-"""The noise has the laws it claims, refuses what OpenDP would swallow, and replays."""
+"""The noise has the laws it claims and refuses what OpenDP would swallow."""
 
 from __future__ import annotations
 
@@ -10,16 +10,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from goodness import FALSE_ALARM, counts_in, law_in, p_value
+from quorate.auditing import RecordedNoise
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics
 from quorate.noise import (
     NoiseSource,
-    RecordedNoise,
-    ReplayMismatchError,
     SecureNoise,
     SeededNoise,
     ambient_noise,
@@ -350,108 +347,22 @@ class TestDoubles:
         assert first.tolist() == second.tolist()
 
 
-class TestReplay:
-    """Recorded noise is given again, and every other sequence of calls is refused."""
+class TestSamplers:
+    """A sampler of many draws is run with the source that was asked, and its law is not needed."""
 
-    vectors = st.lists(st.integers(-(2**40), 2**40), min_size=3, max_size=3)
+    @SECURE_AND_SEEDED
+    def test_the_draws_come_from_the_source_itself(self, make):
+        source, seen = make(), []
 
-    @settings(max_examples=30, deadline=None)
-    @given(first=vectors, second=vectors, seed=st.integers(0, 2**32))
-    def test_additive_noise_is_the_same_integers_on_other_data(self, first, second, seed):
-        recorded = RecordedNoise(seed)
-        calls = [
-            ("discrete_laplace", "scale"),
-            ("discrete_gaussian", "sigma"),
-            ("geometric", "scale"),
-        ]
-        noise = [
-            getattr(recorded, method)(np.array(first), **{keyword: 40.0}) - first
-            for method, keyword in calls
-        ]
-        replayed = recorded.replay()
-        for (method, keyword), expected, draw in zip(calls, noise, recorded.log, strict=True):
-            again = getattr(replayed, method)(np.array(second), **{keyword: 40.0}) - second
-            assert again.tolist() == expected.tolist() == draw.noise
-        replayed.finish()
+        def draw(noise):
+            seen.append(noise)
+            return 5 + noise.uniform_below(1)
 
-    @pytest.mark.parametrize("method", ["permute_and_flip", "gumbel_max"])
-    def test_a_choice_sees_the_same_noise_per_candidate(self, method):
-        recorded = RecordedNoise(9)
-        getattr(recorded, method)(np.array([1, 2, 3]), scale=2.0)
-        noise = np.array(recorded.log[0].noise)
-        other = np.array([3, 0, -4])
-        again = getattr(recorded.replay(), method)(other, scale=2.0)
-        assert again == int(np.argmax(other / 2.0 + noise))
+        def law():
+            raise AssertionError("a real draw needs no law")
 
-    def test_uniform_integers_come_from_the_same_variate(self):
-        recorded = RecordedNoise(2)
-        with recorded.sampling("a choice"):
-            recorded.uniform_below(10**6)
-        (draw,) = recorded.log
-        replayed = recorded.replay()
-        with replayed.sampling("a choice"):
-            assert replayed.uniform_below(10**9) == int(draw.noise[0] * 10**9)
-
-    def test_inside_a_sampler_the_number_of_draws_may_differ(self):
-        recorded = RecordedNoise(2)
-        with recorded.sampling("a choice", rate=1):
-            recorded.uniform_below(5)
-        after = recorded.uniform_below(100)
-        replayed = recorded.replay()
-        with replayed.sampling("a choice", rate=1):
-            for _ in range(10):
-                replayed.uniform_below(5)
-            replayed.bernoulli_exp(Fraction(1, 2))
-        assert replayed.uniform_below(100) == after
-        replayed.finish()
-
-    @pytest.mark.parametrize(
-        "call",
-        [
-            lambda s: s.discrete_laplace(np.array([1, 2]), scale=2.0),
-            lambda s: s.geometric(np.array([1]), scale=2.0),
-            lambda s: s.discrete_laplace(np.array([1]), scale=2.5),
-            lambda s: s.uniform_below(3),
-            lambda s: s.bernoulli_exp(Fraction(1)),
-            lambda s: s.permute_and_flip(np.array([1]), scale=2.0),
-            lambda s: s.sampling("a choice").__enter__(),
-        ],
-        ids=["shape", "method", "scale", "uniform", "bernoulli", "choice", "sampler"],
-    )
-    def test_another_call_is_refused(self, call):
-        recorded = RecordedNoise(0)
-        recorded.discrete_laplace(np.array([1]), scale=2.0)
-        with pytest.raises(ReplayMismatchError, match="Call 0 was recorded as discrete_laplace"):
-            call(recorded.replay())
-
-    def test_another_range_outside_of_a_sampler_is_refused(self):
-        recorded = RecordedNoise(0)
-        recorded.uniform_below(10)
-        with pytest.raises(ReplayMismatchError, match="upper=10"):
-            recorded.replay().uniform_below(11)
-
-    def test_one_call_more_and_one_call_less_are_refused(self):
-        recorded = RecordedNoise(0)
-        recorded.uniform_below(10)
-        replayed = recorded.replay()
-        with pytest.raises(ReplayMismatchError, match="not replayed"):
-            replayed.finish()
-        replayed.uniform_below(10)
-        replayed.finish()
-        with pytest.raises(ReplayMismatchError, match="recorded as nothing"):
-            replayed.uniform_below(10)
-
-    def test_an_error_inside_a_sampler_closes_it(self):
-        recorded = RecordedNoise(0)
-
-        def fails():
-            with recorded.sampling("a choice"):
-                raise KeyError
-
-        with pytest.raises(KeyError):
-            fails()
-        recorded.uniform_below(10)
-        assert [draw.method for draw in recorded.log] == ["a choice", "uniform_below"]
+        assert source.sample("a loop", draw, law=law, rate=1) == 5
+        assert seen == [source]
 
 
 class TestAmbientNoise:

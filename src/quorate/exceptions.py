@@ -17,6 +17,9 @@ The tree::
     │   ├── UnknownDatasetError        (LookupError)     no budget was ever set for this name
     │   └── LedgerFileError                              damaged, foreign or newer file
     ├── QueriesExhaustedError          (RuntimeError)    more queries than were paid for
+    ├── AuditError                     (RuntimeError)    a program cannot be audited as it is
+    │   └── EnumerationError                             its runs cannot all be walked
+    ├── ReplayMismatchError            (RuntimeError)    a replay asked for other noise
     └── MissingExtraError              (ImportError)     an optional dependency is not installed
 
 A message says what was expected, what was given and what to do. It may quote parameters, never
@@ -27,7 +30,9 @@ from __future__ import annotations
 
 __all__ = [
     "AccountingError",
+    "AuditError",
     "BudgetExceededError",
+    "EnumerationError",
     "GridOverflowError",
     "LedgerError",
     "LedgerFileError",
@@ -38,6 +43,7 @@ __all__ = [
     "QueriesExhaustedError",
     "QuorateError",
     "RelationMismatchError",
+    "ReplayMismatchError",
     "SchemaError",
     "UnboundedContributionError",
     "UnknownDatasetError",
@@ -103,6 +109,18 @@ class LedgerFileError(LedgerError):
 
 class QueriesExhaustedError(QuorateError, RuntimeError):
     """More queries were asked than were paid for."""
+
+
+class AuditError(QuorateError, RuntimeError):
+    """A program cannot be audited as it is; never an output of the program."""
+
+
+class EnumerationError(AuditError):
+    """The runs of a program cannot be enumerated: too many, or not a function of the noise."""
+
+
+class ReplayMismatchError(QuorateError, RuntimeError):
+    """Neighbouring data asked for different noise: the control flow depends on the data."""
 
 
 class MissingExtraError(QuorateError, ImportError):

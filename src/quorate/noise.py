@@ -31,24 +31,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.exceptions import ParameterError, QuorateError, SchemaError
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics
 
 __all__ = [
-    "Draw",
     "NoiseSource",
-    "RecordedNoise",
-    "ReplayMismatchError",
-    "ReplayedNoise",
+    "PiecewiseLaw",
     "SecureNoise",
     "SeededNoise",
     "ambient_noise",
@@ -61,12 +58,42 @@ _SMALLEST = np.iinfo(np.int64).min
 Integers = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class PiecewiseLaw:
+    """The law of an integer that is uniform on each of consecutive pieces; for audits.
+
+    Parameters
+    ----------
+    lower : int
+        The first integer of the first piece.
+    lengths : array of integers
+        How many integers each piece has; none is allowed.
+    probabilities : array of float
+        How likely each piece is.
+
+    Examples
+    --------
+    >>> PiecewiseLaw(0, np.array([3, 1]), np.array([0.75, 0.25])).size
+    4
+    """
+
+    lower: int
+    lengths: NDArray[Any]
+    probabilities: NDArray[np.float64]
+
+    @property
+    def size(self) -> int:
+        """How many integers there are in all."""
+        return sum(int(length) for length in self.lengths)
+
+
 class NoiseSource(ABC):
     """Where noise comes from; mechanisms know nothing else about randomness.
 
     The public methods guard their inputs and hand them to three hooks, so that no source can forget
-    a guard: add noise of a named law, choose by a named law, draw a uniform integer. ``numerics``
-    goes into the guarantee of every release.
+    a guard: add noise of a named law, choose by a named law, draw a uniform integer. Samplers made
+    of several draws go through :meth:`sample`. ``numerics`` goes into the guarantee of every
+    release.
     """
 
     numerics: Numerics = Numerics.VOID
@@ -134,16 +161,26 @@ class NoiseSource(ABC):
         """
         return self._choose("gumbel_max", _candidates(scores), _scale(scale=scale))
 
-    @contextmanager
-    def sampling(self, method: str, **parameters: Any) -> Iterator[None]:
-        """Announce a sampler whose inner draws differ in number and range from data to data.
+    def sample(
+        self,
+        method: str,
+        draw: Callable[[NoiseSource], int],
+        *,
+        law: Callable[[], PiecewiseLaw],
+        **public: Any,
+    ) -> int:
+        """Return the outcome of a sampler whose inner draws differ in number and range.
 
-        The draws inside belong together and the release is made by all of them, so a recording
-        compares ``method`` and the public ``parameters`` and not each draw.
+        The release is the outcome of the draws together, so a recording or an audit sees one call
+        of ``method`` with its ``public`` parameters. Here ``draw`` is run; a source that needs to
+        know what could have come out asks for the exact ``law`` instead.
 
-        >>> with SecureNoise().sampling("a rejection loop", rate=Fraction(1, 2)): pass
+        >>> die = PiecewiseLaw(1, np.array([6]), np.array([1.0]))
+        >>> throw = lambda noise: 1 + noise.uniform_below(6)
+        >>> SecureNoise().sample("die", throw, law=lambda: die) in range(1, 7)
+        True
         """
-        yield
+        return draw(self)
 
     @abstractmethod
     def _add(self, law: str, values: Integers, scale: float) -> Integers: ...
@@ -217,7 +254,7 @@ class SeededNoise(NoiseSource):
     'void'
     """
 
-    def __init__(self, seed: int | list[int] | np.random.Generator) -> None:
+    def __init__(self, seed: int | list[int]) -> None:
         self._seed = seed
         self._generator = np.random.default_rng(seed)
 
@@ -233,10 +270,19 @@ class SeededNoise(NoiseSource):
         return _add_saturating(values, noise.astype(np.int64))
 
     def _choose(self, law: str, scores: Integers, scale: float) -> int:
-        return _noisy_argmax(scores, scale, _noise_of(law, self._generator, scores.size))
+        noise = self._generator.gumbel if law == "gumbel_max" else self._generator.exponential
+        # The gap to the best score always fits into uint64, so no precision is lost before
+        # dividing.
+        unsigned = scores.astype(np.uint64)
+        gaps = unsigned[np.argmax(scores)] - unsigned
+        with np.errstate(over="ignore"):
+            return int(np.argmax(noise(size=scores.size) - gaps / scale))
 
     def _uniform_below(self, upper: int) -> int:
-        return _variate_below(self._generator, upper)[0]
+        # The same variate scaled to different ranges couples the draws of neighbouring data.
+        n_bytes = 24 + (upper.bit_length() // 128) * 16
+        variate = int.from_bytes(self._generator.bytes(n_bytes), "big")
+        return (variate * upper) >> (8 * n_bytes)
 
     def _floor_of_exponential(self, size: int, scale: float) -> NDArray[np.float64]:
         return np.floor(self._generator.exponential(size=size) * scale)
@@ -258,143 +304,6 @@ class SeededNoise(NoiseSource):
 
     def __repr__(self) -> str:
         return f"SeededNoise({self._seed!r})"
-
-
-class ReplayMismatchError(QuorateError, RuntimeError):
-    """Neighbouring data asked for different noise: the control flow depends on the data."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Draw:
-    """One call of a recorded source: what was asked for, and the noise that was given.
-
-    ``noise`` holds integers for additive noise, one number per candidate for a choice and uniform
-    variates in [0, 1) otherwise. Two draws are equal when they asked for the same.
-
-    >>> print(Draw(method="geometric", parameters={"scale": 1.0}, shape=(3,)))
-    geometric(scale=1.0) of shape (3,)
-    """
-
-    method: str
-    parameters: dict[str, Any]
-    shape: tuple[int, ...] = ()
-    noise: list[float] = field(default_factory=list, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"{self.method}({parameters}) of shape {self.shape}"
-
-
-class RecordedNoise(NoiseSource):
-    """Noise for tests that remembers each call and can be played again on other data.
-
-    Each call draws from a stream of its own, so that :meth:`replay` gives the same integers, the
-    same noise per candidate and the same uniform variates whatever the values are. ``log`` lists
-    the calls as :class:`Draw`.
-
-    >>> recorded = RecordedNoise(3)
-    >>> first = recorded.discrete_laplace(np.array([0, 0]), scale=5.0)
-    >>> again = recorded.replay().discrete_laplace(np.array([100, 0]), scale=5.0)
-    >>> (again - first).tolist()
-    [100, 0]
-    >>> recorded.log[0].method, recorded.log[0].shape
-    ('discrete_laplace', (2,))
-    """
-
-    def __init__(self, seed: int) -> None:
-        _validate.non_negative_integer(seed=seed)
-        self._seed = seed
-        self._open: np.random.Generator | None = None
-        self.log: list[Draw] = []
-
-    def replay(self) -> ReplayedNoise:
-        """Return a source that gives this noise again and refuses any other sequence of calls."""
-        return ReplayedNoise(self._seed, self.log)
-
-    @contextmanager
-    def sampling(self, method: str, **parameters: Any) -> Iterator[None]:
-        """Log the draws inside as one call, described by its public parameters."""
-        with self._call(method, **parameters):
-            yield
-
-    @contextmanager
-    def _call(self, method: str, **parameters: Any) -> Iterator[np.random.Generator]:
-        if self._open is not None:
-            yield self._open
-            return
-        self._open = self._begin(Draw(method=method, parameters=parameters))
-        try:
-            yield self._open
-        finally:
-            self._open = None
-
-    def _begin(self, draw: Draw) -> np.random.Generator:
-        self.log.append(draw)
-        return np.random.default_rng([self._seed, len(self.log)])
-
-    def _add(self, law: str, values: Integers, scale: float) -> Integers:
-        draw = Draw(method=law, parameters={"scale": scale}, shape=values.shape)
-        noise = SeededNoise(self._begin(draw))._add(law, np.zeros_like(values), scale)
-        draw.noise.extend(noise.tolist())
-        return _add_saturating(values, noise)
-
-    def _choose(self, law: str, scores: Integers, scale: float) -> int:
-        draw = Draw(method=law, parameters={"scale": scale}, shape=scores.shape)
-        noise = _noise_of(law, self._begin(draw), scores.size)
-        draw.noise.extend(noise.tolist())
-        return _noisy_argmax(scores, scale, noise)
-
-    def _uniform_below(self, upper: int) -> int:
-        with self._call("uniform_below", upper=upper) as generator:
-            value, variate = _variate_below(generator, upper)
-            self.log[-1].noise.append(variate)
-            return value
-
-    def _bernoulli_exp(self, x: Fraction) -> bool:
-        with self._call("bernoulli_exp", x=x):
-            return super()._bernoulli_exp(x)
-
-
-class ReplayedNoise(RecordedNoise):
-    """The noise of a recording, given to other data; any other sequence of calls is refused.
-
-    Obtained from :meth:`RecordedNoise.replay`; call :meth:`finish` at the end, because asking for
-    less noise than was recorded is a difference too.
-
-    >>> recorded = RecordedNoise(3)
-    >>> noisy = recorded.geometric(np.array([1, 2]), scale=5.0)
-    >>> replayed = recorded.replay()
-    >>> replayed.geometric(np.array([1, 2, 3]), scale=5.0)
-    Traceback (most recent call last):
-        ...
-    quorate.noise.ReplayMismatchError: Call 0 was recorded as geometric(scale=5.0) of shape (2,) but
-    is replayed as geometric(scale=5.0) of shape (3,); ...
-    """
-
-    def __init__(self, seed: int, expected: list[Draw]) -> None:
-        super().__init__(seed)
-        self._expected = list(expected)
-
-    def finish(self) -> None:
-        """Refuse if the recording went on after the last call.
-
-        >>> RecordedNoise(1).replay().finish()
-        """
-        if len(self.log) < len(self._expected):
-            self._refuse(len(self.log), "not replayed")
-
-    def _begin(self, draw: Draw) -> np.random.Generator:
-        index = len(self.log)
-        if self._expected[index : index + 1] != [draw]:
-            self._refuse(index, f"replayed as {draw}")
-        return super()._begin(draw)
-
-    def _refuse(self, index: int, replayed: str) -> NoReturn:
-        expected = self._expected[index] if index < len(self._expected) else "nothing"
-        raise ReplayMismatchError(
-            f"Call {index} was recorded as {expected} but is {replayed}; which noise is drawn "
-            "depends on the data."
-        )
 
 
 _SOURCE: ContextVar[NoiseSource] = ContextVar("quorate_noise", default=SecureNoise())  # noqa: B039
@@ -460,25 +369,6 @@ def _add_saturating(values: Integers, noise: Integers) -> Integers:
     total = values + noise
     overflown = ((values ^ total) & (noise ^ total)) < 0
     return np.where(overflown, np.where(values < 0, _SMALLEST, _LARGEST), total)
-
-
-def _noise_of(law: str, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
-    return generator.gumbel(size=size) if law == "gumbel_max" else generator.exponential(size=size)
-
-
-def _noisy_argmax(scores: Integers, scale: float, noise: NDArray[np.float64]) -> int:
-    # The gap to the best score always fits into uint64, so no precision is lost before dividing.
-    unsigned = scores.astype(np.uint64)
-    gaps = unsigned[np.argmax(scores)] - unsigned
-    with np.errstate(over="ignore"):
-        return int(np.argmax(noise - gaps / scale))
-
-
-def _variate_below(generator: np.random.Generator, upper: int) -> tuple[int, float]:
-    # The same variate scaled to different ranges couples the draws of neighbouring data.
-    n_bytes = 24 + (upper.bit_length() // 128) * 16
-    variate = int.from_bytes(generator.bytes(n_bytes), "big")
-    return (variate * upper) >> (8 * n_bytes), variate / (1 << 8 * n_bytes)
 
 
 @cache

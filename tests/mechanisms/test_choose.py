@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.events import Pure
-from quorate.auditing import SmallWorld, audit_exactly
+from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.choose import ChooseBest, Selection, permute_and_flip_probabilities
-from quorate.noise import RecordedNoise, SecureNoise, SeededNoise, use_noise
+from quorate.noise import SecureNoise, SeededNoise, use_noise
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min

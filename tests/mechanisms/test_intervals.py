@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.events import Pure
-from quorate.auditing import SmallWorld, audit_exactly
+from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.intervals import ChooseOrdered
-from quorate.noise import RecordedNoise, SeededNoise, use_noise
+from quorate.noise import SeededNoise, use_noise
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -165,14 +165,16 @@ class TestReplay:
     @given(data=st.data())
     def test_any_pieces_ask_for_the_same_noise(self, data):
         recorded = RecordedNoise(4)
-        ChooseOrdered(epsilon=1.0, noise=recorded).release(np.array([5, 5]), np.array([0, 1]))
+        halves = np.array([2**59, 2**59])
+        ChooseOrdered(epsilon=1.0, noise=recorded).release(halves, np.array([0, 1]))
         n = data.draw(st.integers(1, 6))
-        lengths = data.draw(st.lists(st.integers(1, 2**60), min_size=n, max_size=n))
+        cuts = data.draw(st.lists(st.integers(0, 2**60), min_size=n - 1, max_size=n - 1))
+        lengths = np.diff([0, *sorted(cuts), 2**60])
         losses = data.draw(st.lists(st.integers(SMALLEST, LARGEST), min_size=n, max_size=n))
         replayed = recorded.replay()
-        ChooseOrdered(epsilon=1.0, noise=replayed).release(np.array(lengths), np.array(losses))
+        ChooseOrdered(epsilon=1.0, noise=replayed).release(lengths, np.array(losses))
         replayed.finish()
-        assert [draw.method for draw in recorded.log] == ["ordered choice"]
+        assert [draw.method for draw in recorded.log] == ["ordered_choice"]
 
     def test_a_double_voids_the_guarantee(self):
         choice = ChooseOrdered(epsilon=0.5, relation=ADD_REMOVE)

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodness import FALSE_ALARM, p_value
-from quorate.auditing import SmallWorld, audit_exactly
+from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.mechanisms.intervals import ChooseOrdered
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile, quantile_pieces
-from quorate.noise import RecordedNoise, SeededNoise, use_noise
+from quorate.noise import SeededNoise, use_noise
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min

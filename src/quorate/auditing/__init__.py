@@ -4,6 +4,7 @@
 * :mod:`quorate.auditing.enumeration`: the output law of real code, for the exact audit.
 * :mod:`quorate.auditing.replay`: neighbouring data and the same released values must give the same
   control flow, shapes, exceptions and attributes.
+* :mod:`quorate.auditing.recording`: noise that lists its calls and can be given to other data.
 * :mod:`quorate.auditing.lower_bounds`: what samples of a black box prove about its epsilon.
 
 None of them sees anybody's data: they are run on worlds made up for the purpose.
@@ -11,8 +12,7 @@ None of them sees anybody's data: they are run on worlds made up for the purpose
 
 from __future__ import annotations
 
-from quorate.auditing.composite import AuditError
-from quorate.auditing.enumeration import Cells, EnumerationError, Raised, enumerate_runs
+from quorate.auditing.enumeration import Cells, Raised, enumerate_runs
 from quorate.auditing.exact import ExactAudit, SmallWorld, audit_exactly
 from quorate.auditing.laws import (
     Law,
@@ -23,18 +23,24 @@ from quorate.auditing.laws import (
     permute_and_flip_mass,
 )
 from quorate.auditing.lower_bounds import LowerBound, epsilon_lower_bound
+from quorate.auditing.recording import Draw, RecordedNoise, ReplayedNoise
 from quorate.auditing.replay import ReplayMode, ReplayReport, replay
+from quorate.exceptions import AuditError, EnumerationError, ReplayMismatchError
 
 __all__ = [
     "AuditError",
     "Cells",
+    "Draw",
     "EnumerationError",
     "ExactAudit",
     "Law",
     "LowerBound",
     "Raised",
+    "RecordedNoise",
+    "ReplayMismatchError",
     "ReplayMode",
     "ReplayReport",
+    "ReplayedNoise",
     "SmallWorld",
     "audit_exactly",
     "discrete_gaussian_mass",

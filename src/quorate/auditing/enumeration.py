@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.auditing.composite import AuditError, AuditSource, Outcomes, audited, uniform_cells
 from quorate.auditing.laws import (
     Law,
     gaussian_interval,
@@ -39,19 +38,11 @@ from quorate.auditing.laws import (
     laplace_interval,
     permute_and_flip_mass,
 )
-from quorate.noise import NoiseSource
+from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
+from quorate.exceptions import AuditError, EnumerationError
+from quorate.noise import NoiseSource, PiecewiseLaw, use_noise
 
-__all__ = ["Cells", "EnumerationError", "Raised", "enumerate_runs", "freeze"]
-
-
-class EnumerationError(AuditError):
-    """The runs of a program cannot be enumerated: too many, or not a function of the noise.
-
-    >>> enumerate_runs(lambda noise: noise.uniform_below(7), max_runs=6)
-    Traceback (most recent call last):
-        ...
-    quorate.auditing.enumeration.EnumerationError: Expected at most max_runs=6 runs, got more. ...
-    """
+__all__ = ["Cells", "Raised", "enumerate_runs", "freeze"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,13 +147,17 @@ def enumerate_runs(
     >>> law = enumerate_runs(noisy_majority)
     >>> round(law[True], 6) == round(1 / (1 + math.exp(-1)), 6)
     True
+    >>> enumerate_runs(lambda noise: noise.uniform_below(7), max_runs=6)
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.EnumerationError: Expected at most max_runs=6 runs, got more. ...
     """
     _validate.positive_integer(max_runs=max_runs, max_draws=max_draws, max_uniform=max_uniform)
     source = _EnumeratedNoise(cells or Cells(), max_draws, max_uniform)
     masses: dict[Hashable, list[float]] = {}
     lost: list[float] = []
     coarse: list[float] = []
-    with audited(source):
+    with use_noise(source):
         for _ in range(max_runs):
             source.rewind()
             try:
@@ -229,7 +224,7 @@ class _Branch:
     taken: int = 0
 
 
-class _EnumeratedNoise(AuditSource):
+class _EnumeratedNoise(NoiseSource):
     """Follows one path through the tree of outcomes; ``advance`` moves to the next path."""
 
     def __init__(self, cells: Cells, max_draws: int, max_uniform: int) -> None:
@@ -308,12 +303,15 @@ class _EnumeratedNoise(AuditSource):
     def sample(
         self,
         method: str,
-        draw: Callable[[], int],
-        law: Callable[[int], Outcomes],
-        **parameters: Any,
+        draw: Callable[[NoiseSource], int],
+        *,
+        law: Callable[[], PiecewiseLaw],
+        **public: Any,
     ) -> int:
-        asked = (method, *parameters.items())
-        return int(self._draw(asked, partial(law, self._max_uniform)))
+        def outcomes() -> Outcomes:
+            return cell_outcomes(law(), self._max_uniform)
+
+        return int(self._draw((method, *public.items()), outcomes))
 
 
 # Without the cache a vector's second coordinate would be worked out for each outcome of its first.

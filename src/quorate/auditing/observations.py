@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from quorate.auditing.composite import AuditError
+from quorate.exceptions import AuditError
 from quorate.noise import NoiseSource
 
 __all__ = ["Observation", "observe"]

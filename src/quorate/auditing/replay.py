@@ -17,7 +17,7 @@ is the work of :mod:`quorate.auditing.exact`. One replay follows one path: use s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.auditing.composite import AuditSource, Outcomes, audited
 from quorate.auditing.observations import Observation, observe
-from quorate.exceptions import ParameterError
-from quorate.noise import NoiseSource, RecordedNoise, ReplayMismatchError, SeededNoise, use_noise
+from quorate.auditing.recording import Draw, RecordedNoise
+from quorate.exceptions import ParameterError, ReplayMismatchError
+from quorate.noise import NoiseSource, PiecewiseLaw, SeededNoise, use_noise
 
 __all__ = ["ReplayMode", "ReplayReport", "replay"]
 
@@ -130,7 +130,7 @@ def replay(
     if mode is ReplayMode.TRANSCRIPT:
         recording = _Recording(seed)
         first = _observe(run, data, recording)
-        second = _observe(run, neighbour, forced := _Forced(seed, recording.calls))
+        second = _observe(run, neighbour, forced := _Forced(seed, recording))
         calls = tuple(str(call) for call in recording.calls)
         differences = forced.mismatches()
     elif mode is ReplayMode.NOISE:
@@ -151,98 +151,81 @@ def replay(
 
 
 def _observe(run: Callable[[Data], Any], data: Data, source: NoiseSource) -> Observation:
-    context = audited(source) if isinstance(source, AuditSource) else use_noise(source)
-    with context:
+    with use_noise(source):
         return observe(lambda: run(data))
 
 
-@dataclass(frozen=True)
-class _Call:
-    """One noise call: its public part, and what it returned."""
-
-    method: str
-    parameters: tuple[tuple[str, Any], ...]
-    shape: tuple[int, ...]
-    outcome: Any = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        parameters = ", ".join(f"{name}={value!r}" for name, value in self.parameters)
-        return f"{self.method}({parameters}) of shape {self.shape}"
-
-
-class _Recording(AuditSource):
-    """Draws seeded noise and writes the transcript."""
+class _Recording(NoiseSource):
+    """Draws seeded noise and writes the transcript: what was asked for, and what came out."""
 
     def __init__(self, seed: int) -> None:
         self._seeded = SeededNoise(seed)
-        self.calls: list[_Call] = []
+        self.calls: list[Draw] = []
+        self.outcomes: list[Any] = []
 
-    def _give(self, call: _Call, draw: Callable[[], Any]) -> Any:
-        outcome = draw()
-        if not self._inside_sampler:
-            self.calls.append(_Call(call.method, call.parameters, call.shape, outcome))
-        return outcome
+    def _give(self, call: Draw, drawn: Any) -> Any:
+        self.calls.append(call)
+        self.outcomes.append(drawn)
+        return drawn
 
     def sample(
         self,
         method: str,
-        draw: Callable[[], int],
-        law: Callable[[int], Outcomes],
-        **parameters: Any,
+        draw: Callable[[NoiseSource], int],
+        *,
+        law: Callable[[], PiecewiseLaw],
+        **public: Any,
     ) -> int:
-        # The real sampler is always run, because what it raises for some data is to be seen.
-        self._inside_sampler = True
-        try:
-            drawn = draw()
-        finally:
-            self._inside_sampler = False
-        return int(self._give(_Call(method, tuple(parameters.items()), ()), lambda: drawn))
+        return int(self._give(Draw(method=method, parameters=public), draw(self._seeded)))
 
     def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        call = _Call(law, (("scale", scale),), values.shape)
-        noisy: NDArray[np.int64] = self._give(call, lambda: self._seeded._add(law, values, scale))
+        call = Draw(method=law, parameters={"scale": scale}, shape=values.shape)
+        noisy: NDArray[np.int64] = self._give(call, self._seeded._add(law, values, scale))
         return noisy.copy()
 
     def _choose(self, law: str, scores: NDArray[np.int64], scale: float) -> int:
-        call = _Call(law, (("scale", scale),), scores.shape)
-        return int(self._give(call, lambda: self._seeded._choose(law, scores, scale)))
+        call = Draw(method=law, parameters={"scale": scale}, shape=scores.shape)
+        return int(self._give(call, self._seeded._choose(law, scores, scale)))
 
     def _uniform_below(self, upper: int) -> int:
-        call = _Call("uniform_below", (("upper", upper),), ())
-        return int(self._give(call, lambda: self._seeded._uniform_below(upper)))
+        call = Draw(method="uniform_below", parameters={"upper": upper})
+        return int(self._give(call, self._seeded._uniform_below(upper)))
 
     def _bernoulli_exp(self, x: Fraction) -> bool:
         # The chance of a coin may be a private number; only its side is released.
-        call = _Call("bernoulli_exp", (), ())
-        return bool(self._give(call, lambda: self._seeded._bernoulli_exp(x)))
+        call = Draw(method="bernoulli_exp", parameters={})
+        return bool(self._give(call, self._seeded._bernoulli_exp(x)))
 
 
 class _Forced(_Recording):
-    """Returns what the transcript says, whatever the values are."""
+    """Returns what the transcript says, whatever the values are.
 
-    def __init__(self, seed: int, transcript: list[_Call]) -> None:
+    The noise is drawn all the same, because what a sampler raises for some data is to be seen.
+    """
+
+    def __init__(self, seed: int, transcript: _Recording) -> None:
         super().__init__(seed)
         self._transcript = transcript
 
-    def _give(self, call: _Call, draw: Callable[[], Any]) -> Any:
-        if self._inside_sampler:
-            return draw()
-        expected = self._transcript[len(self.calls) : len(self.calls) + 1]
-        self.calls.append(call)
+    def _give(self, call: Draw, drawn: Any) -> Any:
+        index = len(self.calls)
+        super()._give(call, drawn)
         # After the first difference the runs are strangers: go on with noise of its own.
-        return expected[0].outcome if expected == [call] else draw()
+        if self._transcript.calls[index : index + 1] == [call]:
+            return self._transcript.outcomes[index]
+        return drawn
 
     def mismatches(self) -> list[str]:
-        for index, (first, second) in enumerate(zip(self._transcript, self.calls, strict=False)):
-            if first != second:
-                return [f"Noise call {index} was {first}; for the neighbour it was {second}."]
-        if len(self.calls) < len(self._transcript):
-            missing = self._transcript[len(self.calls)]
-            return [f"Noise call {len(self.calls)} was {missing}; the neighbour made no such call."]
-        if len(self.calls) > len(self._transcript):
-            added = self.calls[len(self._transcript)]
+        first, second = self._transcript.calls, self.calls
+        for index, (mine, theirs) in enumerate(zip(first, second, strict=False)):
+            if mine != theirs:
+                return [f"Noise call {index} was {mine}; for the neighbour it was {theirs}."]
+        if len(second) < len(first):
+            missing = first[len(second)]
+            return [f"Noise call {len(second)} was {missing}; the neighbour made no such call."]
+        if len(second) > len(first):
             return [
-                f"The neighbour made {len(self.calls) - len(self._transcript)} more noise calls, "
-                f"the first of them {added}."
+                f"The neighbour made {len(second) - len(first)} more noise calls, the first of "
+                f"them {second[len(first)]}."
             ]
         return []

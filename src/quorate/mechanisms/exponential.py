@@ -34,6 +34,7 @@ from quorate.noise import NoiseSource
 
 __all__ = [
     "Proposal",
+    "check_pieces",
     "choose_weighted",
     "exp_enclosure",
     "exponential_rate",
@@ -122,7 +123,7 @@ def choose_weighted(
     """
     if not (isinstance(rate, Fraction) and rate >= 0):
         raise ParameterError(f"Expected rate to be a Fraction >= 0, got rate={rate!r}.")
-    lengths, losses = _pieces(lengths, losses)
+    lengths, losses = check_pieces(lengths, losses)
     gaps = _gaps(lengths, losses)
     proposal = Proposal.of(lengths, gaps, rate)
     while True:
@@ -140,7 +141,7 @@ def weighted_probabilities(
     >>> weighted_probabilities(np.array([3, 1]), np.array([0, 0]), rate=Fraction(1)).tolist()
     [0.75, 0.25]
     """
-    lengths, losses = _pieces(lengths, losses)
+    lengths, losses = check_pieces(lengths, losses)
     with np.errstate(over="ignore", under="ignore"):
         weights = lengths * np.exp(-float(rate) * _gaps(lengths, losses))
     return np.asarray(weights / weights.sum())
@@ -297,9 +298,14 @@ class _Target:
             bits += _BITS_AT_ONCE
 
 
-def _pieces(
+def check_pieces(
     lengths: NDArray[np.uint64], losses: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return sizes as uint64 and losses as int64; refuse what are no pieces of a domain.
+
+    >>> check_pieces(np.array([3, 0]), np.array([1, -1]))[0]
+    array([3, 0], dtype=uint64)
+    """
     lengths, losses = np.asarray(lengths), np.asarray(losses)
     if lengths.dtype.kind not in "iu" or losses.dtype.kind not in "iu" or losses.dtype == np.uint64:
         raise SchemaError(

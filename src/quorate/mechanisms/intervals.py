@@ -21,11 +21,12 @@ from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.exponential import (
+    check_pieces,
     choose_weighted,
     exponential_rate,
     weighted_probabilities,
 )
-from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise import NoiseSource, PiecewiseLaw, ambient_noise
 
 __all__ = ["ChooseOrdered"]
 
@@ -138,11 +139,22 @@ class ChooseOrdered:
         lower : int, default=0
             The first point of the domain.
         """
-        with self.noise.sampling("ordered choice", rate=self.rate):
-            piece = choose_weighted(lengths, losses, rate=self.rate, noise=self.noise)
-            sizes = np.asarray(lengths).astype(np.uint64)
+        sizes, losses = check_pieces(lengths, losses)
+        first = index(lower)
+
+        def draw(noise: NoiseSource) -> int:
+            piece = choose_weighted(sizes, losses, rate=self.rate, noise=noise)
             before = int(np.sum(sizes[:piece]))
-            return index(lower) + before + self.noise.uniform_below(int(sizes[piece]))
+            return first + before + noise.uniform_below(int(sizes[piece]))
+
+        return self.noise.sample(
+            "ordered_choice",
+            draw,
+            law=lambda: PiecewiseLaw(first, sizes, self.probabilities(sizes, losses)),
+            rate=self.rate,
+            lower=first,
+            size=int(np.sum(sizes)),
+        )
 
     def probabilities(
         self, lengths: NDArray[np.uint64], losses: NDArray[np.int64]

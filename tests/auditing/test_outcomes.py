@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from quorate.auditing import AuditError, SmallWorld, audit_exactly, enumerate_runs, replay
-from quorate.auditing.composite import Outcomes, uniform_cells
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.guarantees import Guarantee
 from quorate.mechanisms.intervals import ChooseOrdered
-from quorate.noise import SeededNoise, ambient_noise, use_noise
+from quorate.noise import PiecewiseLaw, SeededNoise, ambient_noise, use_noise
 
 
 def distance_from_half(values, domain):
@@ -89,11 +90,11 @@ class TestReplay:
 
 
 class TestSurroundings:
-    def test_the_mechanism_is_itself_again_afterwards(self):
-        before = ChooseOrdered.release
-        enumerate_runs(lambda noise: median([1, 2, 3]))
-        replay(lambda values: 1 / 0, [1], [2])
-        assert ChooseOrdered.release is before
+    def test_two_audits_at_once_do_not_disturb_each_other(self):
+        expected = enumerate_runs(lambda noise: median([3, 3, 8])).masses
+        with ThreadPoolExecutor(4) as pool:
+            runs = [pool.submit(enumerate_runs, lambda noise: median([3, 3, 8])) for _ in range(8)]
+            assert all(run.result().masses == expected for run in runs)
 
     def test_a_mechanism_with_another_source_is_left_alone(self):
         outside = ChooseOrdered(epsilon=1.0, noise=SeededNoise(0))
@@ -102,20 +103,34 @@ class TestSurroundings:
         points = enumerate_runs(lambda noise: outside.release(*distance_from_half([3, 8], 12)) < 12)
         assert points[True] == 1.0
 
-    def test_a_sampler_that_audits_do_not_know_is_refused_and_not_compared(self):
-        def run(values):
-            with ambient_noise().sampling("a new rejection loop", rate=1):
-                return ambient_noise().uniform_below(7)
+    def test_any_sampler_is_audited_by_the_law_it_brings(self):
+        def loop(noise):
+            while (drawn := noise.uniform_below(8)) >= 3:
+                pass
+            return drawn
 
-        with pytest.raises(AuditError, match="a new rejection loop"):
-            replay(run, [1], [2])
-        with pytest.raises(AuditError, match="a new rejection loop"):
-            enumerate_runs(lambda noise: run([1]))
+        def run(offset, size=3):
+            law = PiecewiseLaw(0, np.array([size]), np.array([1.0]))
+            source = ambient_noise()
+            return offset + source.sample("a new rejection loop", loop, law=lambda: law, size=size)
+
+        assert enumerate_runs(lambda noise: run(5)).masses == pytest.approx(
+            dict.fromkeys((5, 6, 7), 1 / 3)
+        )
+        assert replay(lambda values: run(0), [1], [2]).same
+        assert not replay(lambda values: run(0, size=values[0]), [1], [2]).same
 
     def test_impossible_outcomes_are_left_out(self):
         outcomes = Outcomes.possible([1, 2, 3], [0.5, 0.0, 0.5], [1.0, 1.0, 1.1])
         assert outcomes.values == (1, 3)
         assert outcomes.exact == (1.0, 1.0)
+
+    def test_a_cell_across_pieces_adds_their_shares_up(self):
+        law = PiecewiseLaw(-4, np.array([2, 0, 6]), np.array([0.5, 0.0, 0.5]))
+        outcomes = cell_outcomes(law, 2)
+        assert outcomes.values == (-2, 2)
+        assert outcomes.masses == pytest.approx((0.5 + 2 / 12, 4 / 12))
+        assert outcomes.exact == pytest.approx((1 / 8, 1 / 4))
 
     @pytest.mark.parametrize(("size", "cells"), [(1, 5), (7, 7), (1000, 7), (2**63, 3)])
     def test_cells_cover_the_domain_without_gaps(self, size, cells):
