@@ -72,7 +72,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
         """Return 1 for each record whose label (its place among the classes) is predicted."""
-        return (_best(self._stored_predictions(rows)) == targets).astype(np.float64)
+        good = _best(self._stored_predictions(rows)) == targets
+        return np.asarray(good, dtype=np.float64)
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
         self.coef_ = weights
@@ -85,7 +86,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 def _best(scores: Vector) -> NDArray[np.intp]:
     """Return the place of the class with the highest score."""
     if scores.shape[1] == 1:
-        return (scores[:, 0] > 0).astype(np.intp)
+        return np.asarray(scores[:, 0] > 0, dtype=np.intp)
     return np.asarray(scores.argmax(axis=1))
 
 

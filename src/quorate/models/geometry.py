@@ -70,15 +70,15 @@ class Geometry:
 
     def pull_back(self, gradients: Vector, loss: LinearLoss) -> Vector:
         """Return gradients in the new coordinates, one row a user."""
-        shaped = gradients.reshape(len(gradients), loss.outputs, -1)
         features = self.centre.size
+        shaped = gradients.reshape(len(gradients), loss.outputs, features + loss.intercept)
         result = np.empty_like(shaped)
         inner = shaped[:, :, :features]
         if loss.intercept:
             inner = inner - shaped[:, :, features:] * self.centre
             result[:, :, features] = shaped[:, :, features]
         result[:, :, :features] = inner @ self.whitening
-        return result.reshape(len(gradients), -1)
+        return result.reshape(gradients.shape)
 
 
 @dataclass(frozen=True)

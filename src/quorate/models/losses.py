@@ -111,7 +111,7 @@ class LinearLoss(Loss):
                 sums = np.bincount(index, column, minlength=batch.n_users)
                 gradients[:, output, features] = sums
         gradients /= counts[:, None, None]
-        return gradients.reshape(batch.n_users, -1)
+        return gradients.reshape(batch.n_users, self.dimension(features))
 
 
 @dataclass(frozen=True, kw_only=True)

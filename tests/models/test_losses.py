@@ -1,0 +1,129 @@
+"""Losses give the mean gradient over each user's own records."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from quorate.exceptions import ParameterError
+from quorate.models.losses import (
+    HuberLoss,
+    LogisticLoss,
+    SmoothedHingeLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    sigmoid,
+)
+from quorate.users import UserData
+
+RNG = np.random.default_rng(0)
+OFFSETS = np.array([0, 3, 3, 4, 9])
+X = RNG.normal(size=(9, 2))
+
+
+def value(loss, predictions, y):
+    """The losses themselves, written down independently, for one record."""
+    z = predictions
+    if isinstance(loss, SquaredLoss):
+        return 0.5 * (z[0] - y) ** 2
+    if isinstance(loss, HuberLoss):
+        error = abs(z[0] - y)
+        return 0.5 * error**2 if error <= loss.width else loss.width * (error - loss.width / 2)
+    if isinstance(loss, LogisticLoss):
+        return np.logaddexp(0, z[0]) - y * z[0]
+    if isinstance(loss, SmoothedHingeLoss):
+        gap = 1 - (2 * y - 1) * z[0]
+        if gap <= 0:
+            return 0.0
+        return gap**2 / (2 * loss.width) if gap <= loss.width else gap - loss.width / 2
+    return np.logaddexp.reduce(z) - z[int(y)]
+
+
+LOSSES = [
+    SquaredLoss(),
+    SquaredLoss(intercept=False),
+    HuberLoss(width=0.7),
+    LogisticLoss(),
+    SmoothedHingeLoss(),
+    SoftmaxLoss(classes=3),
+    SoftmaxLoss(classes=3, intercept=False),
+]
+
+
+def targets_for(loss):
+    if isinstance(loss, SoftmaxLoss):
+        return RNG.integers(0, 3, size=9).astype(float)
+    if isinstance(loss, LogisticLoss | SmoothedHingeLoss):
+        return RNG.integers(0, 2, size=9).astype(float)
+    return RNG.normal(size=9)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+class TestGradients:
+    def test_they_are_the_derivatives_of_the_users_mean_losses(self, loss):
+        y = targets_for(loss)
+        people = UserData(X, y, offsets=OFFSETS)
+        theta = RNG.normal(size=loss.dimension(2))
+
+        def mean_losses(at):
+            rows = at.reshape(loss.outputs, -1)
+            z = X @ rows[:, :2].T + (rows[:, 2] if loss.intercept else 0.0)
+            each = np.array([value(loss, z[i], y[i]) for i in range(9)])
+            return np.array([each[a:b].mean() if b > a else 0.0 for a, b in pairwise(OFFSETS)])
+
+        gradients = loss.user_gradients(people, theta)
+        step = 1e-6
+        for k in range(theta.size):
+            change = np.zeros(theta.size)
+            change[k] = step
+            numeric = (mean_losses(theta + change) - mean_losses(theta - change)) / (2 * step)
+            np.testing.assert_allclose(gradients[:, k], numeric, atol=1e-6)
+
+    def test_a_user_without_records_has_a_zero_gradient(self, loss):
+        people = UserData(X, targets_for(loss), offsets=OFFSETS)
+        assert not loss.user_gradients(people, np.ones(loss.dimension(2)))[1].any()
+
+    def test_a_users_gradient_does_not_depend_on_others(self, loss):
+        y = targets_for(loss)
+        theta = RNG.normal(size=loss.dimension(2))
+        together = loss.user_gradients(UserData(X, y, offsets=OFFSETS), theta)
+        alone = loss.user_gradients(UserData(X[4:], y[4:], offsets=[0, 5]), theta)
+        np.testing.assert_allclose(together[3], alone[0], rtol=1e-12)
+
+    def test_slopes_grow_no_faster_than_the_curvature_says(self, loss):
+        y = targets_for(loss)
+        z = RNG.normal(size=(9, loss.outputs)) * 2
+        d = RNG.normal(size=z.shape) * 1e-4
+        change = loss.slopes(z + d, y) - loss.slopes(z, y)
+        assert np.all(
+            np.linalg.norm(change, axis=1) <= 1.001 * loss.curvature * np.linalg.norm(d, axis=1)
+        )
+
+    def test_an_empty_batch_is_fine(self, loss):
+        nobody = UserData(np.empty((0, 2)), np.empty(0), offsets=[0])
+        assert loss.user_gradients(nobody, np.zeros(loss.dimension(2))).shape == (
+            0,
+            loss.dimension(2),
+        )
+
+    def test_intercepts_are_not_penalized(self, loss):
+        assert loss.unpenalized(2).sum() == loss.outputs * loss.intercept
+
+
+class TestEdges:
+    def test_sigmoid_is_calm_at_both_ends(self):
+        assert sigmoid(np.array([-1e308, 1e308])).tolist() == [0.0, 1.0]
+
+    def test_a_label_that_is_no_class_counts_as_no_label(self):
+        people = UserData([[1.0]], [7.0], offsets=[0, 1])
+        gradient = SoftmaxLoss(classes=2, intercept=False).user_gradients(people, np.zeros(2))
+        np.testing.assert_allclose(gradient, [[0.5, 0.5]])
+
+    @pytest.mark.parametrize("make", [HuberLoss, SmoothedHingeLoss])
+    def test_a_width_must_be_positive(self, make):
+        with pytest.raises(ParameterError, match="width"):
+            make(width=0.0)
+
+    def test_the_number_of_classes_must_be_one(self):
+        with pytest.raises(ParameterError, match="classes"):
+            SoftmaxLoss(classes=0)
