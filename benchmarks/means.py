@@ -1,6 +1,6 @@
 """How good and how fast private means are: every promised figure against its limit.
 
-Run ``python benchmarks/means.py`` (some fifteen minutes on one core) or with ``--quick`` (two).
+Run ``python benchmarks/means.py`` (some ten minutes on one core) or with ``--quick`` (one).
 Epsilon is 1, delta 1e-6 and one user may be replaced, unless a line says otherwise; the radius is
 unknown to every method except where "oracle" stands. Errors are root mean squares of the L2
 distance to the true mean; tau is the root mean square distance of one user from it. Noise comes
@@ -155,7 +155,7 @@ def gaussian_users(table: Table, scale: int) -> None:
     gain = clip_to_range(1000, 100) / rms(cell.ours)
     table.line("n = 1000, B = 100 sigma: gain over clip-to-range", gain, 500, at_most=False)
     table.line("n = 1000: error / non-private", cell.ratio, 6, at_most=True, note=cell.note)
-    cell = fit_cell("gauss", 10_000, 100, 2 * scale, 2)
+    cell = fit_cell("gauss", 10_000, 100, max(8, 2 * scale), 2)
     table.line("n = 10000: error / non-private", cell.ratio, 1.7, at_most=True, note=cell.note)
     cell = fit_cell("gauss", 1000, 100, 10 * scale, 3, reach=30.0)
     gain = clip_to_range(1000, 100, 30.0) / rms(cell.ours)
@@ -166,12 +166,12 @@ def shapes(table: Table, scale: int) -> None:
     print("\nOther shapes of users: error / non-private")
     for d, n in itertools.product((1, 20, 200), (1000, 4000)):
         for shape in SHAPES:
-            cell = fit_cell(shape, n, d, max(5, 4 * scale * 1000 // n), 4)
+            cell = fit_cell(shape, n, d, max(12, 4 * scale * 1000 // n), 4)
             table.line(f"{shape}, d = {d}, n = {n}", cell.ratio, 10, at_most=True, note=cell.note)
     print("\nd = 200, n = 1000: adaptive clipping, tuned by an oracle, over ours")
     for shape in SHAPES:
-        theirs, best = oracle_adaptive_clipping(shape, 1000, 200, 4 * scale, 5)
-        ours = fit_cell(shape, 1000, 200, 4 * scale, 6)
+        theirs, best = oracle_adaptive_clipping(shape, 1000, 200, max(12, 4 * scale), 5)
+        ours = fit_cell(shape, 1000, 200, max(12, 4 * scale), 6)
         note = f"[theirs {theirs:.3g}, rounds, rate, quantile = {best}]"
         table.line(shape, theirs / rms(ours.ours), 3, at_most=False, note=note)
 
@@ -212,7 +212,7 @@ def robust(table: Table, scale: int) -> None:
     for name, distance in places.items():
         rng = np.random.default_rng(11)
         errors = []
-        for i in range(4 * scale):
+        for i in range(max(8, 4 * scale)):
             means, centre = draw_users("gauss", n, d, rng)
             hostile = rng.permutation(n)[: n // 10]
             means[hostile] = RANGE if distance is None else centre + distance
@@ -231,7 +231,7 @@ def unequal(table: Table, scale: int) -> None:
         rng = np.random.default_rng([12, d])
         errors: dict[str, list[float]] = {"auto": [], "equal": [], "equal, robust": []}
         options = {"auto": {"records": "auto"}, "equal": {}, "equal, robust": {"robust": 0.1}}
-        for i in range(3 * scale):
+        for i in range(max(8, 3 * scale)):
             counts = np.exp(rng.uniform(0.0, math.log(1000.0), size=n)).astype(np.int64)
             centre = rng.uniform(-50.0, 50.0, size=d)
             # The first record carries the mean of all of them; the others repeat it.
