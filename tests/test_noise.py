@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import math
+import os
 import subprocess
 import sys
 import threading
+from contextvars import Context, copy_context
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -385,17 +389,76 @@ class TestAmbientNoise:
             fails()
         assert isinstance(ambient_noise(), SecureNoise)
 
-    def test_another_thread_does_not_see_the_double(self):
+    @pytest.mark.parametrize("inherits", [False, True])
+    def test_another_thread_does_not_see_the_double(self, inherits):
+        """Not even in a copy of the context, which threads of later Pythons may inherit."""
         seen = []
         with use_noise(SeededNoise(1)):
-            thread = threading.Thread(target=lambda: seen.append(ambient_noise()))
+            context = copy_context() if inherits else Context()
+            look = partial(context.run, lambda: seen.append(ambient_noise()))
+            thread = threading.Thread(target=look)
             thread.start()
             thread.join()
         assert isinstance(seen[0], SecureNoise)
 
+    def test_a_block_of_one_thread_does_not_reach_a_block_of_another(self):
+        inside, seen = threading.Barrier(2, timeout=60), {}
+
+        def look(seed):
+            with use_noise(SeededNoise(seed)):
+                inside.wait()
+                seen[seed] = repr(ambient_noise())
+                inside.wait()
+
+        threads = [threading.Thread(target=look, args=(seed,)) for seed in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert seen == {1: "SeededNoise(1)", 2: "SeededNoise(2)"}
+
     def test_what_is_not_a_source_is_refused(self):
         with pytest.raises(ParameterError, match="NoiseSource"), use_noise(42):
             pass
+
+
+FORK = """
+import os
+import numpy as np
+from quorate.noise import SecureNoise, SeededNoise, ambient_noise, use_noise
+
+secure, zeros = SecureNoise(), np.zeros(4, np.int64)
+
+def draws():
+    # Each of these has more than 200 bits of entropy.
+    laplace = secure.discrete_laplace(zeros, scale=2.0**60).tolist()
+    gaussian = secure.discrete_gaussian(zeros, sigma=2.0**60).tolist()
+    geometric = secure.geometric(zeros, scale=2.0**60).tolist()
+    choices = [secure.permute_and_flip(np.zeros(1000, np.int64), scale=1.0) for _ in range(20)]
+    return laplace, gaussian, geometric, choices, secure.uniform_below(2**200)
+
+draws()  # whatever keeps a state has one before the fork
+with use_noise(SeededNoise(0)):
+    for _ in range(2):
+        reader, writer = os.pipe()
+        if os.fork() == 0:
+            os.write(writer, repr((draws(), repr(ambient_noise()))).encode())
+            os._exit(0)
+        os.wait()
+        os.close(writer)
+        print(os.fdopen(reader).read())
+    print((draws(), repr(ambient_noise())))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forked_processes_draw_different_and_secure_noise():
+    run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    (first, *rest), sources = zip(*map(ast.literal_eval, run.stdout.split("\n")[:3]), strict=True)
+    assert sources == ("SecureNoise()", "SecureNoise()", "SeededNoise(0)")
+    second, parent = rest
+    for one, other in ((first, second), (first, parent), (second, parent)):
+        assert all(mine != theirs for mine, theirs in zip(one, other, strict=True))
 
 
 def test_importing_the_module_does_not_import_opendp():

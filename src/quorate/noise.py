@@ -25,8 +25,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 import secrets
 import sys
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -306,21 +308,33 @@ class SeededNoise(NoiseSource):
         return f"SeededNoise({self._seed!r})"
 
 
-_SOURCE: ContextVar[NoiseSource] = ContextVar("quorate_noise", default=SecureNoise())  # noqa: B039
+_SECURE = SecureNoise()
+
+_DOUBLE: ContextVar[tuple[NoiseSource, tuple[int, int]] | None] = ContextVar(
+    "quorate_noise", default=None
+)
+"""The source of the innermost ``use_noise`` block, and the process and thread that opened it."""
 
 
 def ambient_noise() -> NoiseSource:
     """Return the source that a mechanism uses when none is given: secure, outside of tests.
 
+    A block of :func:`use_noise` holds for the thread that opened it. Other threads and forked
+    processes draw secure noise, even where they are given a copy of the context: they may outlive
+    the block.
+
     >>> ambient_noise()
     SecureNoise()
     """
-    return _SOURCE.get()
+    double = _DOUBLE.get()
+    return double[0] if double and double[1] == _here() else _SECURE
 
 
 @contextmanager
 def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
     """Let everything built inside the block draw from ``source``; for tests and audits.
+
+    In this thread only; see :func:`ambient_noise`.
 
     >>> with use_noise(SeededNoise(0)):
     ...     ambient_noise()
@@ -330,11 +344,15 @@ def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
     """
     if not isinstance(source, NoiseSource):
         raise ParameterError(f"Expected source to be a NoiseSource, got source={source!r}.")
-    token = _SOURCE.set(source)
+    token = _DOUBLE.set((source, _here()))
     try:
         yield source
     finally:
-        _SOURCE.reset(token)
+        _DOUBLE.reset(token)
+
+
+def _here() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
 
 
 def _integers(values: Integers) -> Integers:
