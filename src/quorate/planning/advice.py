@@ -44,10 +44,8 @@ def advise(task: Task, *, users: int | None, epsilon: float | None) -> tuple[str
     """Say what changes the error most, and whether to collect users or records.
 
     >>> from quorate.planning.tasks import MedianTask
-    >>> for line in advise(MedianTask(), users=2000, epsilon=1.0):
-    ...     print(line)
-    Doubling users lowers the error by ... %, ...
-    More users are worth more than more records ...
+    >>> print(advise(MedianTask(), users=2000, epsilon=1.0)[1])
+    More users are worth more than more records of the same users.
     """
     if users is None or epsilon is None:
         return ()

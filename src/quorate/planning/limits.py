@@ -36,13 +36,34 @@ __all__ = [
     "item_to_user",
     "item_to_user_users",
     "packing_users",
+    "replacement",
     "representation_users",
     "subsampled",
     "two_point_users",
 ]
 
 
-def fixed_users_failure(*, users: int, epsilon: float, delta: float = 0.0) -> float:
+_LARGEST_EXPONENT = 700.0
+
+
+def replacement(
+    *, epsilon: float, delta: float = 0.0, relation: Relation = Relation.REPLACE
+) -> tuple[float, float]:
+    """Return what a guarantee means when one user is replaced.
+
+    A replacement is a removal and an addition: (2 epsilon, (1 + e^epsilon) delta).
+
+    >>> replacement(epsilon=0.5, relation=Relation.ADD_REMOVE)
+    (1.0, 0.0)
+    """
+    if relation is Relation.REPLACE:
+        return epsilon, delta
+    return 2.0 * epsilon, (1.0 + math.exp(min(epsilon, _LARGEST_EXPONENT))) * delta
+
+
+def fixed_users_failure(
+    *, users: int, epsilon: float, delta: float = 0.0, relation: Relation = Relation.REPLACE
+) -> float:
     """Bound from below how often any method confuses two crowds, however many records they hold.
 
     Theorem 9 of [U]_: all users of one crowd hold +B, of the other -B. The crowds differ in all n
@@ -57,23 +78,25 @@ def fixed_users_failure(*, users: int, epsilon: float, delta: float = 0.0) -> fl
     _validate.positive_integer(users=users)
     _validate.positive(epsilon=epsilon)
     _validate.delta(delta=delta)
+    epsilon, delta = replacement(epsilon=epsilon, delta=delta, relation=relation)
     exponent = users * epsilon
-    if exponent > 700:
+    if exponent > _LARGEST_EXPONENT:
         return 0.0
     growth = math.exp(exponent)
     return max(0.0, (1.0 - users * delta * growth) / (1.0 + growth))
 
 
-def fixed_users_floor(*, epsilon: float, delta: float = 0.0, beta: float) -> int:
+def fixed_users_floor(
+    *, epsilon: float, delta: float = 0.0, beta: float, relation: Relation = Relation.REPLACE
+) -> int:
     """Return the users without which no method fails less often than ``beta`` (Theorem 9 of [U]_).
 
     >>> fixed_users_floor(epsilon=0.5, beta=0.1)
     5
     """
     _validate.probability(beta=beta)
-    found = smallest_users(
-        lambda n: fixed_users_failure(users=n, epsilon=epsilon, delta=delta), beta
-    )
+    known = {"epsilon": epsilon, "delta": delta}
+    found = smallest_users(lambda n: fixed_users_failure(users=n, relation=relation, **known), beta)
     return 1 if found is None else found
 
 
@@ -84,7 +107,7 @@ def heterogeneity_penalty(*, bound: float, users: int, records: int, distance: f
     are at most ``bound``, the excess loss on any user's own distribution grows by at most
     B (m n + 2) distance.
 
-    >>> heterogeneity_penalty(bound=1.0, users=100, records=10, distance=1e-5)
+    >>> round(heterogeneity_penalty(bound=1.0, users=100, records=10, distance=1e-5), 6)
     0.01002
     """
     _validate.positive(bound=bound)
@@ -155,7 +178,13 @@ def representation_users(*, dimension: float, epsilon: float, delta: float) -> f
 
 
 def fano_users(
-    *, log_alternatives: float, divergence: float, records: int, epsilon: float, beta: float
+    *,
+    log_alternatives: float,
+    divergence: float,
+    records: int,
+    epsilon: float,
+    beta: float,
+    relation: Relation = Relation.REPLACE,
 ) -> float:
     """Return the users needed by any pure method (user-level Fano, Lemma 39 of [F]_).
 
@@ -174,8 +203,11 @@ def fano_users(
     _validate.probability(beta=beta)
     sampling = ((1.0 - beta) * log_alternatives - math.log(2.0)) / (records * divergence)
     distance = min(1.0, math.sqrt(records * divergence / 2.0))
-    privacy = (log_alternatives + math.log(0.4 / beta)) / (10.0 * epsilon * distance)
-    floor = packing_users(log_alternatives=log_alternatives, epsilon=epsilon, beta=beta)
+    rate, _ = replacement(epsilon=epsilon, relation=relation)
+    privacy = (log_alternatives + math.log(0.4 / beta)) / (10.0 * rate * distance)
+    floor = packing_users(
+        log_alternatives=log_alternatives, epsilon=epsilon, beta=beta, relation=relation
+    )
     return max(sampling, privacy if beta < 0.4 else 0.0, floor, 0.0)
 
 
@@ -187,6 +219,7 @@ def two_point_users(
     beta: float,
     delta: float = 0.0,
     distance: float | None = None,
+    relation: Relation = Relation.REPLACE,
 ) -> float:
     """Return the users needed to tell two distributions apart, with or without delta.
 
@@ -206,6 +239,7 @@ def two_point_users(
     _validate.delta(delta=delta)
     if not divergence > 0:
         raise ParameterError(f"Expected divergence > 0, got divergence={divergence!r}.")
+    epsilon, delta = replacement(epsilon=epsilon, delta=delta, relation=relation)
     sampling = math.log(1.0 / (4.0 * beta)) / (records * divergence)
     apart = min(1.0, math.sqrt(records * divergence / 2.0))
     if distance is not None:
@@ -223,7 +257,7 @@ def subsampled(*, epsilon: float, delta: float = 0.0, rate: float) -> tuple[floa
     """Return the privacy of running on a random share of the records (Theorem 7 of [F]_).
 
     >>> tuple(round(x, 4) for x in subsampled(epsilon=1.0, delta=1e-6, rate=0.1))
-    (0.1585, 0.0)
+    (0.1586, 0.0)
     """
     _validate.positive(epsilon=epsilon)
     _validate.delta(delta=delta)

@@ -165,6 +165,8 @@ class Plan:
         Why the plan is hopeless, if it is.
     advice : tuple of str
         What changes it most; more users or more records.
+    changes : tuple of (str, float) pairs
+        Which share of the error is left after doubling users, records or epsilon; best first.
     curves : tuple of Curve
         The error against users: the library's way first, then the baselines.
 
@@ -174,8 +176,8 @@ class Plan:
     >>> answer = plan("median", users=1000, epsilon=1.0, error=0.1)
     >>> answer.quorate
     True
-    >>> print(answer.sentence)
-    ... users needed, 1,000 planned: quorate.
+    >>> print(answer.sentence[4:])
+    users needed, 1,000 planned: quorate.
     """
 
     task: str
@@ -198,6 +200,7 @@ class Plan:
     reason: str
     warning: str | None
     advice: tuple[str, ...]
+    changes: tuple[tuple[str, float], ...]
     curves: tuple[Curve, ...]
 
     @property
@@ -293,6 +296,7 @@ class Plan:
             "reason": self.reason,
             "warning": self.warning,
             "advice": list(self.advice),
+            "changes": dict(self.changes),
             "curves": [curve.to_dict() for curve in self.curves],
         }
 

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.planning.advice import advise, warn
+from quorate.planning.advice import advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
 from quorate.planning.tasks import (
@@ -196,6 +196,7 @@ def _solve(
         reason=reason,
         warning=warn(task, users=planned, needed=needed, epsilon=epsilon, error=error, lower=lower),
         advice=advise(task, users=planned, epsilon=epsilon),
+        changes=doublings(task, users=planned, epsilon=epsilon) if planned and epsilon else (),
         curves=_curves(task, users=planned, epsilon=epsilon),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from quorate import _validate
@@ -15,20 +16,17 @@ from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (
-    excess_for_margin,
-    label_margin,
+    Votes,
+    label_preference,
     published_agnostic,
     rule_limit,
 )
 
 __all__ = ["ConceptTask", "check_error_level"]
 
-# Measured on stumps and intervals: margin >= a ln(|H| / beta) / (n epsilon) + sqrt(z ln(|H| / beta)
-# / n). The worst case over all classes is 4 and 2; near the best rule there are many good ones.
-_CHOICE = 2.0
-_VOTES = 0.5
+_DUELS = Votes()
 # Larger classes are chosen from by counts of users with more than t mistakes.
-_LARGE_FACTOR = 2.0
+_LARGE = Votes(certainty=8.0, per_option=1.5, everything=9.0, fluctuation=0.7)
 
 
 def check_error_level(error_level: float) -> None:
@@ -90,17 +88,16 @@ class ConceptTask(Task):
         """Return the excess error at which the votes of users become clear."""
         if self.size == 1:
             return 0.0
-        options = math.log(self.size / self.beta)
-        if self.relation is Relation.ADD_REMOVE:
-            epsilon = 2.0 * epsilon
-        factor = 1.0 if self.size <= MAX_DUELLISTS else _LARGE_FACTOR
-        needed = factor * _CHOICE * options / (users * epsilon)
-        needed += math.sqrt(factor * _VOTES * options / users)
-
-        def margin(excess: float) -> float:
-            return label_margin(excess, records=self.records, error_level=self.error_level)
-
-        return excess_for_margin(margin, needed, largest=self.largest_error)
+        votes = _DUELS if self.size <= MAX_DUELLISTS else _LARGE
+        return votes.excess(
+            partial(label_preference, records=self.records, error_level=self.error_level),
+            users=users,
+            # One more user moves a duel by half as much as another one in its place.
+            epsilon=epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon,
+            options=self.size,
+            beta=self.beta,
+            largest=self.largest_error,
+        )
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the score that the learner would take."""

@@ -37,7 +37,7 @@ _ROUTE_RESERVE = 1.15
 # Pure route: share of epsilon for the mean, and how far the range reaches, in standard deviations
 # (three times a power of two above the distance that holds 60 % of the users).
 _MEAN_SHARE = 0.35
-_REACH = 3.0 * 1.5 * 0.84
+_REACH = 3.0 * 1.8 * 0.84
 _WIDEN = 3.0
 _WIDEN_RATE = 0.3
 _SIZE_SHARE = 0.1
@@ -328,6 +328,7 @@ class MeanTask(Task):
                 epsilon=epsilon,
                 delta=self.delta,
                 beta=self.beta,
+                relation=self.relation,
             )
         }
         if self.delta == 0:
@@ -335,7 +336,7 @@ class MeanTask(Task):
             bounds["Lemma 39 of Ghazi et al. (2023), packing form"] = packing_users(
                 log_alternatives=places, epsilon=epsilon, beta=self.beta, relation=self.relation
             )
-        if self.delta == 0 and self.dimension >= 16 and self.relation is Relation.REPLACE:
+        if self.delta == 0 and self.dimension >= 16:
             # Signs that differ in a quarter of the places: e^(d/8) of them, 4 x as divergent.
             bounds["Lemma 39 of Ghazi et al. (2023)"] = fano_users(
                 log_alternatives=self.dimension / 8.0,
@@ -343,6 +344,7 @@ class MeanTask(Task):
                 records=1,
                 epsilon=epsilon,
                 beta=self.beta,
+                relation=self.relation,
             )
         theorem = max(bounds, key=bounds.__getitem__)
         return PublishedBound(

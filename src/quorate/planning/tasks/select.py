@@ -13,18 +13,16 @@ from quorate.mechanisms.choose import ChooseBest
 from quorate.planning.limits import fixed_users_floor, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import ErrorModel, Task
-from quorate.planning.tasks.choices import excess_for_margin, normal_margin
+from quorate.planning.tasks.choices import Votes, normal_preference
 
 __all__ = ["SelectTask"]
 
 # Users hold enough records to judge pairs of candidates from here on.
 _ENOUGH_RECORDS = 16
-# Measured, as for rules.
-_CHOICE = 2.0
-_VOTES = 0.5
-_SUMS = 0.7
-_SUMS_VOTES = 1.0
-_REFERENCE_SHARE = 0.3
+_DUELS = Votes(fluctuation=0.35)
+_REFERENCE = Votes(certainty=4.0, per_option=1.0, everything=3.0, fluctuation=0.5)
+# Measured: excess x users = a ln(1/beta) + b ln(K) noise scales, and z sqrt(ln(1/beta)) deviations.
+_SUMS, _SUMS_PER_OPTION, _SUMS_FLUCTUATION = 1.0, 0.15, 0.45
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,16 +79,15 @@ class SelectTask(Task):
             return 0.0
         if self.records < _ENOUGH_RECORDS:
             return self.sums_error(users, epsilon)
-        return min(self._votes_error(users, epsilon), self.largest_error)
-
-    def _votes_error(self, users: int, epsilon: float) -> float:
-        options = math.log(self.size / self.beta)
-        if self.relation is Relation.ADD_REMOVE:
-            epsilon = 2.0 * epsilon
-        needed = _CHOICE * options / (users * epsilon) + math.sqrt(_VOTES * options / users)
         each = self.deviation / math.sqrt(self.records)
-        return excess_for_margin(
-            lambda excess: normal_margin(excess / each), needed, largest=self.largest_error
+        votes = _DUELS if self.size <= MAX_DUELLISTS else _REFERENCE
+        return votes.excess(
+            lambda excess: normal_preference(excess / each),
+            users=users,
+            epsilon=epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon,
+            options=self.size,
+            beta=self.beta,
+            largest=self.largest_error,
         )
 
     def sums_error(self, users: int, epsilon: float) -> float:
@@ -100,14 +97,14 @@ class SelectTask(Task):
         chooser = ChooseBest(
             candidates=self.size,
             epsilon=epsilon,
-            sensitivity=2**20,
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        noise = self.bound * _SUMS * chooser.error_bound(self.beta) / 2**20 / users
-        options = math.log(self.size / self.beta)
-        sampling = self.deviation * math.sqrt(_SUMS_VOTES * options / (users * self.records))
-        return min(noise + sampling, self.largest_error)
+        doubt = math.log(1.0 / self.beta)
+        noise = chooser.scale * (_SUMS * doubt + _SUMS_PER_OPTION * math.log(self.size))
+        fluctuation = _SUMS_FLUCTUATION * self.deviation * math.sqrt(doubt / self.records)
+        found = self.bound * noise / users + fluctuation / math.sqrt(users)
+        return min(found, self.largest_error)
 
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
@@ -138,17 +135,24 @@ class SelectTask(Task):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return Le Cam's bound for two candidates with normal differences, or the floor."""
-        # Differences +-error with this deviation; clipping to the bound only makes it harder.
-        divergence = 2.0 * (error / self.deviation) ** 2
+        """Return Le Cam's bound for two candidates whose difference takes two values."""
+        reach = min(self.bound, math.hypot(self.deviation, error))
+        share = min(1.0, error / reach)
+        certain = share == 1.0
         two = two_point_users(
-            divergence=divergence,
+            divergence=math.inf if certain else share * math.log((1.0 + share) / (1.0 - share)),
+            distance=share,
             records=self.records,
             epsilon=epsilon,
             delta=self.delta,
             beta=self.beta,
+            relation=self.relation,
         )
-        floor = float(fixed_users_floor(epsilon=epsilon, delta=self.delta, beta=self.beta))
+        floor = float(
+            fixed_users_floor(
+                epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
+            )
+        )
         if two >= floor:
             theorem = "Theorem 1 of Acharya et al. (2021), users of m records"
         else:
@@ -157,5 +161,5 @@ class SelectTask(Task):
             users=max(two, floor, 1.0),
             theorem=theorem,
             holds=True,
-            note="already for two candidates",
+            note="already for two candidates with two-valued differences",
         )

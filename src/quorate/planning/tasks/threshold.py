@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from quorate import _validate
@@ -23,8 +23,8 @@ from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (
-    excess_for_margin,
-    label_margin,
+    Votes,
+    label_preference,
     published_agnostic,
     rule_limit,
 )
@@ -39,9 +39,7 @@ _PRIVACY = 2.4
 _SAMPLING = 0.8
 # Measured: excess x m of the median = the same, and this sqrt(eta / (1 - 2 eta)) / sqrt(n).
 _MEDIAN_SAMPLING = 1.3
-# Measured for duels on small domains, as for rules.
-_CHOICE = 1.0
-_VOTES = 0.5
+_DUELS = Votes()
 
 
 @lru_cache(maxsize=1024)
@@ -188,13 +186,12 @@ class ThresholdTask(Task):
         return min(self._local(users, epsilon) + sampling, self.largest_error)
 
     def _duels(self, users: int, epsilon: float) -> float:
-        options = math.log(self._size / self.beta)
-        if self.relation is Relation.ADD_REMOVE:
-            epsilon = 2.0 * epsilon
-        needed = _CHOICE * options / (users * epsilon) + math.sqrt(_VOTES * options / users)
-        return excess_for_margin(
-            lambda excess: label_margin(excess, records=self.records, error_level=self.error_level),
-            needed,
+        return _DUELS.excess(
+            partial(label_preference, records=self.records, error_level=self.error_level),
+            users=users,
+            epsilon=epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon,
+            options=self._size,
+            beta=self.beta,
             largest=self.largest_error,
         )
 

@@ -1,0 +1,197 @@
+"""Limits: each theorem by its name, against brute force or an independent computation."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.mechanisms.choose import ChooseBest
+from quorate.planning import limits
+
+EPSILONS = st.floats(0.05, 3.0)
+
+
+class TestFixedUsersFloor:
+    """Theorem 9 of Levy et al."""
+
+    def test_theorem_9_of_levy_no_randomised_response_beats_the_floor(self):
+        # The best pure test of all +B against all -B keeps each user's sign with chance
+        # e^(n eps)/(1 + e^(n eps)) for the crowd as a whole; it reaches the bound.
+        for n, epsilon in ((1, 1.0), (3, 0.5), (8, 0.2)):
+            reached = 1.0 / (1.0 + math.exp(n * epsilon))
+            assert limits.fixed_users_failure(users=n, epsilon=epsilon) == pytest.approx(reached)
+
+    def test_theorem_9_of_levy_the_two_failures_obey_group_privacy(self):
+        # The proof: 1 - b1 <= e^(n eps) b2 + n e^(n eps) delta, and the same the other way round.
+        n, epsilon, delta = 5, 0.3, 1e-4
+        floor = limits.fixed_users_failure(users=n, epsilon=epsilon, delta=delta)
+        growth = math.exp(n * epsilon)
+        assert 1.0 - floor <= growth * floor + n * growth * delta + 1e-12
+        smaller = floor * 0.99
+        assert 1.0 - smaller > growth * smaller + n * growth * delta
+
+    @given(epsilon=EPSILONS, beta=st.floats(0.01, 0.45))
+    def test_the_floor_is_the_first_number_of_users_that_may_succeed(self, epsilon, beta):
+        floor = limits.fixed_users_floor(epsilon=epsilon, beta=beta)
+        assert limits.fixed_users_failure(users=floor, epsilon=epsilon) <= beta
+        if floor > 1:
+            assert limits.fixed_users_failure(users=floor - 1, epsilon=epsilon) > beta
+
+    def test_records_do_not_enter_and_adding_users_is_a_weaker_promise(self):
+        replace = limits.fixed_users_floor(epsilon=0.1, beta=0.05)
+        add = limits.fixed_users_floor(epsilon=0.1, beta=0.05, relation=Relation.ADD_REMOVE)
+        assert add == math.ceil(replace / 2)
+
+    def test_delta_close_to_one_claims_nothing(self):
+        assert limits.fixed_users_failure(users=50, epsilon=0.5, delta=0.5) == 0.0
+        assert limits.fixed_users_floor(epsilon=0.5, delta=0.99, beta=0.4) == 1
+
+
+class TestHeterogeneity:
+    """Theorem 10 of Levy et al."""
+
+    def test_theorem_10_of_levy_adds_a_loss_for_every_record_that_may_differ(self):
+        penalty = limits.heterogeneity_penalty(bound=2.0, users=50, records=4, distance=0.001)
+        assert penalty == pytest.approx(2.0 * (50 * 4 + 2) * 0.001)
+
+    def test_theorem_10_of_levy_costs_nothing_for_equal_users(self):
+        assert limits.heterogeneity_penalty(bound=1.0, users=9, records=9, distance=0.0) == 0.0
+
+
+class TestGroupPrivacy:
+    """Lemma 34 of Ghazi, Kumar, Manurangsi."""
+
+    @given(epsilon=EPSILONS, size=st.integers(1, 200), delta=st.floats(0.0, 1e-3))
+    def test_lemma_34_of_ghazi_the_group_pays_what_was_asked(self, epsilon, size, delta):
+        each, small = limits.group_privacy(epsilon=epsilon, delta=delta, size=size)
+        assert size * each == pytest.approx(epsilon)
+        # The sum of the lemma, term by term: delta times 1 + e^eps + ... + e^((k-1) eps).
+        assert small * sum(math.exp(k * each) for k in range(size)) == pytest.approx(delta)
+
+
+class TestPacking:
+    """Lemma 4 of Ghazi, Kumar, Manurangsi and the first term of Lemma 39 of Ghazi et al."""
+
+    def test_lemma_39_of_ghazi_packing_is_not_above_what_permute_and_flip_needs(self):
+        # A crowd that agrees on one of W answers: n votes for it. The mechanism must need at least
+        # the bound, and not more than a few times of it.
+        for options, epsilon, beta in ((100, 1.0, 0.1), (5000, 0.5, 0.05)):
+            bound = limits.packing_users(
+                log_alternatives=math.log(options), epsilon=epsilon, beta=beta
+            )
+            votes = ChooseBest(candidates=options, epsilon=epsilon).error_bound(beta) + 1
+            assert bound <= votes <= 4 * bound
+
+    def test_lemma_39_of_ghazi_packing_one_answer_needs_nobody(self):
+        assert limits.packing_users(log_alternatives=0.0, epsilon=1.0, beta=0.1) == 0.0
+
+    def test_adding_users_is_compared_with_nobody(self):
+        known = {"log_alternatives": 20.0, "epsilon": 0.5, "beta": 0.1}
+        add = limits.packing_users(relation=Relation.ADD_REMOVE, **known)
+        assert add == pytest.approx((20.0 + math.log(0.9)) / 0.5)
+        assert add < limits.packing_users(**known)
+
+    def test_lemma_4_of_ghazi_is_capped_by_delta(self):
+        pure = limits.representation_users(dimension=100.0, epsilon=0.5, delta=0.0)
+        assert pure == pytest.approx(2.0)
+        approximate = limits.representation_users(dimension=100.0, epsilon=0.5, delta=1e-6)
+        assert approximate == pytest.approx(0.01 * math.log(1e6) / 0.5)
+
+
+class TestFano:
+    """Theorem 38 and Lemma 39 of Ghazi et al."""
+
+    def test_theorem_38_of_ghazi_one_record_is_the_item_level_bound(self):
+        log_w, kl, epsilon, beta = 200.0, 0.02, 0.5, 0.1
+        users = limits.fano_users(
+            log_alternatives=log_w, divergence=kl, records=1, epsilon=epsilon, beta=beta
+        )
+        sampling = (0.9 * log_w - math.log(2)) / kl
+        privacy = (log_w + math.log(4)) / (10 * epsilon * math.sqrt(kl / 2))
+        assert users == pytest.approx(max(sampling, privacy))
+
+    def test_lemma_39_of_ghazi_falls_with_records_down_to_a_floor(self):
+        known = {"log_alternatives": 50.0, "divergence": 0.01, "epsilon": 0.2, "beta": 0.1}
+        users = [limits.fano_users(records=m, **known) for m in (1, 10, 100, 10**6)]
+        assert users == sorted(users, reverse=True)
+        floor = limits.packing_users(log_alternatives=50.0, epsilon=0.2, beta=0.1)
+        assert users[-1] == pytest.approx(floor)
+
+    def test_two_points_are_told_apart_by_nobody_with_fewer_users_than_the_bound(self):
+        # Normal means +-a: the likelihood ratio test is the best there is, even without privacy.
+        from scipy.stats import norm
+
+        a, beta = 0.1, 0.01
+        bound = limits.two_point_users(divergence=2 * a**2, records=1, epsilon=1e6, beta=beta)
+        assert norm.sf(a * math.sqrt(bound)) >= beta
+
+    def test_two_points_claim_less_when_delta_is_large_or_users_may_only_come_and_go(self):
+        known = {"divergence": 0.01, "records": 1, "epsilon": 0.01, "beta": 0.05}
+        pure = limits.two_point_users(**known)
+        assert limits.two_point_users(delta=1e-3, **known) < pure
+        assert limits.two_point_users(relation=Relation.ADD_REMOVE, **known) < pure
+
+    def test_a_certain_difference_has_no_sampling_term(self):
+        users = limits.two_point_users(
+            divergence=math.inf, distance=1.0, records=1, epsilon=0.5, beta=0.1
+        )
+        assert users == pytest.approx(math.log(4.5) / 5)
+
+    def test_a_divergence_of_zero_is_refused(self):
+        with pytest.raises(ParameterError, match="divergence > 0"):
+            limits.two_point_users(divergence=0.0, records=1, epsilon=1.0, beta=0.1)
+
+
+class TestItemToUser:
+    """Theorems 7, 10 and 11 of Ghazi et al."""
+
+    def test_theorem_7_of_ghazi_subsampling_is_exact_for_randomised_response(self):
+        # A share of 1/4 of runs sees the record: the worst ratio is 1 - q + q e^eps.
+        epsilon, rate = 1.2, 0.25
+        amplified, delta = limits.subsampled(epsilon=epsilon, delta=1e-5, rate=rate)
+        assert math.exp(amplified) == pytest.approx(1 - rate + rate * math.exp(epsilon))
+        assert delta == pytest.approx(rate * 1e-5)
+
+    def test_theorem_10_of_ghazi_beats_group_privacy_for_many_records_only(self):
+        known = {"epsilon": 1.0, "delta": 1e-6}
+        many, few = 10**5, 10
+        assert (
+            limits.item_to_user(records=many, **known)[0]
+            > limits.group_privacy(size=many, **known)[0]
+        )
+        assert (
+            limits.item_to_user(records=few, **known)[0]
+            < limits.group_privacy(size=few, **known)[0]
+        )
+
+    def test_theorem_10_of_ghazi_saves_the_square_root_of_the_records(self):
+        one = limits.item_to_user(epsilon=1.0, delta=1e-6, records=100)[0]
+        four = limits.item_to_user(epsilon=1.0, delta=1e-6, records=400)[0]
+        assert 1.9 < one / four < 2.2
+
+    def test_theorem_11_of_ghazi_users_are_records_divided_among_users_and_a_floor(self):
+        users = limits.item_to_user_users(item_records=1e4, epsilon=0.5, delta=1e-6, records=50)
+        assert users == pytest.approx(math.log(1e6) / 0.5 + 200)
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers"),
+    [
+        (limits.fixed_users_failure, {"users": 0, "epsilon": 1.0}),
+        (limits.fixed_users_floor, {"epsilon": math.nan, "beta": 0.1}),
+        (limits.group_privacy, {"epsilon": 1.0, "size": 0}),
+        (limits.packing_users, {"log_alternatives": 3.0, "epsilon": -1.0, "beta": 0.1}),
+        (limits.subsampled, {"epsilon": 1.0, "rate": 1.5}),
+        (limits.item_to_user, {"epsilon": 1.0, "delta": 0.0, "records": 5}),
+        (
+            limits.heterogeneity_penalty,
+            {"bound": 1.0, "users": 5, "records": 5, "distance": 2.0},
+        ),
+    ],
+)
+def test_numbers_outside_their_range_are_refused(function, numbers):
+    with pytest.raises(ParameterError, match="Expected"):
+        function(**numbers)
