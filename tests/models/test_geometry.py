@@ -1,0 +1,124 @@
+"""Released coordinates in which steps need no tuning."""
+
+import numpy as np
+import pytest
+
+from quorate.engines import LocalEngine
+from quorate.guarantees import Relation
+from quorate.models import geometry as module
+from quorate.models.geometry import (
+    Geometry,
+    PreconditionedLoss,
+    SecondMoments,
+    release_geometry,
+)
+from quorate.models.losses import SoftmaxLoss, SquaredLoss
+from quorate.models.releases import UserReleases
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+
+RNG = np.random.default_rng(1)
+MIX = np.array([[3.0, 0.0], [2.0, 0.5]])
+
+
+def skewed(n=4000, m=3):
+    rows = RNG.normal(size=(n * m, 2)) @ MIX.T + [50.0, -20.0]
+    return UserData(rows, RNG.normal(size=n * m), offsets=np.arange(0, n * m + 1, m))
+
+
+def released(data, *, mu=1.0, centred=True, seed=3):
+    with use_noise(SeededNoise(seed)):
+        run = UserReleases.start(data, LocalEngine(), mu=mu, relation=Relation.REPLACE)
+        return release_geometry(run, centred=centred)
+
+
+class TestCoordinates:
+    @pytest.mark.parametrize(
+        "loss", [SquaredLoss(), SoftmaxLoss(classes=3), SquaredLoss(intercept=False)]
+    )
+    def test_inward_undoes_outward(self, loss):
+        centre = np.array([1.0, -2.0]) if loss.intercept else np.zeros(2)
+        shape = Geometry(centre, np.array([[2.0, 0.5], [0.5, 1.0]]))
+        theta = RNG.normal(size=loss.dimension(2))
+        np.testing.assert_allclose(shape.inward(shape.outward(theta, loss), loss), theta)
+
+    def test_predictions_are_those_of_the_new_coordinates(self):
+        shape = Geometry(np.array([1.0, -2.0]), np.array([[2.0, 0.5], [0.5, 1.0]]))
+        theta, rows = RNG.normal(size=3), RNG.normal(size=(5, 2))
+        outer = shape.outward(theta, SquaredLoss())
+        inside = (rows - shape.centre) @ shape.whitening @ theta[:2] + theta[2]
+        np.testing.assert_allclose(rows @ outer[:2] + outer[2], inside)
+
+    @pytest.mark.parametrize("loss", [SquaredLoss(), SoftmaxLoss(classes=2)])
+    def test_gradients_follow_the_chain_rule(self, loss):
+        shape = Geometry(np.array([1.0, -2.0]), np.array([[2.0, 0.5], [0.5, 1.0]]))
+        people = UserData(RNG.normal(size=(4, 2)), np.ones(4), offsets=[0, 1, 4])
+        theta = RNG.normal(size=loss.dimension(2))
+        inner = PreconditionedLoss(loss, shape)
+        moved = UserData(
+            (people.X - shape.centre) @ shape.whitening, people.y, offsets=people.offsets
+        )
+        np.testing.assert_allclose(
+            inner.user_gradients(people, theta), loss.user_gradients(moved, theta), atol=1e-12
+        )
+
+    def test_the_penalty_is_on_the_coefficients_of_the_features(self):
+        shape = Geometry(np.zeros(2), np.array([[2.0, 0.5], [0.5, 1.0]]))
+        inner = PreconditionedLoss(SquaredLoss(), shape)
+        theta = np.array([1.0, -1.0, 5.0])
+
+        def cost(at):
+            return 0.5 * 0.3 * np.sum(shape.outward(at, SquaredLoss())[:2] ** 2)
+
+        pull, stiffness = inner.penalty(theta, 0.3)
+        numeric = [(cost(theta + e) - cost(theta - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(pull, numeric, atol=1e-6)
+        assert (
+            stiffness >= 0.3 * np.linalg.eigvalsh(shape.whitening @ shape.whitening).max() - 1e-12
+        )
+
+
+class TestRelease:
+    def test_the_features_become_round(self):
+        data = skewed()
+        shape = released(data, mu=4.0)
+        moved = (data.X - shape.centre) @ shape.whitening
+        spread = np.linalg.eigvalsh(moved.T @ moved / len(moved))
+        assert 0.5 < spread.min() <= spread.max() < 2.0
+
+    def test_spread_that_drowns_in_noise_is_left_at_the_size_of_the_noise(self):
+        data = skewed(n=200)
+        shape = released(data, mu=0.1)
+        moved = (data.X - shape.centre) @ shape.whitening
+        assert np.linalg.eigvalsh(moved.T @ moved / len(moved)).max() < 20.0
+
+    def test_without_an_intercept_there_is_no_centre(self):
+        assert not released(skewed(), centred=False).centre.any()
+
+    def test_many_features_get_one_scale(self, monkeypatch):
+        monkeypatch.setattr(module, "_MOST_FEATURES", 1)
+        shape = released(skewed(), mu=2.0)
+        assert np.allclose(shape.whitening, shape.whitening[0, 0] * np.eye(2))
+
+    @pytest.mark.parametrize("value", [0.0, 1e150, -1e150])
+    def test_extreme_features_do_no_harm(self, value):
+        data = UserData(np.full((300, 2), value), offsets=np.arange(301))
+        shape = released(data)
+        assert np.all(np.isfinite(shape.whitening))
+
+
+class TestSecondMoments:
+    def test_they_are_what_they_say(self):
+        data = UserData(RNG.normal(size=(7, 3)), offsets=[0, 2, 2, 7])
+        moments = SecondMoments(np.array([0.5, 0.0, -1.0]))
+        found = [moments.matrix(row) for row in moments(data)]
+        centred = data.X - moments.centre
+        np.testing.assert_allclose(found[0], centred[:2].T @ centred[:2] / 2)
+        assert not found[1].any()
+        np.testing.assert_allclose(found[2], centred[2:].T @ centred[2:] / 5)
+
+    def test_lengths_are_those_of_the_matrix(self):
+        data = UserData(RNG.normal(size=(4, 3)), offsets=[0, 4])
+        moments = SecondMoments(np.zeros(3))
+        row = moments(data)[0]
+        assert np.linalg.norm(row) == pytest.approx(np.linalg.norm(moments.matrix(row)))

@@ -1,0 +1,115 @@
+"""Release strategies: clipped at a private radius, and winsorized as published."""
+
+import numpy as np
+import pytest
+
+from quorate.accounting.compose import price
+from quorate.engines import LocalEngine
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.models.budget import Budget
+from quorate.models.gradients import ClippedGradients, WinsorizedGradients
+from quorate.models.losses import SquaredLoss
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+
+RNG = np.random.default_rng(0)
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+LOSS = SquaredLoss(intercept=False)
+
+
+def people(n=5000):
+    rows = RNG.normal(size=(n, 2))
+    return UserData(rows, rows @ [1.0, -1.0], offsets=np.arange(n + 1))
+
+
+def all_steps(strategy, *, budget=BUDGET, steps=6, data=None, theta=(0.0, 0.0)):
+    with use_noise(SeededNoise(7)):
+        run = budget.start(people() if data is None else data, LocalEngine())
+        gradients = strategy.start(run, LOSS, steps=steps, budget=budget)
+        return run, gradients, [gradients.release(np.array(theta), t) for t in range(steps)]
+
+
+class TestClipped:
+    def test_a_run_spends_its_allowance_and_no_more(self):
+        run, gradients, _ = all_steps(ClippedGradients())
+        assert 0 <= run.allowance.left < 1e-6 * run.allowance.mu**2
+        cost = price(gradients.event, delta=1e-6, relation=Relation.REPLACE)
+        assert 0.999 < cost <= 1.0 + 1e-9
+
+    def test_the_radius_is_found_twice(self):
+        _, _, released = all_steps(ClippedGradients())
+        assert len({each.radius for each in released[:2]}) == 1
+        assert 0.1 < released[-1].radius < 5.0
+
+    def test_gradients_point_the_right_way(self):
+        _, _, released = all_steps(ClippedGradients())
+        assert released[-1].value[0] < 0 < released[-1].value[1]
+
+    def test_a_public_radius_is_not_searched_for(self):
+        _, _, released = all_steps(ClippedGradients(radius=0.25))
+        assert {each.radius for each in released} == {0.25}
+        assert all(np.linalg.norm(each.value) < 0.5 for each in released)
+
+    def test_later_steps_are_more_precise(self):
+        _, _, released = all_steps(ClippedGradients(radius=1.0))
+        noise = [each.noise for each in released]
+        assert noise == sorted(noise, reverse=True)
+        assert released[0].whole == pytest.approx(released[-1].whole, rel=1e-6)
+
+    def test_minibatches_keep_the_budget(self):
+        budget = Budget(epsilon=1.0, delta=1e-6, rate=0.2)
+        _, gradients, released = all_steps(ClippedGradients(), budget=budget)
+        assert price(gradients.event, delta=1e-6, relation=Relation.REPLACE) <= 1.0 + 1e-9
+        assert released[-1].value[0] < 0 < released[-1].value[1]
+
+    def test_a_radius_must_be_positive(self):
+        with pytest.raises(ParameterError, match="radius"):
+            ClippedGradients(radius=-1.0)
+
+
+class TestWinsorized:
+    strategy = WinsorizedGradients(bound=5.0, radius=2.0, random_state=0)
+
+    def test_all_steps_together_keep_the_budget(self):
+        _, gradients, _ = all_steps(self.strategy, steps=3)
+        cost = price(gradients.event, delta=1e-6, relation=Relation.REPLACE)
+        assert 0.9 < cost <= 1.0 + 1e-9
+
+    def test_with_many_users_it_finds_the_gradient(self):
+        budget = Budget(epsilon=8.0, delta=1e-6)
+        _, _, released = all_steps(self.strategy, budget=budget, steps=1, data=people(20_000))
+        np.testing.assert_allclose(released[0].value, [-1.0, 1.0], atol=0.3)
+
+    def test_published_constants_are_noisier(self):
+        published = WinsorizedGradients(bound=5.0, radius=2.0, constants="published")
+        size = {"n_users": 5000, "dimension": 2, "steps": 4}
+        assert (
+            published.mechanism(BUDGET, **size).coordinate.noise_scale
+            > self.strategy.mechanism(BUDGET, **size).coordinate.noise_scale
+        )
+
+    @pytest.mark.parametrize(
+        "budget",
+        [
+            Budget(epsilon=1.0, delta=1e-6, relation=Relation.ADD_REMOVE),
+            Budget(epsilon=1.0, delta=1e-6, rate=0.1),
+        ],
+    )
+    def test_what_its_proof_does_not_cover_is_refused(self, budget):
+        with pytest.raises(ParameterError, match="ClippedGradients"):
+            all_steps(self.strategy, budget=budget)
+
+    def test_it_cannot_follow_another_release(self):
+        run = BUDGET.start(people(), LocalEngine())
+        run.allowance.take(0.01)
+        with pytest.raises(ParameterError, match="whole budget"):
+            self.strategy.start(run, LOSS, steps=2, budget=BUDGET)
+
+    def test_values_that_are_no_numbers_do_no_harm(self):
+        data = people(200)
+        rows = np.array(data.X)
+        rows[0] = 1e200
+        broken = UserData(rows, data.y, offsets=data.offsets)
+        _, _, released = all_steps(self.strategy, steps=1, data=broken)
+        assert np.all(np.isfinite(released[0].value))

@@ -1,0 +1,110 @@
+"""Phased minimisation: faithful where published, running where calibrated."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quorate.accounting.compose import price
+from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.guarantees import Relation
+from quorate.models import PhasedMinimizer, SquaredLoss
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+
+SETTING = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "gradient_bound": 6.0,
+    "gradient_spread": 1.0,
+    "smoothness": 9.0,
+    "radius": 4.5,
+    "records": 100,
+}
+
+
+class TestPlan:
+    def test_sizes_halve_and_pulls_grow_fourfold(self):
+        phases = PhasedMinimizer(**SETTING, phases=3).plan(n_users=5000, dimension=20)
+        assert [phase.n_users for phase in phases] == [2500, 1250, 625]
+        strengths = [phase.strength for phase in phases]
+        assert strengths[1] == pytest.approx(4 * strengths[0])
+        assert strengths[2] == pytest.approx(16 * strengths[0])
+
+    def test_the_pull_is_the_papers(self):
+        # sqrt(G min(G, sigma sqrt d) / (n m) + sigma^2 d^2 / (n^2 m eps^2)) / R
+        phased = PhasedMinimizer(**SETTING)
+        expected = math.sqrt(6.0 * math.sqrt(20) / (5000 * 100) + 20**2 / (5000**2 * 100)) / 4.5
+        assert phased.strength(n_users=5000, dimension=20) == pytest.approx(expected)
+
+    @pytest.mark.parametrize("n_users", [5000, 10**6])
+    def test_as_published_the_last_phase_has_nobody(self, n_users):
+        phased = PhasedMinimizer(**SETTING, constants="published")
+        with pytest.raises(NotEnoughUsersError, match="calibrated"):
+            phased.plan(n_users=n_users, dimension=20)
+
+    def test_as_published_the_first_phase_asks_for_thousands_of_steps(self):
+        few = SETTING | {"records": 1, "gradient_bound": 1.0, "gradient_spread": 1.0}
+        phases = PhasedMinimizer(**few, constants="published").plan(n_users=5000, dimension=20)
+        assert phases[0].steps > 1000
+
+
+class TestRun:
+    def people(self, n=4000, m=5):
+        rows = np.random.default_rng(0).normal(size=(n * m, 1))
+        return UserData(rows, 2.0 * rows[:, 0], offsets=np.arange(0, n * m + 1, m))
+
+    def test_the_promise_is_that_of_one_phase(self):
+        setting = SETTING | {"records": 5, "smoothness": 2.0}
+        with use_noise(SeededNoise(0)):
+            found = PhasedMinimizer(**setting, random_state=0).minimize(
+                self.people(), SquaredLoss()
+            )
+        cost = price(found.guarantee.events[0], delta=1e-6, relation=Relation.REPLACE)
+        assert 0.99 < cost <= 1.0 + 1e-9
+        assert abs(found.theta[0] - 2.0) < 0.7
+
+    def test_a_user_takes_part_in_one_phase_only(self, monkeypatch):
+        from quorate.models import phased as module
+
+        seen = []
+        original = module.descend
+
+        def spy(run, loss, **options):
+            seen.append(set(run.data.X[:, 0].tolist()))
+            return original(run, loss, **options)
+
+        monkeypatch.setattr(module, "descend", spy)
+        setting = SETTING | {"records": 5, "smoothness": 2.0}
+        with use_noise(SeededNoise(0)):
+            PhasedMinimizer(**setting, phases=3, random_state=0).minimize(
+                self.people(), SquaredLoss()
+            )
+        assert len(seen) == 3
+        assert not seen[0] & seen[1]
+        assert not seen[0] & seen[2]
+        assert not seen[1] & seen[2]
+
+    def test_as_published_it_runs_where_it_can(self):
+        tiny = SETTING | {
+            "epsilon": 4.0,
+            "records": 1,
+            "smoothness": 0.01,
+            "gradient_bound": 0.02,
+            "gradient_spread": 10.0,
+            "radius": 0.001,
+        }
+        phased = PhasedMinimizer(**tiny, constants="published", random_state=0)
+        with use_noise(SeededNoise(0)):
+            found = phased.minimize(self.people(300, 1), SquaredLoss(intercept=False))
+        assert found.guarantee.epsilon == 4.0
+        assert np.linalg.norm(found.theta) <= 0.001 + 1e-12
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "change", [{"radius": 0.0}, {"records": 0}, {"constants": "best"}, {"delta": 0.0}], ids=str
+    )
+    def test_nonsense(self, change):
+        with pytest.raises(ParameterError):
+            PhasedMinimizer(**SETTING | change)

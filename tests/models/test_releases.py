@@ -1,0 +1,166 @@
+"""The three releases of a fit, and the budget that no branch can exceed."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quorate.bounds import Ball
+from quorate.engines import LocalEngine, UserMeans
+from quorate.exceptions import NumericalFailure
+from quorate.grid import Grid, choose_grid
+from quorate.guarantees import Relation
+from quorate.models import releases
+from quorate.models.releases import (
+    NARROW,
+    WIDE,
+    BoundedVectors,
+    UserReleases,
+    bounded_mean,
+    cut_share,
+    parts_of,
+    search_square,
+    sum_in_parts,
+)
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+
+
+def people(n=2000, d=3, seed=0):
+    rows = np.random.default_rng(seed).normal(size=(n, d))
+    return UserData(rows, offsets=np.arange(n + 1))
+
+
+def started(data, mu=0.24, relation=Relation.REPLACE):
+    return UserReleases.start(data, LocalEngine(), mu=mu, relation=relation)
+
+
+def means(users):
+    return users.user_means()
+
+
+class TestRadius:
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    def test_it_holds_the_planned_share_at_any_scale(self, scale):
+        data = people()
+        scaled = UserData(data.X * scale, offsets=data.offsets)
+        with use_noise(SeededNoise(2)):
+            radius = started(scaled).radius(means, WIDE, dimension=3)
+        inside = np.mean(np.linalg.norm(scaled.X, axis=1) <= radius)
+        wanted = 1 - cut_share(2000, 0.24)
+        assert wanted - 0.1 < inside < wanted + 0.25
+
+    def test_it_is_paid_for(self):
+        with use_noise(SeededNoise(2)):
+            run = started(people())
+            before = run.allowance.left
+            run.radius(means, WIDE, dimension=3)
+        paid = before - run.allowance.left
+        assert paid == pytest.approx(search_square(WIDE.size, n_users=2000, mu=0.24))
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308, 0.0])
+    def test_no_value_breaks_it(self, bad):
+        def vectors(users):
+            return np.full((users.n_users, 3), bad)
+
+        with use_noise(SeededNoise(2)):
+            radius = started(people()).radius(vectors, WIDE, dimension=3)
+        assert 0 < radius < math.inf
+
+    def test_narrow_candidates_surround_their_unit(self):
+        assert NARROW.min() < -4
+        assert NARROW.max() > 0
+        assert 0.0 in NARROW
+
+
+class TestMean:
+    def test_it_is_right_up_to_its_noise(self):
+        data = people()
+        with use_noise(SeededNoise(5)):
+            noisy = started(data).mean(means, dimension=3, radius=10.0, square=0.05)
+        error = np.abs(noisy.value - data.X.mean(axis=0))
+        # Three coordinates beyond six standard deviations: a chance below 1e-8.
+        assert np.all(error < 6 * noisy.noise)
+        assert noisy.noise == pytest.approx(2 * 10.0 / math.sqrt(0.05) / 2000, rel=1e-3)
+
+    def test_the_noise_scales_with_the_radius(self):
+        small = started(people()).mean(means, dimension=3, radius=1.0, square=0.01)
+        large = started(people()).mean(means, dimension=3, radius=8.0, square=0.01)
+        assert large.noise == pytest.approx(8 * small.noise, rel=1e-6)
+
+    def test_one_user_moves_the_sum_by_at_most_the_diameter(self):
+        data, grid = people(50), choose_grid(Ball(1.0, dimension=3), n_users=64)
+        statistic = BoundedVectors(means, grid.bound)
+        total = sum_in_parts(LocalEngine(), data, statistic, grid)
+        for value in (np.nan, 1e300, -1e300, 0.0):
+            rows = np.array(data.X)
+            rows[7] = value
+            other = UserData(rows, offsets=data.offsets)
+            change = sum_in_parts(LocalEngine(), other, statistic, grid) - total
+            moved = sum(int(c) ** 2 for c in change)
+            assert moved <= grid.l2_sensitivity_squared(Relation.REPLACE)
+
+    def test_the_same_check_sees_a_sum_without_a_clip(self):
+        data = people(50)
+        grid = choose_grid(Ball(1.0, dimension=3), n_users=64)
+        loose = Grid(Ball(100.0, dimension=3), step=grid.step)
+        rows = np.array(data.X)
+        rows[7] = 50.0
+        other = UserData(rows, offsets=data.offsets)
+        broken = BoundedVectors(means, loose.bound)
+        change = sum_in_parts(LocalEngine(), other, broken, loose) - sum_in_parts(
+            LocalEngine(), data, broken, loose
+        )
+        moved = sum(int(c) ** 2 for c in change)
+        assert moved > grid.l2_sensitivity_squared(Relation.REPLACE)
+
+    def test_add_remove_halves_the_noise(self):
+        statistic = UserMeans(Ball(1.0, dimension=3))
+        replaced, added = (
+            bounded_mean(
+                LocalEngine(),
+                people(),
+                statistic,
+                multiplier=3.0,
+                relation=relation,
+                n_users=2000.0,
+            ).noise
+            for relation in (Relation.REPLACE, Relation.ADD_REMOVE)
+        )
+        assert replaced == pytest.approx(2 * added, rel=1e-3)
+
+
+class TestBudget:
+    def test_asking_for_more_than_is_left_is_refused(self):
+        run = started(people())
+        run.mean(means, dimension=3, radius=1.0, square=0.05)
+        with pytest.raises(NumericalFailure, match="no guarantee"):
+            run.mean(means, dimension=3, radius=1.0, square=0.05)
+
+    def test_few_users_spend_no_more_than_the_cap_on_a_search(self):
+        assert search_square(128, n_users=10, mu=0.24) <= 0.05 * 0.24**2
+
+    def test_under_add_remove_the_number_of_users_is_bought(self):
+        with use_noise(SeededNoise(4)):
+            run = started(people(), relation=Relation.ADD_REMOVE)
+        assert run.n_users != 2000
+        assert abs(run.n_users - 2000) < 6 / (0.24 * math.sqrt(0.03))
+        assert run.allowance.left < 0.98 * 0.24**2
+
+    def test_nobody_at_all_is_fine_under_add_remove(self):
+        nobody = UserData(np.empty((0, 3)), offsets=[0])
+        with use_noise(SeededNoise(4)):
+            run = started(nobody, relation=Relation.ADD_REMOVE)
+            assert run.n_users >= 1
+            assert run.radius(means, WIDE, dimension=3) > 0
+            assert run.mean(means, dimension=3, radius=1.0, square=0.01).value.shape == (3,)
+
+
+class TestParts:
+    def test_the_sum_does_not_depend_on_the_parts(self, monkeypatch):
+        data, grid = people(500), choose_grid(Ball(1.0, dimension=3), n_users=512)
+        statistic = BoundedVectors(means, grid.bound)
+        whole = sum_in_parts(LocalEngine(), data, statistic, grid)
+        monkeypatch.setattr(releases, "_PART", 100)
+        assert len(parts_of(data, 3)) > 10
+        assert np.array_equal(sum_in_parts(LocalEngine(), data, statistic, grid), whole)
