@@ -33,6 +33,7 @@ _REFUSALS = (
     NumericalFailure,
     QueriesExhaustedError,
 )
+_INTERRUPTED = 130
 # Typer brings its own copy of click or uses the installed one; either way this is UsageError.
 _UsageError: Any = typer.BadParameter.__base__
 
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as problem:
         return complain(f"{problem.strerror}: {problem.filename}", 2)
     except (KeyboardInterrupt, typer.Abort):
-        return complain(
-            "Interrupted. What was charged stays charged; no file is half-written.", 130
-        )
+        code = _INTERRUPTED
+    if code == _INTERRUPTED:
+        return complain("Interrupted: what was charged stays charged, no file is half-made.", code)
     return code if isinstance(code, int) else 0

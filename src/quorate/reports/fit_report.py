@@ -86,8 +86,7 @@ def plan_blocks(plan: Plan | None, here: str) -> tuple[Block, ...]:
     rows = [("Quorate", _number(plan.error_expected), _count(plan.users))]
     rows += [(b.name, _number(b.error), _count(b.users)) for b in plan.baselines]
     blocks.append(Table("The same budget, spent in simpler ways", header, tuple(rows)))
-    blocks.append(Facts((*_bounds(plan), ("algorithm", plan.algorithm))))
-    blocks.extend(Text(line) for line in plan.advice)
+    blocks.extend(Text(line) for line in (*_bounds(plan), *plan.advice))
     return tuple(blocks)
 
 
@@ -186,11 +185,15 @@ def _released(said: Answer) -> tuple[Block, ...]:
     )
 
 
-def _bounds(plan: Plan) -> tuple[tuple[str, str], ...]:
-    pairs = (("proved to suffice", plan.upper), ("proved to be needed", plan.lower))
+def _bounds(plan: Plan) -> tuple[str, ...]:
+    """Return what theorems say about the number of users, where their conditions hold."""
+    pairs = (
+        ("Proved to suffice, with the constants of the paper", plan.upper),
+        ("Proved to be needed by any method", plan.lower),
+    )
     return tuple(
-        (name, f"{_count(bound.users)} ({bound.theorem})")
-        for name, bound in pairs
+        f"{words}: {_count(bound.users)} users ({bound.theorem})."
+        for words, bound in pairs
         if bound.users is not None and bound.holds
     )
 

@@ -60,6 +60,7 @@ class Outputs:
 def predictions_as_list(values: NDArray[Any]) -> list[object]:
     """Return predictions for JSON: what is not a number becomes None.
 
+    >>> import numpy as np
     >>> predictions_as_list(np.array([1.5, np.nan]))
     [1.5, None]
     """

@@ -24,7 +24,7 @@ html { -webkit-text-size-adjust: 100%; }
 body {
   margin: 0 auto; max-width: 60rem; padding: 0 1rem 3rem; background: var(--paper);
   color: var(--ink); font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans",
-  "DejaVu Sans", sans-serif; overflow-wrap: break-word;
+  "DejaVu Sans", sans-serif; overflow-wrap: anywhere;
 }
 a { color: var(--accent); }
 a:focus-visible, [tabindex]:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
@@ -54,6 +54,7 @@ nav { border-block: 1px solid var(--rule); }
 nav ul {
   display: flex; flex-wrap: wrap; gap: 0 1.25rem; margin: 0; padding: .4rem 0; list-style: none;
 }
+nav li { min-width: 0; }
 nav a { display: inline-block; padding: .3rem 0; text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 main:focus { outline: none; }
@@ -69,7 +70,7 @@ blockquote {
   border-left: .3rem solid var(--alert); border-radius: .3rem;
 }
 .facts {
-  display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr));
+  display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
   gap: 0 2rem; margin: .8rem 0;
 }
 .facts div {
@@ -79,20 +80,24 @@ blockquote {
 .facts dt { color: var(--muted); flex: none; max-width: 50%; }
 .facts dd { margin: 0; text-align: right; overflow-wrap: anywhere; min-width: 0; }
 .frame {
-  overflow-x: auto; max-width: 46rem; margin: 1rem 0; background: var(--card); border: 1px solid var(--rule);
+  overflow-x: auto; max-width: 46rem; margin: 1rem 0; background: var(--card);
+  border: 1px solid var(--rule);
   border-radius: .6rem;
 }
 table { border-collapse: collapse; width: 100%; }
 caption {
   padding: .7rem .9rem .3rem; text-align: left; color: var(--muted); font-size: .9rem;
 }
-th, td { padding: .45rem .9rem; text-align: left; border-top: 1px solid var(--rule); }
+th, td {
+  padding: .45rem .9rem; text-align: left; border-top: 1px solid var(--rule);
+  overflow-wrap: break-word;
+}
 thead th { color: var(--muted); font-weight: 600; font-size: .85rem; vertical-align: bottom; }
 tbody th { font-weight: 500; }
 .numbers td, .numbers thead th:not(:first-child) {
-  text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap;
+  text-align: right; font-variant-numeric: tabular-nums;
 }
-.numbers thead th { white-space: normal; }
+.numbers td { white-space: nowrap; }
 figure { margin: 1.2rem 0; max-width: 40rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg text { font-family: inherit !important; }

