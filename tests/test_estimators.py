@@ -28,7 +28,7 @@ class Half(UserEstimator):
         self.cost = cost
 
     def fit(self, X, y=None, *, users=None):
-        self._charge(X)
+        self._charge(X, y, users)
         self._gather(X, y, users)
         self._engine()
         self.guarantee_ = self._promise(Pure(self.cost))
@@ -71,6 +71,25 @@ class TestCharging:
         fitted = Half(ledger=ledger, data_name="visits").fit(X, users=USERS)
         assert fitted.guarantee_.data_name == "visits"
         assert Half().fit(X, users=USERS).guarantee_.data_name is None
+
+    @pytest.mark.parametrize(
+        ("table", "users"),
+        [(X, None), (X[:, 0], USERS), (X, USERS[:-1]), (X, "patient")],
+        ids=["no users", "one axis", "too few ids", "a column name"],
+    )
+    def test_a_mistake_that_shapes_show_costs_nothing(self, table, users, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.sqlite")
+        ledger.set_budget("visits", epsilon=1.0)
+        with pytest.raises((ParameterError, SchemaError)):
+            Half(ledger=ledger, data_name="visits").fit(table, users=users)
+        assert ledger.spent("visits").epsilon == 0.0
+
+    def test_a_failed_second_fit_leaves_no_old_release(self):
+        estimator = Half().fit(X, users=USERS)
+        estimator.cost = 2.0
+        with pytest.raises(NumericalFailure):
+            estimator.fit(X, users=USERS)
+        assert not hasattr(estimator, "guarantee_")
 
     def test_a_ledger_without_a_name_is_refused(self, tmp_path):
         with pytest.raises(ParameterError, match="data_name"):
@@ -124,10 +143,8 @@ class TestInput:
             Half().fit(UserData.from_arrays(X, users=USERS), users=USERS)
 
     def test_a_missing_target_is_refused(self):
-        estimator = Half()
-        estimator._charge(X)
         with pytest.raises(SchemaError, match="target"):
-            estimator._gather(X, None, USERS, target=True)
+            Half()._charge(X, None, USERS, target=True)
 
     def test_a_finer_unit_must_be_named(self):
         days = [0, 1, 0, 1, 0, 1]

@@ -30,7 +30,8 @@ from quorate.engines.local import LocalEngine
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import ambient_noise
-from quorate.tables import as_matrix, is_frame
+from quorate.public_randomness import public_generator
+from quorate.tables import as_array, as_matrix, is_frame
 from quorate.users import UserData
 
 __all__ = ["UserEstimator", "as_feature_matrix"]
@@ -53,19 +54,35 @@ def as_feature_matrix(
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
     if not is_frame(X):
-        X = np.asarray(X)
+        X = as_array(X)
         if single and X.ndim == 1:
             X = X[:, None]
         if X.dtype.kind == "c":
             raise SchemaError(f"Complex data not supported: expected real numbers, got {X.dtype}.")
         if X.ndim != 2:
-            raise SchemaError(
-                f"Expected X with 2 dimensions (records x features), got {X.ndim}. "
-                "Reshape your data with X.reshape(-1, 1) for a single feature."
-            )
+            raise SchemaError(_two_dimensions(X.ndim))
         if X.shape[1] == 0:
             raise SchemaError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     return as_matrix(X)
+
+
+def _two_dimensions(found: int) -> str:
+    return (
+        f"Expected X with 2 dimensions (records x features), got {found}. Reshape your data with "
+        "X.reshape(-1, 1) for a single feature."
+    )
+
+
+def _check_lengths(**columns: Any) -> None:
+    """Refuse columns of different lengths, as far as they tell their lengths."""
+    lengths = {
+        name: len(column)
+        for name, column in columns.items()
+        if hasattr(column, "__len__") and not isinstance(column, tuple)
+    }
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{length} in {name}" for name, length in lengths.items())
+        raise SchemaError(f"Found input variables with inconsistent numbers of samples: {found}.")
 
 
 class UserEstimator(BaseEstimator):  # type: ignore[misc]
@@ -73,10 +90,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     Subclasses store their parameters in ``__init__`` and write ``fit`` as::
 
-        self._charge(X)                       # declared budget, before data are touched
-        data = self._gather(X, y, users)      # records grouped by user
-        ...                                   # plan from public numbers, release through mechanisms
+        self._charge(X, y, users)               # refuse wrong use, then pay, before data are read
+        data = self._gather(X, y, users)        # records grouped by user
+        ...                                     # plan from public numbers, release in local names
         self.guarantee_ = self._promise(event)  # priced, and checked against what was declared
+        self.mean_ = mean                       # nothing is set that was not promised
 
     Common parameters: ``epsilon``, ``delta``, ``relation``, ``ledger``, ``data_name``, ``engine``,
     ``random_state``. A subclass without one of them has its default.
@@ -102,10 +120,13 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         tags.non_deterministic = True
         return tags
 
-    def _charge(self, X: Any) -> Guarantee:
-        """Validate the budget and charge it; the guarantee returned is the declared one.
+    def _charge(
+        self, X: Any, y: Any = None, users: Any = None, *, target: bool = False
+    ) -> Guarantee:
+        """Refuse wrong use, then charge the budget; return the declared guarantee.
 
-        ``X`` is asked for its unit and for nothing else.
+        ``X``, ``y`` and ``users`` are asked for what they are (types, shapes, the unit), never for
+        what they hold: a mistake costs nothing, and a crash after this line costs budget.
         """
         _validate.positive(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
@@ -114,6 +135,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 f"Expected relation to be Relation.REPLACE or Relation.ADD_REMOVE, got "
                 f"relation={self.relation!r}."
             )
+        public_generator(self.random_state)
+        self._check_use(X, y, users, target=target)
         declared = Guarantee(
             epsilon=float(self.epsilon),
             delta=float(self.delta),
@@ -134,8 +157,50 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             self.ledger.charge(self.data_name, declared, purpose=type(self).__name__)
             declared = declared.charged_to(self.data_name)
+        self._forget()
         self._declared = declared
         return declared
+
+    def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
+        """Refuse what types and shapes show to be wrong."""
+        name = type(self).__name__
+        if isinstance(X, UserData):
+            if y is not None or users is not None:
+                raise ParameterError(
+                    "Expected either a UserData alone or X, y and users=; got a UserData together "
+                    "with y or users."
+                )
+            has_target = X.has_target
+        else:
+            if users is None:
+                raise ParameterError(
+                    f"{name} needs users=, one id a row: a row is not a person. If each row really "
+                    "is another person, pass users=range(len(X))."
+                )
+            if isinstance(users, str):
+                raise ParameterError(
+                    f"Expected users= to hold one id a row, got the text {users!r}. For a column "
+                    "name use UserData.from_frame(table, user=...)."
+                )
+            has_target = y is not None
+            _check_lengths(X=X, y=y, users=users)
+            if getattr(X, "ndim", 2) != 2 and not (self._single_feature and X.ndim == 1):
+                raise SchemaError(_two_dimensions(X.ndim))
+        if target and not has_target:
+            raise SchemaError(
+                f"{name} requires y to be passed, but the target y is None. Pass y, or build the "
+                "UserData with target=."
+            )
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit released, so that no old figure stands beside a new promise.
+
+        A warm start goes on from earlier releases and keeps them.
+        """
+        if getattr(self, "warm_start", False):
+            return
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
 
     def _gather(
         self,
@@ -143,7 +208,6 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         y: Any = None,
         users: Any = None,
         *,
-        target: bool = False,
         classes: Sequence[Any] | None = None,
     ) -> UserData:
         """Return the records grouped by user; set the public schema attributes.
@@ -151,18 +215,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         ``classes`` are the public labels of ``y``, which becomes the place of its label.
         """
         if isinstance(X, UserData):
-            if y is not None or users is not None:
-                raise ParameterError(
-                    "Expected either a UserData alone or X, y and users=; got a UserData together "
-                    "with y or users."
-                )
             data, names = X, X.feature_names
         else:
-            if users is None:
-                raise ParameterError(
-                    f"{type(self).__name__} needs users=, one id a row: a row is not a person. If "
-                    "each row really is another person, pass users=range(len(X))."
-                )
             rows, names = as_feature_matrix(X, single=self._single_feature)
             data = UserData.from_arrays(rows, y, users=users, classes=classes)
             if data.unit != self._declared.unit:
@@ -170,15 +224,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     f"Several id columns protect a {data.unit}, not a user; the guarantee has to "
                     "say so: pass UserData.from_arrays(X, y, users=..., unit='person x day')."
                 )
-        if target and not data.has_target:
-            raise SchemaError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass y, "
-                "or build the UserData with target=."
-            )
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         self.n_features_in_ = data.n_features
         return data
 

@@ -23,6 +23,7 @@ from quorate.grouping import as_text
 __all__ = [
     "Loaded",
     "all_finite",
+    "as_array",
     "as_labels",
     "as_matrix",
     "as_targets",
@@ -187,7 +188,7 @@ def as_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
         table = open_frame(X)
         names = check_features(table.schema, features=table.column_names, others=[])
         return load(table, users=[], features=names, target=None).rows, tuple(names)
-    array = _array(X)
+    array = as_array(X)
     if array.dtype.kind not in "fiub":
         raise SchemaError(f"Expected numbers in X, got dtype={array.dtype}.")
     if array.ndim == 1:
@@ -213,7 +214,7 @@ def as_vector(y: Any) -> NDArray[np.float64]:
         return np.concatenate([np.empty(0), *(_floats(chunk) for chunk in y.chunks)])
     if isinstance(y, pa.Array):
         return as_vector(pa.chunked_array([y]))
-    array = _array(y)
+    array = as_array(y)
     if array.dtype.kind not in "fiub":
         raise SchemaError(_targets_are(array.dtype))
     if array.ndim == 2 and array.shape[1] == 1:
@@ -317,7 +318,7 @@ def check_missing(missing: Any) -> None:
         raise ParameterError(f'Expected missing to be "drop" or a number, got missing={missing!r}.')
 
 
-def _array(values: Any) -> NDArray[Any]:
+def as_array(values: Any) -> NDArray[Any]:
     """Return an array; a list, which declares no type, is read as floats with None for missing."""
     if not isinstance(values, list | tuple):
         return np.asarray(values)

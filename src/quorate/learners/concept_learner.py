@@ -154,7 +154,7 @@ class ConceptLearner(RuleLearner):
             )
         self._validate_common()
         self._check_way(self.concepts, self.score)
-        self._charge(X)
-        data = self._gather(X, y, users, target=True)
+        self._charge(X, y, users, target=True)
+        data = self._gather(X, y, users)
         self._learn(self.concepts, data, self.score)
         return self

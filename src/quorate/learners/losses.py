@@ -157,7 +157,7 @@ class LossSelector(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LossSelector:
         """Choose from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
         self._check()
-        self._charge(X)
+        self._charge(X, y, users)
         data = self._gather(X, y, users)
         self._events: list[Event] = []
         self._left = float(self.epsilon)

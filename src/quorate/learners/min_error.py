@@ -126,8 +126,8 @@ class PrivateMinError(UserEstimator):
         _validate.one_of(("calibrated", "published"), constants=self.constants)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
-        self._charge(X)
-        data = self._gather(X, y, users, target=True)
+        self._charge(X, y, users, target=True)
+        data = self._gather(X, y, users)
         events: list[Event] = []
         left = float(self.epsilon)
         if self.records == "auto":

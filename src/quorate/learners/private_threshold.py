@@ -234,8 +234,8 @@ class PrivateThreshold(RuleLearner):
         self._validate_common()
         _validate.one_of((Direction.ABOVE, Direction.BELOW), direction=self.direction)
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
-        self._charge(X)
-        data = self._gather(X, y, users, target=True)
+        self._charge(X, y, users, target=True)
+        data = self._gather(X, y, users)
         self._events: list[Event] = []
         self._left = float(self.epsilon)
         self.records_ = None if self.records == "auto" else RecordRange.exactly(self.records)

@@ -170,8 +170,8 @@ class ThresholdLearner(RuleLearner):
         self._validate_common()
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
         self._check_way(concepts, self.algorithm)
-        self._charge(X)
-        data = self._gather(X, y, users, target=True)
+        self._charge(X, y, users, target=True)
+        data = self._gather(X, y, users)
         self._learn(concepts, data, self.algorithm)
         self.threshold_ = concepts.cut_off(self.index_)
         return self

@@ -145,7 +145,7 @@ class UserCovariance(UserEstimator):
             as_bound(None, 1)
         if not (isinstance(self.delta, float) and 0 < self.delta < 1):
             raise ParameterError(f"UserCovariance needs 0 < delta < 1, got delta={self.delta!r}.")
-        self._charge(X)
+        self._charge(X, None, users)
         data = self._gather(X, None, users)
         bound = as_bound(self.bound, data.n_features)
         budget = MeanBudget(epsilon=self.epsilon, delta=self.delta, relation=self.relation)

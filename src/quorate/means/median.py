@@ -157,7 +157,7 @@ class UserQuantiles(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQuantiles:
         """Release the quantiles of ``X`` (records x features, with ``users``, or a UserData)."""
         quantiles = self._checked_quantiles()
-        self._charge(X)
+        self._charge(X, None, users)
         data = self._gather(X, None, users)
         ranges = as_bound(self.bound, data.n_features)
         halves = half_widths(ranges)

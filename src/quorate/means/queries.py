@@ -161,7 +161,7 @@ class UserQueries(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQueries:
         """Charge the whole budget and take the data (records with ``users``, or a UserData)."""
         bound = self._checked_bound()
-        self._charge(X)
+        self._charge(X, None, users)
         data = self._gather(X, None, users)
         self._range, self._records = bound, data
         self._asked = 0

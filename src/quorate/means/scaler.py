@@ -113,7 +113,7 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
         """Release centre and scale of ``X`` (records x features with ``users``, or a UserData)."""
         if self.bound is None:
             as_bound(None, 1)
-        self._charge(X)
+        self._charge(X, None, users)
         data = self._gather(X, None, users)
         bound = as_bound(self.bound, data.n_features)
         release = self._by_quantiles if self.delta == 0 else self._by_moments

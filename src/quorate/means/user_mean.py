@@ -195,7 +195,7 @@ class UserMean(UserEstimator):
             Whose record each row is.
         """
         self._check_parameters()
-        self._charge(X)
+        self._charge(X, None, users)
         data = self._gather(X, None, users)
         bound = as_bound(self.bound, data.n_features)
         release = self._release(data, bound)

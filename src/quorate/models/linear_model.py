@@ -16,13 +16,14 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.budget import Budget
-from quorate.models.feasibility import model_feasibility
+from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.geometry import PreconditionedLoss, release_geometry
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.models.records import check_records, typical_records
+from quorate.models.releases import UserReleases
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
 
@@ -170,6 +171,14 @@ class LinearModel(UserEstimator):
     def _scaled_targets(self, targets: Vector) -> Vector:
         return targets
 
+    def _constant_targets(self, targets: Vector) -> Vector:
+        """Return what a constant model averages: rows of length at most 1, one a record."""
+        raise NotImplementedError
+
+    def _constant_offsets(self, means: Vector) -> Vector:
+        """Return the offsets of the constant model from the noisy means."""
+        raise NotImplementedError
+
     def _store(self, weights: Vector, offsets: Vector) -> None:
         raise NotImplementedError
 
@@ -181,7 +190,7 @@ class LinearModel(UserEstimator):
         check_records(self.records)
         if self.steps is not None:
             _validate.positive_integer(steps=self.steps)
-        _validate.one_of(("refuse", "fit"), hopeless=self.hopeless)
+        _validate.one_of(("refuse", "constant"), hopeless=self.hopeless)
         for name in ("fit_intercept", "warm_start"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ParameterError(
@@ -192,16 +201,20 @@ class LinearModel(UserEstimator):
             epsilon=self.epsilon, delta=self.delta, relation=self.relation, rate=self.batch_rate
         )
 
-    def _refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        if self.hopeless == "fit" or self.relation is not Relation.REPLACE:
-            return
-        model_feasibility(
+    def _feasibility(self, n_users: int, n_features: int) -> Feasibility:
+        return model_feasibility(
             n_users=n_users,
             dimension=self._loss().dimension(n_features),
             epsilon=self.epsilon,
             delta=self.delta,
             records=None if isinstance(self.records, str) else self.records,
-        ).require()
+            relation=self.relation,
+        )
+
+    def _refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Refuse from public numbers; under add/remove the number of users is none."""
+        if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
+            self._feasibility(n_users, n_features).require()
 
     def _fit(
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
@@ -211,17 +224,31 @@ class LinearModel(UserEstimator):
         if sizes is not None:
             # Before the charge: a refusal costs nothing, as it follows from public numbers.
             self._refuse_hopeless(*sizes)
-        self._charge(X)
-        data = self._gather(X, y, users, target=True, classes=classes)
+        self._charge(X, y, users, target=True)
+        data = self._gather(X, y, users, classes=classes)
         self._refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self.bounds, data.n_features)
-        self._release(_scaled(data, limits, self._scaled_targets), budget, limits)
+        if last is not None and last[0].shape[1] != data.n_features:
+            raise ParameterError(
+                f"warm_start=True needs a model of {data.n_features} features, got one of "
+                f"{last[0].shape[1]}; use a fresh model."
+            )
+        self._release(_scaled(data, limits, self._scaled_targets), budget, limits, last)
         return self
 
-    def _release(self, data: UserData, budget: Budget, limits: FeatureRange) -> None:
+    def _release(
+        self,
+        data: UserData,
+        budget: Budget,
+        limits: FeatureRange,
+        last: tuple[Vector, Vector] | None,
+    ) -> None:
         inner = self._loss()
         dimension = inner.dimension(data.n_features)
         run = budget.start(data, self._engine())
+        if self._feasibility(round(run.n_users), data.n_features).hopeless:
+            self._release_constant(run, inner)
+            return
         steps = self.steps or plan_steps(
             n_users=run.n_users,
             mu=budget.mu,
@@ -230,8 +257,8 @@ class LinearModel(UserEstimator):
         )
         geometry = release_geometry(run, centred=inner.intercept)
         initial = np.zeros(dimension)
-        if self.warm_start and hasattr(self, "coef_"):
-            initial = geometry.inward(self._warm(limits, inner, data.n_features), inner)
+        if last is not None:
+            initial = geometry.inward(self._warm(limits.rescaled(*last), inner), inner)
         minimum = descend(
             run,
             PreconditionedLoss(inner, geometry),
@@ -251,13 +278,28 @@ class LinearModel(UserEstimator):
         self.trace_ = minimum.trace
         self._store(*limits.unscaled(weights, offsets))
 
-    def _warm(self, limits: FeatureRange, loss: LinearLoss, n_features: int) -> Vector:
-        weights, offsets = limits.rescaled(*self._stored())
-        if weights.shape != (loss.outputs, n_features):
-            raise ParameterError(
-                f"warm_start=True needs a model of {n_features} features, got coef_ of shape "
-                f"{weights.shape}; use a fresh model."
-            )
+    def _release_constant(self, run: UserReleases, loss: LinearLoss) -> None:
+        """Spend the budget of all users' noise on the mean target, and on nothing else."""
+
+        def targets(users: UserData) -> Vector:
+            held = np.zeros(users.n_records) if users.y is None else users.y
+            counts = np.maximum(users.record_counts(), 1)
+            columns = self._constant_targets(held).T
+            sums = [np.bincount(users.user_index(), c, minlength=users.n_users) for c in columns]
+            return np.asarray(np.column_stack(sums) / counts[:, None])
+
+        size = self._constant_targets(np.zeros(0)).shape[1]
+        square = run.allowance.left * (1.0 - 1e-9)
+        noisy = run.mean(targets, dimension=size, radius=1.0, square=square)
+        self.guarantee_ = self._promise(run.allowance.event)
+        self.trace_ = ()
+        zeros = np.zeros((loss.outputs, run.data.n_features))
+        offsets = self._constant_offsets(noisy.value)
+        self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
+
+    def _warm(self, last: tuple[Vector, Vector], loss: LinearLoss) -> Vector:
+        """Return the parameters of the last fit, in scaled features and targets."""
+        weights, offsets = last
         return (np.column_stack([weights, offsets]) if loss.intercept else weights).ravel()
 
     def _predictions(self, X: Any) -> Vector:

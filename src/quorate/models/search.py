@@ -185,9 +185,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         _validate.probability(
             selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
         )
-        self._charge(X)
+        self._charge(X, y, users, target=True)
         classes = getattr(self.estimator, "classes", None)
-        data = self._gather(X, y, users, target=True, classes=classes)
+        data = self._gather(X, y, users, classes=classes)
         chosen_cost = self.selection_share * self.epsilon
         mu = gdp_mu(self.epsilon - chosen_cost, self.delta)
         each = mu * math.sqrt(self.fit_share / len(settings))
