@@ -76,9 +76,9 @@ def _two_dimensions(found: int) -> str:
 def _check_lengths(**columns: Any) -> None:
     """Refuse columns of different lengths, as far as they tell their lengths."""
     lengths = {
-        name: len(column)
+        name: column.shape[0] if hasattr(column, "shape") else len(column)
         for name, column in columns.items()
-        if hasattr(column, "__len__") and not isinstance(column, tuple)
+        if getattr(column, "shape", None) or isinstance(column, list | range)
     }
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{length} in {name}" for name, length in lengths.items())
