@@ -91,8 +91,36 @@ class TestManners:
     def test_without_a_terminal_there_is_no_progress(self, visits, capsys):
         assert run(mean_of(visits), capsys)[2] == ""
 
-    def test_completion_is_offered(self, capsys):
-        assert "--install-completion" in run(["--help"], capsys)[1]
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [("quorate pl", "plan"), ("quorate plan thr", "threshold"), ("quorate audit no", "noisy")],
+    )
+    def test_the_shell_can_complete(self, words, expected):
+        code = "import sys; from quorate.cli import main; sys.exit(main())"
+        asked = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        found = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | asked | {"_QUORATE_COMPLETE": "complete_bash"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert expected in found.stdout
+
+    def test_a_fault_of_the_program_shows_no_record(self, visits, capsys, monkeypatch):
+        from quorate.reports.table_files import TableFile
+
+        def broken(*_):
+            raise ZeroDivisionError("secret record 7391")
+
+        monkeypatch.setattr(TableFile, "read", broken)
+        code, out, err = run(mean_of(visits), capsys)
+        assert (code, out) == (70, "")
+        assert one_line(err)
+        assert "7391" not in err
+        monkeypatch.setenv("QUORATE_TRACEBACK", "1")
+        with pytest.raises(ZeroDivisionError):
+            main(mean_of(visits))
 
 
 class TestPlan:

@@ -1,5 +1,6 @@
 """From a request to a fit: public refusals first, then the charge, then the rows."""
 
+import json
 import os
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from quorate import Ledger, Relation
 from quorate.exceptions import (
     BudgetExceededError,
+    LedgerError,
     ParameterError,
     RelationMismatchError,
     SchemaError,
@@ -16,6 +18,8 @@ from quorate.exceptions import (
 )
 from quorate.reports import fitting, table_files
 from quorate.reports.fitting import TASKS, Limit, fit
+from quorate.reports.model_files import StoredModel
+from quorate.reports.outputs import Outputs
 from quorate.reports.table_files import TableFile
 
 ASKED = {
@@ -66,6 +70,19 @@ class TestTheWay:
         assert charges[0].guarantee.delta == promise.delta
         assert result.account.left.epsilon == 1.0
         assert result.n_users == 600
+
+    @every_task
+    def test_every_task_can_be_stored_and_explained(self, task, visits, tmp_path, make_request):
+        result = fit(make_request(task, **ASKED[task]), TableFile(visits))
+        outputs = Outputs(model=tmp_path / "m.json", report=tmp_path / "r.html")
+        outputs.write(result)
+        again = StoredModel.read(tmp_path / "m.json")
+        assert again.to_dict() == json.loads((tmp_path / "m.json").read_text())
+        if again.predicts:
+            rows = TableFile(visits).features(again.feature_names)
+            np.testing.assert_array_equal(
+                again.estimator.predict(rows), result.estimator.predict(rows)
+            )
 
     def test_the_answers_are_about_right(self, visits, make_request):
         def run(task):
@@ -171,6 +188,24 @@ class TestTheOrder:
         with pytest.raises(OSError, match="disk"):
             fit(make_request(ledger=ledger.path, data_name="visits"), TableFile(visits))
         assert ledger.spent("visits").epsilon == 1.0
+
+    def test_a_table_without_rows_is_a_crowd_of_nobody(self, tmp_path, make_request):
+        path = tmp_path / "empty.csv"
+        path.write_text("patient,age\n")
+        assert fit(make_request("median"), TableFile(path)).n_users == 0
+
+    def test_a_busy_ledger_does_not_take_a_paid_release_away(
+        self, visits, tmp_path, monkeypatch, make_request
+    ):
+        ledger = ledger_with(tmp_path)
+
+        def busy(*_):
+            raise LedgerError("busy")
+
+        monkeypatch.setattr(fitting.Account, "of", busy)
+        result = fit(make_request(ledger=ledger.path, data_name="visits"), TableFile(visits))
+        assert result.account is None
+        assert result.estimator.guarantee_.data_name == "visits"
 
 
 class TestRequests:

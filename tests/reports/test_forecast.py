@@ -30,3 +30,14 @@ def test_medians_and_models_have_one(visits, make_request):
     assert forecast(fit(make_request("median"), TableFile(visits))).task == "median"
     asked = make_request("linear", limits=(Limit(0, 300),), target="cost", delta=1e-6)
     assert forecast(fit(asked, TableFile(visits))).task == "linear"
+
+
+def test_a_plan_that_fails_does_not_take_a_paid_release_away(mean_fit, monkeypatch):
+    from quorate.exceptions import NumericalFailure
+    from quorate.reports import forecast as module
+
+    def failing(*_, **__):
+        raise NumericalFailure("no")
+
+    monkeypatch.setattr(module, "plan", failing)
+    assert forecast(mean_fit) is None

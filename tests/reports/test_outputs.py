@@ -10,16 +10,29 @@ from quorate.reports.model_files import StoredModel
 from quorate.reports.outputs import Outputs, predictions_as_csv, predictions_as_list
 
 
-def test_model_and_report_are_written(mean_fit, mean_plan, tmp_path):
+def test_model_and_report_are_written(mean_fit, tmp_path):
     outputs = Outputs(model=tmp_path / "m.json", report=tmp_path / "r.html")
-    assert outputs.write(mean_fit, mean_plan) == (tmp_path / "m.json", tmp_path / "r.html")
+    assert outputs.write(mean_fit) == (tmp_path / "m.json", tmp_path / "r.html")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.json", "r.html"]
     again = StoredModel.read(tmp_path / "m.json").estimator
     np.testing.assert_array_equal(again.mean_, mean_fit.estimator.mean_)
 
 
-def test_nothing_asked_for_is_nothing_written(mean_fit, mean_plan):
-    assert Outputs().write(mean_fit, mean_plan) == ()
+def test_the_model_is_safe_before_the_report_is_made(mean_fit, tmp_path, monkeypatch):
+    from quorate.reports import outputs
+
+    def broken(*_):
+        raise RuntimeError("no page today")
+
+    monkeypatch.setattr(outputs, "fit_page", broken)
+    asked = Outputs(model=tmp_path / "m.json", report=tmp_path / "r.html")
+    with pytest.raises(RuntimeError, match="no page"):
+        asked.write(mean_fit)
+    assert [path.name for path in tmp_path.iterdir()] == ["m.json"]
+
+
+def test_nothing_asked_for_is_nothing_written(mean_fit):
+    assert Outputs().write(mean_fit) == ()
 
 
 def test_what_cannot_be_written_is_known_before(tmp_path, monkeypatch):

@@ -1,10 +1,10 @@
-"""Nothing is read before the budget is charged."""
+"""Nothing is read before somebody looks."""
 
 import numpy as np
 import pytest
 
-from quorate import Ledger, UserData, UserMean
-from quorate.exceptions import BudgetExceededError
+from quorate import PrivateMedian, UserData
+from quorate.exceptions import ParameterError
 from quorate.reports.unread import UnreadUsers
 
 
@@ -39,24 +39,30 @@ def test_an_unknown_attribute_is_still_an_error():
         _ = UnreadUsers(Reader()).no_such_thing
 
 
-def test_an_over_budget_fit_never_reads(tmp_path):
+def test_an_estimator_takes_it_for_data():
     read = Reader()
-    ledger = Ledger(tmp_path / "ledger.db")
-    ledger.set_budget("data", epsilon=0.5, unit="user")
-    mean = UserMean(epsilon=1.0, bound=1.0, ledger=ledger, data_name="data")
-    with pytest.raises(BudgetExceededError):
-        mean.fit(UnreadUsers(read))
+    median = PrivateMedian(epsilon=1.0, bound=9.0).fit(UnreadUsers(read, unit="patient"))
+    assert read.calls == 1
+    assert median.guarantee_.unit == "patient"
+
+
+def test_a_refused_parameter_reads_nothing():
+    read = Reader()
+    with pytest.raises(ParameterError):
+        PrivateMedian(epsilon=1.0, bound=9.0, each_user="whim").fit(UnreadUsers(read))
     assert read.calls == 0
 
 
-def test_a_reader_that_fails_costs_the_budget(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.db")
-    ledger.set_budget("data", epsilon=1.0, unit="user")
+def test_a_reader_that_fails_is_asked_again():
+    answers = [OSError("disk"), None]
 
-    def broken():
-        raise OSError("disk")
+    def read():
+        problem = answers.pop(0)
+        if problem is not None:
+            raise problem
+        return Reader()()
 
-    mean = UserMean(epsilon=0.75, bound=1.0, ledger=ledger, data_name="data")
+    people = UnreadUsers(read)
     with pytest.raises(OSError, match="disk"):
-        mean.fit(UnreadUsers(broken))
-    assert ledger.remaining("data").epsilon == 0.25
+        _ = people.n_users
+    assert people.n_users == 3

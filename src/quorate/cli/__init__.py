@@ -1,11 +1,13 @@
 """The command line: it parses and prints; what it prints is made elsewhere.
 
 Exit codes: 0 done, 1 refused (the budget is not there, too few users, an audit failed), 2 wrong
-use, 130 interrupted. Every refusal is one line on the standard error stream.
+use, 70 a fault of the program, 130 interrupted. Every refusal is one line on the standard error
+stream.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -33,7 +35,7 @@ _REFUSALS = (
     NumericalFailure,
     QueriesExhaustedError,
 )
-_INTERRUPTED = 130
+_INTERRUPTED, _UNFORESEEN = 130, 70
 # Typer brings its own copy of click or uses the installed one; either way this is UsageError.
 _UsageError: Any = typer.BadParameter.__base__
 
@@ -80,6 +82,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(f"{problem.strerror}: {problem.filename}", 2)
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
+    except Exception as unforeseen:
+        if os.environ.get("QUORATE_TRACEBACK"):
+            raise
+        # Its message might quote a record; whoever may see records can ask for it.
+        return complain(
+            f"Unforeseen {type(unforeseen).__name__}: please report it. QUORATE_TRACEBACK=1 shows "
+            "where, and may show records.",
+            _UNFORESEEN,
+        )
     if code == _INTERRUPTED:
         return complain("Interrupted: what was charged stays charged, no file is half-made.", code)
     return code if isinstance(code, int) else 0

@@ -22,8 +22,34 @@ from quorate.guarantees import Relation
 __all__ = ["audit", "demo", "fit", "plan", "predict"]
 
 
+def plan_tasks() -> list[str]:
+    """Return what can be planned, for completion."""
+    from quorate.planning import TASKS
+
+    return list(TASKS)
+
+
+def fit_tasks() -> list[str]:
+    """Return what can be fitted, for completion."""
+    from quorate.reports.fitting import TASKS
+
+    return list(TASKS)
+
+
+def audit_names() -> list[str]:
+    """Return what can be audited, for completion."""
+    from quorate.reports.audits import AUDITS
+
+    return list(AUDITS)
+
+
 def plan(  # noqa: PLR0913 - one option for each public number
-    task: Annotated[str, typer.Argument(help="mean, median, threshold, concept, logistic, ...")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="mean, median, threshold, concept, logistic, ...", autocompletion=plan_tasks
+        ),
+    ],
     *,
     users: Annotated[int | None, typer.Option(help="How many users there are.")] = None,
     records: Annotated[int, typer.Option(help="Records a user holds.")] = 1,
@@ -76,7 +102,12 @@ def plan(  # noqa: PLR0913 - one option for each public number
 def fit(  # noqa: PLR0913 - one option for each part of the request
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file, or a Parquet folder.")],
     *,
-    task: Annotated[str, typer.Option(help="mean, median, threshold, ...")],
+    task: Annotated[
+        str,
+        typer.Option(
+            help="mean, median, threshold, logistic, linear, ...", autocompletion=fit_tasks
+        ),
+    ],
     user: Annotated[list[str], typer.Option(help="Column with the user's id; repeatable.")],
     features: Annotated[
         list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")
@@ -140,10 +171,9 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     outputs.check()
     with progress("Fitting"):
         result = run(request, TableFile(table))
-        expected = forecast(result)
-        written = outputs.write(result, expected)
+        written = [str(path) for path in outputs.write(result)]
     if as_json:
-        print_json(fit_summary(result, expected) | {"written": [str(path) for path in written]})
+        print_json(fit_summary(result, forecast(result)) | {"written": written})
         return
     said = answer(result.estimator, result.columns.features, result.columns.classes)
     print_table(said.caption, said.header, said.rows)
@@ -209,7 +239,10 @@ def demo(
 
 
 def audit(
-    name: Annotated[str | None, typer.Argument(help="What to audit; without it, the list.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="What to audit; without it, the list.", autocompletion=audit_names),
+    ] = None,
     *,
     broken: Annotated[
         bool, typer.Option("--broken", help="Halve the noise: the audit must fail.")

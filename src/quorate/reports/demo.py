@@ -284,7 +284,7 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
             delta=_group_delta(share),
             bounds=(0.0, list(SEASON.values())),
             target_bounds=(0.0, SEASON["H"]),
-            hopeless="fit",
+            hopeless="constant",
             progress=False,
         ).fit(crowd)
         shown["guarantee"] = model.guarantee_

@@ -71,8 +71,7 @@ def _section(experiment: Experiment) -> Section:
         Text(
             f"Error means: {experiment.error_means}. Before any data were read the planner "
             f"expected at most {forecast:.3g} in nine of ten crowds; {experiment.kept} of "
-            f"{len(ways[0].errors)} kept it. It assumes users whose records are alike; careers are "
-            "not, so take it as the right order of magnitude where it is missed."
+            f"{len(ways[0].errors)} kept it."
         ),
         Picture(
             plan_drawing(
@@ -127,5 +126,10 @@ def _how() -> tuple[Block, ...]:
             "Group privacy hides single seasons thirty times better than asked, so that a career "
             "of thirty seasons is hidden. One record per player throws all other seasons away. "
             "Both protect a player as well as Quorate does, with the same epsilon."
+        ),
+        Text(
+            "The planner is asked before any data are read and assumes users whose records are "
+            "alike, all with five seasons. Careers differ: where crowds miss the forecast, that "
+            "is why."
         ),
     )

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from quorate.accounting.ledger import Budget, Ledger
 from quorate.engines.local import LocalEngine
-from quorate.exceptions import BudgetExceededError, ParameterError, UnboundedContributionError
+from quorate.exceptions import (
+    BudgetExceededError,
+    LedgerError,
+    ParameterError,
+    UnboundedContributionError,
+)
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import ambient_noise
 from quorate.reports.table_files import Columns, TableFile
@@ -191,6 +197,8 @@ class _Task:
             given["records"] = request.records
         if "engine" in known:
             given["engine"] = LocalEngine()
+        if "progress" in known:
+            given["progress"] = False  # whoever asked for the fit shows that it is going on
         return self.kind(**given, **self.describe(request, columns))
 
 
@@ -292,7 +300,9 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     account = None
     if ledger is not None and name is not None:
         estimator.guarantee_ = estimator.guarantee_.charged_to(name)
-        account = Account.of(ledger, name)
+        # The release is paid for: a ledger that is busy now must not take it away.
+        with suppress(LedgerError):
+            account = Account.of(ledger, name)
     return Fit(
         request=request,
         columns=columns,

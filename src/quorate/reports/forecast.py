@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from quorate.exceptions import QuorateError
 from quorate.planning import TASKS, Plan, plan
 from quorate.reports.fitting import Fit
 
@@ -25,15 +27,18 @@ def forecast(fit: Fit) -> Plan | None:
     name = fit.request.task
     if fit.n_users is None or fit.n_users == 0 or name not in _SIZES or name not in TASKS:
         return None
-    return plan(
-        name,
-        users=fit.n_users,
-        records=fit.request.records or 1,
-        epsilon=fit.request.epsilon,
-        delta=fit.request.delta,
-        relation=fit.request.relation,
-        **_SIZES[name](fit),
-    )
+    # A release that is paid for is worth more than its forecast, which is left out if it fails.
+    with suppress(QuorateError, ArithmeticError):
+        return plan(
+            name,
+            users=fit.n_users,
+            records=fit.request.records or 1,
+            epsilon=fit.request.epsilon,
+            delta=fit.request.delta,
+            relation=fit.request.relation,
+            **_SIZES[name](fit),
+        )
+    return None
 
 
 def _half_width(fit: Fit) -> float:

@@ -12,11 +12,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from quorate.exceptions import MissingExtraError
-from quorate.planning.plan import Plan
 from quorate.reports.atomic import check_writable, write_atomically
 from quorate.reports.figures import has_matplotlib
 from quorate.reports.fit_report import fit_page
 from quorate.reports.fitting import Fit
+from quorate.reports.forecast import forecast
 from quorate.reports.model_files import StoredModel
 from quorate.reports.page import render
 
@@ -46,14 +46,17 @@ class Outputs:
                 "A report needs matplotlib, which is not installed: pip install 'quorate[plot]'."
             )
 
-    def write(self, fit: Fit, plan: Plan | None) -> tuple[Path, ...]:
-        """Write what was asked for, each file whole or not at all; return the paths."""
+    def write(self, fit: Fit) -> tuple[Path, ...]:
+        """Write what was asked for, each file whole or not at all; return the paths.
+
+        The model comes first: whatever happens to the report, the release is safe.
+        """
         written = []
         if self.model is not None:
-            model = StoredModel(fit.estimator, fit.labels)
-            written.append(model.write(self.model))
+            written.append(StoredModel(fit.estimator, fit.labels).write(self.model))
         if self.report is not None:
-            written.append(write_atomically(self.report, render(fit_page(fit, plan))))
+            page = render(fit_page(fit, forecast(fit)))
+            written.append(write_atomically(self.report, page))
         return tuple(written)
 
 

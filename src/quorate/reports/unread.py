@@ -1,8 +1,9 @@
 """Data that are not read before somebody needs them.
 
-An estimator charges its budget first and touches the data afterwards. That order is worth nothing
-if the caller has to read a file in order to call ``fit``: an over-budget request would have read
-it. :class:`UnreadUsers` is a ``UserData`` that knows its unit and reads the rest at the first look.
+Budget is charged first and data are touched afterwards. That order is worth nothing if a file has
+to be read in order to call ``fit``: an over-budget request would have read it. An
+:class:`UnreadUsers` is a ``UserData`` that knows its unit and reads the rest at the first look; who
+makes one lets the charge be the first thing that reading does.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ __all__ = ["UnreadUsers"]
 
 
 class UnreadUsers(UserData):
-    """Records that ``read`` brings when they are first looked at, once.
+    """Records that ``read`` brings when they are first looked at.
 
     Parameters
     ----------
     read : callable
-        Returns the ``UserData``; called at most once.
+        Returns the ``UserData``; not called again once it did.
     unit : str, default="user"
         The word for what is protected, known without reading.
 
