@@ -51,8 +51,7 @@ def as_feature_matrix(
     >>> as_feature_matrix([[1, 2], [3, float("nan")]])[0].shape
     (2, 2)
     """
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
+    _refuse_sparse(X)
     if not is_frame(X):
         X = as_array(X)
         if single and X.ndim == 1:
@@ -64,6 +63,11 @@ def as_feature_matrix(
         if X.shape[1] == 0:
             raise SchemaError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     return as_matrix(X)
+
+
+def _refuse_sparse(X: Any) -> None:
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
 
 
 def _two_dimensions(found: int) -> str:
@@ -172,6 +176,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             has_target = X.has_target
         else:
+            _refuse_sparse(X)
             if users is None:
                 raise ParameterError(
                     f"{name} needs users=, one id a row: a row is not a person. If each row really "
