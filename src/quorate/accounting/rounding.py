@@ -65,11 +65,7 @@ def decimal_up(value: SupportsFloat) -> float:
     rational = exact(value)
     if rational <= 0:
         return float_up(rational)
-    unit = _unit(rational)
-    steps = math.floor(rational * unit)
-    # The float nearest to a decimal may lie on either side of it, so compare floats.
-    candidates = (float((steps + more) / unit) for more in (0, 1, 2))
-    return next(decimal for decimal in candidates if Fraction(decimal) >= rational)
+    return min(decimal for decimal in _decimals_near(rational) if Fraction(decimal) >= rational)
 
 
 def decimal_down(value: SupportsFloat) -> float:
@@ -83,12 +79,15 @@ def decimal_down(value: SupportsFloat) -> float:
     rational = exact(value)
     if rational <= 0:
         return float_down(rational)
-    unit = _unit(rational)
-    steps = math.ceil(rational * unit)
-    candidates = (float((steps - less) / unit) for less in (0, 1, 2))
-    return next(decimal for decimal in candidates if Fraction(decimal) <= rational)
+    return max(decimal for decimal in _decimals_near(rational) if Fraction(decimal) <= rational)
 
 
-def _unit(rational: Fraction) -> Fraction:
+def _decimals_near(rational: Fraction) -> list[float]:
+    """Return the floats of the nine-digit decimals around a positive number.
+
+    The float nearest to a decimal may lie on either side of it, so two on each side are needed.
+    """
     exponent = math.floor(math.log10(rational.numerator) - math.log10(rational.denominator))
-    return Fraction(10) ** (DIGITS - 1 - exponent)
+    unit = Fraction(10) ** (DIGITS - 1 - exponent)
+    steps = math.floor(rational * unit)
+    return [float((steps + more) / unit) for more in (-1, 0, 1, 2)]
