@@ -71,6 +71,9 @@ class TestEncode:
             grid_of_one().encode(np.zeros((2, 1)).astype(dtype))
 
 
+counts = st.integers(1, 2000)
+
+
 def grid_of_one():
     return Grid(Interval(-1.0, 1.0), 0.25)
 
@@ -114,6 +117,19 @@ class TestSums:
         assert np.abs(decoded - values.sum(axis=0)).max() <= grid.rounding_error(100)
 
 
+class TestSteps:
+    @pytest.mark.parametrize("kind", [np.float32, np.float64, float])
+    def test_a_step_of_a_short_type_is_taken_by_value(self, kind):
+        """1 / step overflows in float32 here; the integer of a zero was -2^63."""
+        grid = Grid(Interval(-(2.0**-120), 2.0**-120), kind(2.0**-140))
+        assert grid.encode([[0.0], [2.0**-120], [1.0]]).ravel().tolist() == [0, 2**20, 2**20]
+        assert type(grid.step) is float
+
+    def test_an_absurd_number_of_users_is_refused_in_words(self):
+        with pytest.raises(GridOverflowError, match="larger than the bound"):
+            choose_grid(Interval(-1.0, 1.0), n_users=10**400)
+
+
 class TestOverflow:
     def test_a_sum_that_could_overflow_is_refused_from_public_numbers(self):
         grid = Grid(Interval(-1.0, 1.0), 2.0**-50)
@@ -121,11 +137,28 @@ class TestOverflow:
         with pytest.raises(GridOverflowError, match="n_users=4096"):
             grid.check_sum(2**12)
 
-    def test_the_refusal_comes_before_the_values_are_read(self):
+    @pytest.mark.parametrize("sign", [-1.0, 1.0])
+    def test_a_sum_of_more_users_than_fit_saturates_and_never_raises(self, sign):
+        """An error would tell a private number of users."""
+        grid = Grid(Box([-1.0, -1.0], [1.0, 1.0]), 2.0**-52)
+        for n in (1023, 1024, 1025, 2**11, 2**12 + 1):
+            total = int(sign) * min(n * 2**52, 2**62)
+            assert grid.encode_sum(np.full((n, 2), [sign, 0.0])).tolist() == [total, 0]
+
+    @settings(max_examples=60, deadline=None)
+    @given(parts=st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=9), times=counts)
+    def test_halves_of_parts_add_up_to_the_cut_sum(self, parts, times):
+        halves = times * sum(np.array([[p >> 32], [p & (2**32 - 1)]]) for p in parts)
+        exact = max(-(2**62), min(2**62, times * sum(parts)))
+        assert grid_of_one().join(halves).tolist() == [exact]
+
+    def test_neighbours_stay_close_where_sums_saturate(self):
+        """The negative control is the wrapped sum: it jumps by 2^64 between neighbours."""
         grid = Grid(Interval(-1.0, 1.0), 2.0**-52)
-        rows = np.broadcast_to(np.float64(1.0), (2**11, 1))
-        with pytest.raises(GridOverflowError):
-            grid.encode_sum(rows)
+        whole, fewer = (grid.encode_sum(np.ones(n)).tolist()[0] for n in (2**11, 2**11 - 1))
+        assert abs(whole - fewer) <= grid.l1_sensitivity(Relation.ADD_REMOVE)
+        wrapped = [int(np.full(n, 2**52).sum()) for n in (2**11, 2**11 - 1)]
+        assert abs(wrapped[0] - wrapped[1]) > 2**63
 
     @settings(max_examples=100, deadline=None)
     @given(

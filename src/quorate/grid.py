@@ -31,6 +31,7 @@ _BLOCK = 2**17
 # Integers up to here are exact as floats, so that blocks can be summed by the float units.
 _MAX_STEPS = 2**52
 _SUM_LIMIT = 2**62
+_LOW = 2**32 - 1
 _HEAD_ROOM = 2**10
 
 
@@ -62,6 +63,8 @@ class Grid:
         if not isinstance(self.bound, Bound):
             raise ParameterError(f"Expected bound to be a Bound, got bound={self.bound!r}.")
         _validate.positive(step=self.step)
+        # A step of a shorter float type would let its own rounding and range into what follows.
+        object.__setattr__(self, "step", float(self.step))
         if math.frexp(self.step)[0] != 0.5:
             raise ParameterError(f"Expected step to be a power of two, got step={self.step!r}.")
         if not 1 <= self.bound.largest_offset / self.step <= _MAX_STEPS:
@@ -84,14 +87,41 @@ class Grid:
         return integers
 
     def encode_sum(self, values: ArrayLike) -> NDArray[np.int64]:
-        """Return the exact sum of :meth:`encode` over the rows, without storing it."""
-        rows = self._rows(values)
-        self.check_sum(len(rows))
-        totals = np.zeros(self.bound.dimension, dtype=np.int64)
-        for _, block in self._truncated(rows):
+        """Return the sum of :meth:`encode` over the rows, without storing it.
+
+        Exact up to 2^62, where it saturates: how many users there are may be private, so it must
+        not raise. Cutting each coordinate brings no two sums further apart. Where the number is
+        public, :meth:`check_sum` refuses in advance.
+
+        >>> Grid(Interval(-1.0, 1.0), step=2.0**-52).encode_sum(np.ones(5000)) == 2**62
+        array([ True])
+        """
+        return self.join(self.encode_halves(values))
+
+    def encode_halves(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Return the sum as two rows, high * 2^32 + low; sums of parts of the users may be added.
+
+        >>> grid = Grid(Interval(-1.0, 1.0), step=2.0**-52)
+        >>> grid.encode_halves(np.ones(3)).tolist()
+        [[3145728], [0]]
+        """
+        halves = np.zeros((2, self.bound.dimension), dtype=np.int64)
+        for _, block in self._truncated(self._rows(values)):
             # Every partial sum is an integer of at most 2^53: exact in any order of addition.
-            totals += (np.ones(len(block)) @ block).astype(np.int64)
-        return totals
+            total = (np.ones(len(block)) @ block).astype(np.int64)
+            halves += (total >> 32, total & _LOW)
+        return halves
+
+    def join(self, halves: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what :meth:`encode_halves` stands for, saturating at 2^62.
+
+        >>> Grid(Interval(-1.0, 1.0), step=0.5).join(np.array([[-1], [2**32 - 7]]))
+        array([-7])
+        """
+        high, low = halves[0] + (halves[1] >> 32), halves[1] & _LOW
+        limit = _SUM_LIMIT >> 32
+        joined = (np.clip(high, -limit, limit - 1) << 32) + low
+        return np.where(high >= limit, _SUM_LIMIT, np.where(high < -limit, -_SUM_LIMIT, joined))
 
     def decode(self, totals: ArrayLike, *, count: float) -> NDArray[np.float64]:
         """Return ``totals`` in the units of the data: totals x step + count x centre."""
@@ -106,7 +136,7 @@ class Grid:
         return self._change(relation)[1]
 
     def check_sum(self, n_users: int) -> None:
-        """Refuse if a sum over ``n_users``, a public number, might not fit into 62 bits."""
+        """Refuse if a sum over ``n_users``, a *public* number, might not fit into 62 bits."""
         _validate.non_negative_integer(n_users=n_users)
         if int(n_users) * self.max_steps >= _SUM_LIMIT:
             raise GridOverflowError(
@@ -203,7 +233,10 @@ def choose_grid(
 
 
 def _power_of_two_at_least(value: Fraction) -> float:
-    power = 2.0 ** (value.numerator.bit_length() - value.denominator.bit_length() - 1)
+    exponent = value.numerator.bit_length() - value.denominator.bit_length() - 1
+    if exponent >= 1023:
+        return math.inf
+    power = 2.0**exponent
     while power < value:
         power *= 2
     return power

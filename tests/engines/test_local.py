@@ -8,7 +8,7 @@ import pytest
 
 from quorate.engines import LocalEngine, UserMeans
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Bound, choose_grid
+from quorate.grid import Ball, Bound, Grid, choose_grid
 from quorate.users import UserData
 
 
@@ -60,6 +60,21 @@ class TestParts:
         grid = choose_grid(statistic.bound, n_users=data.n_users)
         LocalEngine(batch_records=4).sum_over_users(data, statistic, grid)
         assert data._store.codes is not None
+
+
+class TestManyUsers:
+    @pytest.mark.parametrize("batch_records", [1, 400, 10**6])
+    def test_a_sum_saturates_alike_however_it_is_cut_into_parts(self, batch_records):
+        """Half of the users pull back what saturated parts alone would have lost."""
+        bound = Ball(1.0, dimension=1)
+        grid = Grid(bound, 2.0**-52)
+        X = np.concatenate([np.ones(3000), -np.ones(2500), np.ones(1000)])[:, None]
+        data = UserData(X, offsets=np.arange(len(X) + 1))
+        engine = LocalEngine(batch_records=batch_records)
+        assert engine.sum_over_users(data, UserMeans(bound), grid).tolist() == [2**62]
+        fewer = UserData(X[:5600], offsets=np.arange(5601))
+        expected = 600 * int(grid.encode([[1.0]])[0, 0])
+        assert engine.sum_over_users(fewer, UserMeans(bound), grid).tolist() == [expected]
 
 
 class TestThreads:

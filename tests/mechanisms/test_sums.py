@@ -519,6 +519,67 @@ class TestRefusals:
             assert LaplaceSum(grid=COARSE, epsilon=1.0).release_values(values).shape == (1,)
 
 
+class TestNumberTypes:
+    """Parameters of every type are read by value, and claims are rounded to the safe side."""
+
+    FINE = Grid(Interval(-1.0, 1.0), 2.0**-30)
+
+    @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint64, np.float32, Fraction, int])
+    def test_a_multiplier_of_another_type_gives_the_same_noise(self, kind):
+        """The squared sensitivity is 2^62 here: in 64-bit integers sigma came out near 0."""
+        given_one = GaussianSum(grid=self.FINE, noise_multiplier=kind(3))
+        assert given_one.sigma == GaussianSum(grid=self.FINE, noise_multiplier=3.0).sigma
+
+    @given(multiplier=st.fractions(1, 50, max_denominator=10**20))
+    def test_no_more_noise_is_claimed_than_an_exact_multiplier_gives(self, multiplier):
+        claimed = GaussianSum(grid=self.FINE, noise_multiplier=multiplier).event.noise_multiplier
+        assert multiplier * (1 - Fraction(1, 2**52)) <= claimed <= multiplier
+
+    @pytest.mark.parametrize("multiplier", [1e155, 1e200, 1.7e308])
+    def test_absurd_noise_is_refused_at_once(self, multiplier):
+        with pytest.raises(GridOverflowError, match="choose_grid"):
+            GaussianSum(grid=COARSE, noise_multiplier=multiplier)
+
+    def test_unsigned_totals_are_refused_by_dtype(self):
+        """Beyond 2^63 they would wrap around, far away from a neighbour's total."""
+        with pytest.raises(SchemaError, match="uint64"):
+            LaplaceSum(grid=COARSE, epsilon=1.0).release(np.array([3], np.uint64), count=0)
+
+    @pytest.mark.parametrize("count", [2**63, 10**40, -(10**40), np.uint64(2**64 - 1)])
+    def test_no_count_is_too_large_to_be_released(self, count):
+        noisy = NoisyCount(epsilon=1.0).release(count)
+        assert abs(abs(noisy) - 2**62) < 10**4
+
+
+class TestNumberOfUsers:
+    """How many users there are is public under one relation and private under the other."""
+
+    FINEST = Grid(Interval(-1.0, 1.0), 2.0**-52)
+
+    def run(self, rows):
+        mechanism = LaplaceSum(grid=self.FINEST, epsilon=1.0, relation=ADD_REMOVE)
+        return mechanism.release_values(np.zeros(len(rows)))
+
+    def test_a_private_number_decides_on_no_error(self):
+        """One more user than 1023 was an error here, with the number of users in its text."""
+        assert replay(self.run, [0] * 1023, [0] * 1024).same
+
+    def test_an_error_about_the_number_would_be_caught(self):
+        def refuses(rows):
+            self.FINEST.check_sum(len(rows))
+            return self.run(rows)
+
+        assert not replay(refuses, [0] * 1023, [0] * 1024).same
+
+    def test_a_public_number_is_refused_before_a_sum_saturates(self):
+        mechanism = LaplaceSum(grid=self.FINEST, epsilon=1.0, relation=REPLACE)
+        assert mechanism.release_values(np.ones(1023)).shape == (1,)
+        with pytest.raises(GridOverflowError, match="n_users=1024"):
+            mechanism.release_values(np.ones(1024))
+        with pytest.raises(GridOverflowError, match="n_users=1024"):
+            mechanism.release(np.array([2**62]), count=1023.5)
+
+
 class TestContract:
     @pytest.mark.parametrize("kind", [LaplaceSum, GaussianSum, NoisyCount])
     def test_the_docstring_says_what_the_guarantee_says(self, kind):

@@ -70,7 +70,10 @@ class Engine(ABC):
 
     @abstractmethod
     def sum_over_users(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-        """Return the exact sum, in steps of ``grid``, of the contributions of all users."""
+        """Return the sum, in steps of ``grid``, of the contributions of all users.
+
+        Exact up to 2^62, where it saturates; :func:`~quorate.grid.choose_grid` leaves room.
+        """
 
     @abstractmethod
     def votes(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
@@ -78,15 +81,18 @@ class Engine(ABC):
 
 
 def sum_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-    """Return the exact sum of the clipped contributions of the users of one part.
+    """Return the exact sum of the clipped contributions of the users of one part, in two halves.
+
+    An engine adds the halves of its parts and hands them to :meth:`~quorate.grid.Grid.join`.
 
     >>> from quorate.grid import Interval
     >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
     >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
-    >>> sum_users(people, UserMeans(grid.bound), grid)
+    >>> halves = sum_users(people, UserMeans(grid.bound), grid)
+    >>> grid.join(halves)
     array([10])
     """
-    return grid.encode_sum(_contributions(data, statistic, grid))
+    return grid.encode_halves(_contributions(data, statistic, grid))
 
 
 def encode_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
@@ -115,7 +121,6 @@ def check_request(data: UserData, statistic: Statistic, grid: Grid) -> None:
             f"Expected a grid of the statistic's dimension {statistic.bound.dimension}, "
             f"got {grid.bound.dimension}."
         )
-    grid.check_sum(data.n_users)
 
 
 def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:

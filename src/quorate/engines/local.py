@@ -53,9 +53,9 @@ class LocalEngine(Engine):
         _validate.positive_integer(threads=self.threads, batch_records=self.batch_records)
 
     def sum_over_users(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-        """Return the exact sum, in steps of ``grid``, of the contributions of all users."""
+        """Return the sum, in steps of ``grid``, of the contributions of all users."""
         parts = self._map(sum_users, data, statistic, grid)
-        return sum(parts, start=np.zeros(grid.bound.dimension, dtype=np.int64))
+        return grid.join(sum(parts, start=np.zeros((2, grid.bound.dimension), dtype=np.int64)))
 
     def votes(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
         """Return the contribution of each user in steps of ``grid``: (n_users, dimension)."""

@@ -5,6 +5,7 @@
 * :mod:`quorate.mechanisms.intervals`: choice over huge ordered domains.
 * :mod:`quorate.mechanisms.quantiles`: quantiles of one value per user.
 * :mod:`quorate.mechanisms.exponential`: the exact sampler under the last two.
+* :mod:`quorate.mechanisms.pure`: price and promise of all that are purely private.
 """
 
 from __future__ import annotations

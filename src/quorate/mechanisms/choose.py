@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.events import Pure
 from quorate.accounting.rounding import float_up
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.exponential import exponential_rate
+from quorate.guarantees import Relation
+from quorate.mechanisms.exponential import ExponentialMechanism
 from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["ChooseBest", "Selection", "permute_and_flip_probabilities"]
@@ -61,7 +60,7 @@ def permute_and_flip_probabilities(exponents: NDArray[np.float64]) -> NDArray[np
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChooseBest:
+class ChooseBest(ExponentialMechanism):
     r"""Choose a candidate whose score is close to the largest.
 
     Privacy
@@ -152,28 +151,7 @@ class ChooseBest:
     @property
     def scale(self) -> float:
         """Scale of the noise on the scores, rounded up."""
-        rate = exponential_rate(
-            self.epsilon,
-            sensitivity=self.sensitivity,
-            relation=self.relation,
-            one_sided=self.one_sided,
-        )
-        return float_up(1 / rate)
-
-    @property
-    def event(self) -> Pure:
-        """What the accountant prices."""
-        return Pure(float(self.epsilon))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
-        return Guarantee(
-            epsilon=float(self.epsilon),
-            relation=self.relation,
-            numerics=self.noise.numerics,
-            events=(self.event,),
-        )
+        return float_up(1 / self.rate)
 
     def release(self, scores: NDArray[np.int64]) -> int:
         """Return the index of a candidate with a large score (integers, one per candidate)."""

@@ -30,9 +30,11 @@ from quorate import _validate
 from quorate.accounting.rounding import exact, float_down
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.guarantees import Relation
+from quorate.mechanisms.pure import PureMechanism
 from quorate.noise import NoiseSource
 
 __all__ = [
+    "ExponentialMechanism",
     "Proposal",
     "check_pieces",
     "choose_weighted",
@@ -87,12 +89,29 @@ def exponential_rate(
             "Expected one_sided=False under Relation.REPLACE: replacing a user moves scores up "
             "and down. Use Relation.ADD_REMOVE for one-sided scores."
         )
-    return _rational(epsilon) / _rational(sensitivity) / (1 if one_sided else 2)
+    return exact(epsilon) / exact(sensitivity) / (1 if one_sided else 2)
 
 
-def _rational(value: float | Fraction) -> Fraction:
-    # A Fraction of a NumPy integer would keep its 64 bits and overflow later.
-    return Fraction(int(exact(value).numerator), int(exact(value).denominator))
+class ExponentialMechanism(PureMechanism):
+    """A choice by weights exp(rate * score); a base for frozen dataclasses with these fields.
+
+    >>> from quorate.mechanisms import ChooseBest
+    >>> ChooseBest(candidates=3, epsilon=1.0, sensitivity=2).rate
+    Fraction(1, 4)
+    """
+
+    sensitivity: int | Fraction
+    one_sided: bool
+
+    @property
+    def rate(self) -> Fraction:
+        """The factor of the score, or of the loss, in the exponent."""
+        return exponential_rate(
+            self.epsilon,
+            sensitivity=self.sensitivity,
+            relation=self.relation,
+            one_sided=self.one_sided,
+        )
 
 
 def choose_weighted(

@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Relation
 from quorate.mechanisms.exponential import (
+    ExponentialMechanism,
     check_pieces,
     choose_weighted,
-    exponential_rate,
     weighted_probabilities,
 )
 from quorate.noise import NoiseSource, PiecewiseLaw, ambient_noise
@@ -32,7 +31,7 @@ __all__ = ["ChooseOrdered"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChooseOrdered:
+class ChooseOrdered(ExponentialMechanism):
     r"""Choose a point of an ordered integer domain whose loss is close to the smallest.
 
     The domain is given as consecutive pieces of equal loss. Point u is released with probability
@@ -99,31 +98,6 @@ class ChooseOrdered:
 
     def __post_init__(self) -> None:
         _ = self.rate
-
-    @property
-    def rate(self) -> Fraction:
-        """The factor of the loss in the exponent."""
-        return exponential_rate(
-            self.epsilon,
-            sensitivity=self.sensitivity,
-            relation=self.relation,
-            one_sided=self.one_sided,
-        )
-
-    @property
-    def event(self) -> Pure:
-        """What the accountant prices."""
-        return Pure(float(self.epsilon))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
-        return Guarantee(
-            epsilon=float(self.epsilon),
-            relation=self.relation,
-            numerics=self.noise.numerics,
-            events=(self.event,),
-        )
 
     def release(
         self, lengths: NDArray[np.uint64], losses: NDArray[np.int64], *, lower: int = 0

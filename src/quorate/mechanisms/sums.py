@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.accounting.calibrate import gaussian_multiplier
 from quorate.accounting.compose import guarantee
-from quorate.accounting.events import Gaussian, Pure
-from quorate.accounting.rounding import float_up
+from quorate.accounting.events import Gaussian
+from quorate.accounting.rounding import exact, float_down, float_up
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.grid import Grid
 from quorate.guarantees import Guarantee, Relation
+from quorate.mechanisms.pure import PureMechanism
 from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["GaussianSum", "LaplaceSum", "NoisyCount"]
@@ -59,7 +60,9 @@ class _Sum:
                 f"Expected one total for each of {self.grid.bound.dimension} coordinates, got an "
                 f"array of shape {sums.shape}."
             )
-        return self.grid.decode(self._add_noise(sums.astype(np.int64)), count=count)
+        if self.relation is Relation.REPLACE and math.isfinite(count):
+            self.grid.check_sum(max(0, math.ceil(count)))
+        return self.grid.decode(self._add_noise(sums), count=count)
 
     def release_values(
         self, values: ArrayLike, *, count: float | None = None
@@ -92,8 +95,22 @@ class _Sum:
             )
 
 
+class _Laplace(PureMechanism):
+    """What a sum and a count with Laplace noise share."""
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one user moves what the noise is added to."""
+        raise NotImplementedError
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise (of a sum: in steps), rounded up."""
+        return float_up(Fraction(self.sensitivity) / exact(self.epsilon))
+
+
 @dataclass(frozen=True, kw_only=True)
-class LaplaceSum(_Sum):
+class LaplaceSum(_Sum, _Laplace):
     r"""Release a sum of bounded contributions with discrete Laplace noise.
 
     Every user's contribution is clipped and rounded towards the centre by ``grid``; the integers
@@ -164,21 +181,6 @@ class LaplaceSum(_Sum):
     def sensitivity(self) -> int:
         """Largest L1 distance, in steps, between the totals of neighbours."""
         return self.grid.l1_sensitivity(self.relation)
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise in steps, rounded up."""
-        return float_up(Fraction(self.sensitivity) / Fraction(self.epsilon))
-
-    @property
-    def event(self) -> Pure:
-        """What the accountant prices."""
-        return Pure(float(self.epsilon))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one release."""
-        return guarantee(self.event, relation=self.relation, numerics=self.noise.numerics)
 
     def error_bound(self, beta: float) -> float:
         """Return what no coordinate's error exceeds, except with chance ``beta``.
@@ -305,12 +307,12 @@ class GaussianSum(_Sum):
     @property
     def sigma(self) -> float:
         """Parameter of the noise in steps, rounded up."""
-        return _root_up(Fraction(self.noise_multiplier) ** 2 * self.sensitivity_squared + _SLACK)
+        return _root_up(exact(self.noise_multiplier) ** 2 * self.sensitivity_squared + _SLACK)
 
     @property
     def event(self) -> Gaussian:
         """What the accountant prices."""
-        return Gaussian(float(self.noise_multiplier))
+        return Gaussian(float_down(self.noise_multiplier))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -351,7 +353,7 @@ class GaussianSum(_Sum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyCount:
+class NoisyCount(_Laplace):
     r"""Release how many users there are, or how many of them have a property.
 
     Every user counts 0 or 1; the count gets discrete Laplace noise of scale 1 / ``epsilon``.
@@ -414,26 +416,13 @@ class NoisyCount:
         """How far one user moves the count."""
         return 1
 
-    @property
-    def scale(self) -> float:
-        """Scale of the noise, rounded up."""
-        return float_up(Fraction(self.sensitivity) / Fraction(self.epsilon))
-
-    @property
-    def event(self) -> Pure:
-        """What the accountant prices."""
-        return Pure(float(self.epsilon))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one release."""
-        return guarantee(self.event, relation=self.relation, numerics=self.noise.numerics)
-
     def release(self, count: int) -> int:
         """Release a noisy count, given the exact one; it may be negative."""
         if not isinstance(count, int | np.integer) or isinstance(count, bool):
             raise SchemaError(f"Expected an integer count, got {type(count).__name__}.")
-        return int(self.noise.discrete_laplace(np.array([count], np.int64), scale=self.scale)[0])
+        # Cutting brings no two counts further apart.
+        counted = np.array([min(max(int(count), -(2**62)), 2**62)], np.int64)
+        return int(self.noise.discrete_laplace(counted, scale=self.scale)[0])
 
     def release_values(self, indicators: ArrayLike) -> int:
         """Count the users whose indicator is 1; every other value counts as 0."""
@@ -455,6 +444,8 @@ class NoisyCount:
 def _root_up(square: Fraction) -> float:
     """Return the smallest float whose exact square is at least ``square``."""
     root = math.sqrt(float_up(square))
+    if root == math.inf:
+        return root
     while root > 0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= square:
         root = math.nextafter(root, 0.0)
     while Fraction(root) ** 2 < square:
