@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/python examples/first_release.py
+	$(BIN)/quorate demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -q

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from quorate.learners.threshold import ThresholdLearner
     from quorate.means.median import PrivateMedian
     from quorate.means.user_mean import UserMean
+    from quorate.models.classification import LinearSVC, LogisticRegression
+    from quorate.models.linear import LinearRegression
+    from quorate.planning import plan
     from quorate.users import UserData
 
 __version__ = "0.1.0"
@@ -28,22 +31,40 @@ __version__ = "0.1.0"
 _HOME = {
     "ConceptLearner": "quorate.learners.concept_learner",
     "Ledger": "quorate.accounting.ledger",
+    "LinearRegression": "quorate.models",
+    "LinearSVC": "quorate.models",
+    "LogisticRegression": "quorate.models",
     "PrivateMedian": "quorate.means.median",
     "ThresholdLearner": "quorate.learners.threshold",
     "UserData": "quorate.users",
     "UserMean": "quorate.means.user_mean",
+    "plan": "quorate.planning",
 }
-_FOLDERS = ("accounting", "auditing", "concepts", "engines", "learners", "means", "mechanisms")
+_FOLDERS = (
+    "accounting",
+    "auditing",
+    "concepts",
+    "engines",
+    "learners",
+    "means",
+    "mechanisms",
+    "models",
+    "planning",
+)
 
 __all__ = [
     "ConceptLearner",
     "Guarantee",
     "Ledger",
+    "LinearRegression",
+    "LinearSVC",
+    "LogisticRegression",
     "PrivateMedian",
     "Relation",
     "ThresholdLearner",
     "UserData",
     "UserMean",
+    "plan",
 ]
 
 
