@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from all_paths import law_of_all_paths
 from goodness import FALSE_ALARM, counts_in, law_in, p_value
 from quorate.auditing import RecordedNoise
 from quorate.exceptions import ParameterError, SchemaError
@@ -190,47 +191,16 @@ class TestSelection:
         assert getattr(make(), method)(scores, scale=1e-3) == 1
 
 
-def probability_of_true(run, max_draws):
-    """Enumerate all outcomes of the uniform integers that ``run`` asks for, exactly."""
-
-    class Exhausted(Exception):
-        pass
-
-    class Scripted(NoiseSource):
-        def __init__(self, script):
-            self.script, self.asked = list(script), []
-
-        def _uniform_below(self, upper):
-            self.asked.append(upper)
-            if len(self.asked) > len(self.script):
-                raise Exhausted
-            return self.script[len(self.asked) - 1]
-
-        def _add(self, law, values, scale):
-            raise NotImplementedError
-
-        def _choose(self, law, scores, scale):
-            raise NotImplementedError
-
-    true, undecided, stack = Fraction(0), Fraction(0), [((), Fraction(1))]
-    while stack:
-        script, chance = stack.pop()
-        source = Scripted(script)
-        try:
-            true += chance * run(source)
-        except Exhausted:
-            upper = source.asked[-1]
-            if len(script) == max_draws:
-                undecided += chance
-            else:
-                stack += [((*script, v), chance / upper) for v in range(upper)]
-    return true, true + undecided
+def probability_of_true(run):
+    """Return bounds on the probability that a sampler says yes."""
+    found, undecided = law_of_all_paths(run, smallest=Fraction(1, 10**4))
+    return found[True], found[True] + undecided
 
 
 class TestExactBits:
     @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 3), Fraction(1), Fraction(3, 2)])
     def test_bernoulli_exp_is_exact_when_all_its_integers_are_enumerated(self, x):
-        low, high = probability_of_true(lambda source: source.bernoulli_exp(x), max_draws=5)
+        low, high = probability_of_true(lambda source: source.bernoulli_exp(x))
         assert low <= Fraction(math.exp(-x)) + Fraction(1, 10**15)
         assert high >= Fraction(math.exp(-x)) - Fraction(1, 10**15)
         assert high - low < Fraction(1, 5)
@@ -244,7 +214,7 @@ class TestExactBits:
                 return k % 2 == 1
 
         run = OffByOne.bernoulli_exp
-        low, high = probability_of_true(lambda s: run(None, Fraction(1, 3), s), max_draws=5)
+        low, high = probability_of_true(lambda s: run(None, Fraction(1, 3), s))
         assert not low <= Fraction(math.exp(-1 / 3)) <= high
 
     def test_a_huge_argument_ends_quickly(self):

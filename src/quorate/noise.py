@@ -166,7 +166,7 @@ class NoiseSource(ABC):
     def sample(
         self,
         method: str,
-        draw: Callable[[NoiseSource], int],
+        draw: Sampler,
         *,
         law: Callable[[], PiecewiseLaw],
         **public: Any,
@@ -182,7 +182,7 @@ class NoiseSource(ABC):
         >>> SecureNoise().sample("die", throw, law=lambda: die) in range(1, 7)
         True
         """
-        return draw(self)
+        return self._sample(method, public, draw, law)
 
     @abstractmethod
     def _add(self, law: str, values: Integers, scale: float) -> Integers: ...
@@ -192,6 +192,11 @@ class NoiseSource(ABC):
 
     @abstractmethod
     def _uniform_below(self, upper: int) -> int: ...
+
+    def _sample(
+        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
+    ) -> int:
+        return draw(self)
 
     def _bernoulli_exp(self, x: Fraction) -> bool:
         whole, rest = divmod(x, 1)
@@ -206,6 +211,10 @@ class NoiseSource(ABC):
         while self._uniform_below(x.denominator * k) < x.numerator:
             k += 1
         return k % 2 == 1
+
+
+Sampler = Callable[[NoiseSource], int]
+"""Makes all draws of one outcome from the source it is given."""
 
 
 class SecureNoise(NoiseSource):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from all_paths import Scripted, law_of_all_paths
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.rounding import float_down
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
@@ -23,7 +24,7 @@ from quorate.mechanisms.exponential import (
     exponential_rate,
     weighted_probabilities,
 )
-from quorate.noise import NoiseSource, SecureNoise, SeededNoise
+from quorate.noise import SecureNoise, SeededNoise
 
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
@@ -104,46 +105,6 @@ class TestProposals:
         assert [proposal.locate(u) for u in range(5)] == [(0, 0), (0, 1), (0, 2), (2, 0), (2, 1)]
 
 
-class Exhausted(Exception):
-    pass
-
-
-class Scripted(NoiseSource):
-    """Answers from a script, so that every path of a sampler can be walked."""
-
-    def __init__(self, script):
-        self.script, self.asked = list(script), []
-
-    def _uniform_below(self, upper):
-        self.asked.append(upper)
-        if len(self.asked) > len(self.script):
-            raise Exhausted
-        return self.script[len(self.asked) - 1]
-
-    def _add(self, law, values, scale):
-        raise NotImplementedError
-
-    def _choose(self, law, scores, scale):
-        raise NotImplementedError
-
-
-def enumerated_law(choose, n_pieces, *, smallest):
-    """Bounds on each piece's probability from walking all paths more likely than ``smallest``."""
-    found, undecided, stack = [Fraction(0)] * n_pieces, Fraction(0), [((), Fraction(1))]
-    while stack:
-        script, chance = stack.pop()
-        source = Scripted(script)
-        try:
-            found[choose(source)] += chance
-        except Exhausted:
-            upper = source.asked[-1]
-            if chance / upper < smallest:
-                undecided += chance
-            else:
-                stack += [((*script, v), chance / upper) for v in range(upper)]
-    return found, undecided
-
-
 WORLDS = [
     ([3, 1, 2], [0, 2, 1], Fraction(1, 2)),
     ([1, 0, 1], [5, -9, 6], Fraction(1)),
@@ -171,16 +132,16 @@ class TestExactLaw:
         sizes[sizes > 0] += change
         coarse = Proposal(np.cumsum(sizes), fine.shift)
         monkeypatch.setattr(Proposal, "of", lambda *arguments: coarse)
-        found, undecided = enumerated_law(
+        found, undecided = law_of_all_paths(
             lambda source: choose_weighted(lengths, losses, rate=rate, noise=source),
-            len(lengths),
             smallest=2e-5,
         )
         assert undecided < Fraction(1, 20)
         weights = true_weights(lengths, losses, rate)
         with mpmath.workprec(300):
             slack = mpmath.mpf(undecided.numerator) / undecided.denominator
-            low = [mpmath.mpf(f.numerator) / f.denominator for f in found]
+            chances = [found[piece] for piece in range(len(lengths))]
+            low = [mpmath.mpf(f.numerator) / f.denominator for f in chances]
             law = [weight / sum(weights) for weight in weights]
             return all(a - 1e-60 <= p <= a + slack + 1e-60 for a, p in zip(low, law, strict=True))
 

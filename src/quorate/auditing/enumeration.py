@@ -40,7 +40,7 @@ from quorate.auditing.laws import (
 )
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.exceptions import AuditError, EnumerationError
-from quorate.noise import NoiseSource, PiecewiseLaw, use_noise
+from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, use_noise
 
 __all__ = ["Cells", "Raised", "enumerate_runs", "freeze"]
 
@@ -300,13 +300,8 @@ class _EnumeratedNoise(NoiseSource):
 
         return int(self._draw(("uniform_below", upper), outcomes))
 
-    def sample(
-        self,
-        method: str,
-        draw: Callable[[NoiseSource], int],
-        *,
-        law: Callable[[], PiecewiseLaw],
-        **public: Any,
+    def _sample(
+        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
     ) -> int:
         def outcomes() -> Outcomes:
             return cell_outcomes(law(), self._max_uniform)

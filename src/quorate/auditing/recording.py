@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.exceptions import ReplayMismatchError
-from quorate.noise import NoiseSource, PiecewiseLaw, SeededNoise
+from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, SeededNoise
 
 __all__ = ["Draw", "RecordedNoise", "ReplayedNoise"]
 
@@ -60,15 +60,9 @@ class RecordedNoise(NoiseSource):
         """Return a source that gives this noise again and refuses any other sequence of calls."""
         return ReplayedNoise(self._seed, self.log)
 
-    def sample(
-        self,
-        method: str,
-        draw: Callable[[NoiseSource], int],
-        *,
-        law: Callable[[], PiecewiseLaw],
-        **public: Any,
+    def _sample(
+        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
     ) -> int:
-        """Log the draws inside as one call."""
         return draw(self._stream(Draw(method=method, parameters=public)))
 
     def _stream(self, draw: Draw) -> SeededNoise:

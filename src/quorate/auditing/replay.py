@@ -29,7 +29,7 @@ from quorate import _validate
 from quorate.auditing.observations import Observation, observe
 from quorate.auditing.recording import Draw, RecordedNoise
 from quorate.exceptions import ParameterError, ReplayMismatchError
-from quorate.noise import NoiseSource, PiecewiseLaw, SeededNoise, use_noise
+from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, SeededNoise, use_noise
 
 __all__ = ["ReplayMode", "ReplayReport", "replay"]
 
@@ -168,13 +168,8 @@ class _Recording(NoiseSource):
         self.outcomes.append(drawn)
         return drawn
 
-    def sample(
-        self,
-        method: str,
-        draw: Callable[[NoiseSource], int],
-        *,
-        law: Callable[[], PiecewiseLaw],
-        **public: Any,
+    def _sample(
+        self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
     ) -> int:
         return int(self._give(Draw(method=method, parameters=public), draw(self._seeded)))
 
