@@ -13,11 +13,11 @@ class TestRule:
     def test_digits_with_29_users_are_hopeless(self):
         digits = model_feasibility(n_users=29, dimension=650, epsilon=1.0, delta=1e-6)
         assert digits.hopeless
-        with pytest.raises(NotEnoughUsersError, match="216 users"):
+        with pytest.raises(NotEnoughUsersError, match="275 users"):
             digits.require()
 
     def test_more_users_epsilon_or_fewer_parameters_help(self):
-        base = {"n_users": 29, "dimension": 650, "epsilon": 1.0, "delta": 1e-6}
+        base = {"n_users": 29, "dimension": 6500, "epsilon": 1.0, "delta": 1e-6}
         needed = model_feasibility(**base).users_needed
         assert model_feasibility(**base | {"epsilon": 4.0}).users_needed < needed
         assert model_feasibility(**base | {"dimension": 65}).users_needed < needed
@@ -35,7 +35,7 @@ class TestRule:
         )
 
     def test_add_remove_needs_half_as_many(self):
-        base = {"n_users": 300, "dimension": 400, "epsilon": 1.0, "delta": 1e-6}
+        base = {"n_users": 300, "dimension": 40_000, "epsilon": 1.0, "delta": 1e-6}
         replaced = model_feasibility(**base).users_needed
         added = model_feasibility(**base, relation=Relation.ADD_REMOVE).users_needed
         assert added == pytest.approx(replaced / 2, abs=1)
@@ -61,7 +61,7 @@ class TestInAFit:
     def test_multinomial_digits_with_29_users_are_refused_before_the_fit(self):
         X, y, users = self.digits()
         model = LogisticRegression(classes=range(10), bounds=(0.0, 16.0))
-        with pytest.raises(NotEnoughUsersError, match="hopeless='fit'"):
+        with pytest.raises(NotEnoughUsersError, match="hopeless='constant'"):
             model.fit(X, y, users=users)
         assert not hasattr(model, "guarantee_")
 
@@ -76,10 +76,13 @@ class TestInAFit:
             model.fit(X, y, users=users)
         assert len(ledger.history("digits")) == 1, "the budget was set, and nothing charged"
 
-    def test_who_insists_gets_a_fit(self):
+    def test_who_insists_gets_a_constant(self):
         X, y, users = self.digits()
-        model = LogisticRegression(classes=range(10), bounds=(0.0, 16.0), hopeless="fit", steps=1)
-        assert model.fit(X, y, users=users).coef_.shape == (10, 64)
+        model = LogisticRegression(classes=range(10), bounds=(0.0, 16.0), hopeless="constant")
+        model.fit(X, y, users=users)
+        assert model.coef_.shape == (10, 64)
+        assert not model.coef_.any()
+        assert model.guarantee_.epsilon == 1.0
 
     def test_user_data_is_refused_too(self):
         X, y, users = self.digits()

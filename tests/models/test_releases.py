@@ -12,6 +12,7 @@ from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.models import releases
 from quorate.models.releases import (
+    LARGEST_SEARCH,
     NARROW,
     WIDE,
     BoundedVectors,
@@ -138,7 +139,7 @@ class TestBudget:
             run.mean(means, dimension=3, radius=1.0, square=0.05)
 
     def test_few_users_spend_no_more_than_the_cap_on_a_search(self):
-        assert search_square(128, n_users=10, mu=0.24) <= 0.05 * 0.24**2
+        assert search_square(128, n_users=10, mu=0.24) <= LARGEST_SEARCH * 0.24**2
 
     def test_under_add_remove_the_number_of_users_is_bought(self):
         with use_noise(SeededNoise(4)):

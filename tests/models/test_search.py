@@ -87,7 +87,7 @@ class TestPromise:
 class TestReplay:
     def run(self, rows):
         return search(
-            random_state=5, estimator=LogisticRegression(records=4, hopeless="fit", steps=3)
+            random_state=5, epsilon=300.0, estimator=LogisticRegression(records=4, steps=3)
         ).fit(UserData(rows, np.repeat([0.0, 1.0], 40), offsets=np.arange(0, 81, 4)))
 
     def test_a_neighbour_looks_the_same(self):

@@ -28,6 +28,9 @@ __all__ = ["LinearSVC", "LogisticRegression"]
 
 Vector = NDArray[np.float64]
 
+# Noise can make a share negative; the constant model then still gives every class a chance.
+_SMALLEST_SHARE = 0.01
+
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """What both classifiers share: public classes and the way from scores to labels."""
@@ -68,12 +71,23 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label with the highest score."""
-        return np.asarray(self.classes_[_best(self._predictions(X))])
+        best = _best(self._predictions(X))
+        return np.asarray(self.classes_[best])
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
         """Return 1 for each record whose label (its place among the classes) is predicted."""
         good = _best(self._stored_predictions(rows)) == targets
         return np.asarray(good, dtype=np.float64)
+
+    def _constant_targets(self, targets: Vector) -> Vector:
+        """Return one column a class but the first: 1 where a record has this label."""
+        places = np.arange(1, len(self._check_classes()))
+        return np.asarray(targets[:, None] == places, dtype=np.float64)
+
+    def _constant_offsets(self, means: Vector) -> Vector:
+        shares = np.clip(np.concatenate([[1.0 - means.sum()], means]), _SMALLEST_SHARE, 1.0)
+        scores = np.log(shares / shares.sum())
+        return np.asarray(scores[1:] - scores[0] if scores.size == 2 else scores)
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
         self.coef_ = weights
@@ -141,8 +155,8 @@ class LogisticRegression(_LinearClassifier):
         Probability with which a user takes part in a step; full batches by default.
     warm_start : bool, default=False
         Start from the last fit; both are charged.
-    hopeless : {"refuse", "fit"}, default="refuse"
-        What to do when public numbers say that noise must win.
+    hopeless : {"refuse", "constant"}, default="refuse"
+        What to do when public numbers say that noise must win: raise, or release a constant.
     progress : bool, optional
         Progress bar; by default on a terminal only.
     relation, ledger, data_name, engine, random_state

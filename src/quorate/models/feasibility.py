@@ -6,6 +6,9 @@ the whole budget exceeds any gradient there could be, whatever the data. If the 
 public there is a sharper rule: users' gradients spread by about sqrt(d / m) around their mean, and
 when n mu sqrt(m) < d the noise that hides this spread exceeds the spread of the labels themselves.
 Both are necessary conditions, not sufficient ones.
+
+Below n mu = 65, further, the searches for a radius see the users through noise that is not safely
+smaller than their number: one of them may end at a wild radius, and everything after it is noise.
 """
 
 from __future__ import annotations
@@ -19,6 +22,10 @@ from quorate.exceptions import NotEnoughUsersError
 from quorate.guarantees import Relation
 
 __all__ = ["Feasibility", "model_feasibility"]
+
+# Half of the users are then 3.5 standard deviations of a look's noise, in a search over 128 radii
+# that costs its largest share.
+_SEARCHABLE = 65.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +62,8 @@ class Feasibility:
             raise NotEnoughUsersError(
                 f"A model of {self.dimension} parameters needs at least {self.users_needed} users "
                 f"at this budget, got {self.n_users}: the noise would exceed any gradient. Use "
-                "fewer features or classes, a larger epsilon, more users, or hopeless='fit' for "
-                "what will be close to a constant model."
+                "fewer features or classes, a larger epsilon or more users; hopeless='constant' "
+                "releases a constant."
             )
 
 
@@ -83,7 +90,7 @@ def model_feasibility(
     Examples
     --------
     >>> model_feasibility(n_users=29, dimension=650, epsilon=1.0, delta=1e-6).users_needed
-    216
+    275
     >>> model_feasibility(
     ...     n_users=29, dimension=650, epsilon=1.0, delta=1e-6, records=60
     ... ).users_needed
@@ -93,7 +100,7 @@ def model_feasibility(
     _validate.non_negative_integer(n_users=n_users)
     mu = gdp_mu(epsilon, delta)
     factor = 1.0 if relation is Relation.REPLACE else 0.5
-    needed = 2.0 * factor * math.sqrt(dimension) / mu
+    needed = max(2.0 * factor * math.sqrt(dimension), _SEARCHABLE) / mu
     if records is not None:
         _validate.positive_integer(records=records)
         needed = max(needed, factor * dimension / (mu * math.sqrt(records)))

@@ -72,8 +72,9 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         Probability with which a user takes part in a step; full batches by default.
     warm_start : bool, default=False
         Start from the last fit; both are charged.
-    hopeless : {"refuse", "fit"}, default="refuse"
-        What to do when public numbers say that noise must win.
+    hopeless : {"refuse", "constant"}, default="refuse"
+        What to do when public numbers say that noise must win: raise, or release a constant
+        (zero without ``target_bounds`` or without an intercept).
     progress : bool, optional
         Progress bar; by default on a terminal only.
     relation, ledger, data_name, engine, random_state
@@ -189,6 +190,14 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         # Without an intercept zero must stay zero.
         return np.asarray(scaled + limits.centre[0] / limits.half_width[0])
 
+    def _constant_targets(self, targets: Vector) -> Vector:
+        if self.target_bounds is None or not self.fit_intercept:
+            return np.zeros((len(targets), 1))
+        return targets[:, None]
+
+    def _constant_offsets(self, means: Vector) -> Vector:
+        return np.clip(means, -1.0, 1.0)
+
     def _store(self, weights: Vector, offsets: Vector) -> None:
         limits = FeatureRange(self.target_bounds, 1)
         factor = limits.half_width[0]
@@ -199,9 +208,9 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def _stored(self) -> tuple[Vector, Vector]:
         return self.coef_[None, :], np.array([self.intercept_])
 
-    def _warm(self, limits: FeatureRange, loss: LinearLoss, n_features: int) -> Vector:
+    def _warm(self, last: tuple[Vector, Vector], loss: LinearLoss) -> Vector:
         target = FeatureRange(self.target_bounds, 1)
-        theta = super()._warm(limits, loss, n_features)
+        theta = super()._warm(last, loss)
         if loss.intercept:
             theta[-1] -= target.centre[0]
         return np.asarray(theta / target.half_width[0])

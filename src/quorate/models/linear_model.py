@@ -13,7 +13,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.bounds import Bound, Box, Interval
 from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
-from quorate.exceptions import ParameterError
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.models.budget import Budget
 from quorate.models.feasibility import Feasibility, model_feasibility
@@ -220,10 +220,14 @@ class LinearModel(UserEstimator):
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
     ) -> LinearModel:
         budget = self._check_parameters()
+        if hasattr(X, "toarray") and hasattr(X, "nnz"):
+            raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
         sizes = _public_sizes(X, users)
         if sizes is not None:
             # Before the charge: a refusal costs nothing, as it follows from public numbers.
             self._refuse_hopeless(*sizes)
+        # The charge forgets what the last fit released.
+        last = self._stored() if self.warm_start and hasattr(self, "coef_") else None
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=classes)
         self._refuse_hopeless(data.n_users, data.n_features)

@@ -26,6 +26,7 @@ from quorate.mechanisms.sums import GaussianSum
 from quorate.users import UserData
 
 __all__ = [
+    "LARGEST_SEARCH",
     "NARROW",
     "WIDE",
     "BoundedVectors",
@@ -50,7 +51,8 @@ NARROW = np.arange(-5.5, 0.75, 0.25)
 """Candidates relative to a radius that was released before."""
 
 _LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
-_LARGEST_SEARCH = 0.05
+LARGEST_SEARCH = 0.08
+"""Share of the squared budget that a search may cost, however few the users."""
 # Contributions of a part of the users, as floats, stay below this number of entries.
 _PART = 2**23
 
@@ -99,7 +101,7 @@ def cut_share(n_users: float, mu: float) -> float:
 def search_square(candidates: int, *, n_users: float, mu: float) -> float:
     """Return the part of ``mu`` squared that a search among ``candidates`` radii costs.
 
-    The noise of a look is a quarter of the share left outside, or, with few users, what 5 % of the
+    The noise of a look is a quarter of the share left outside, or, with few users, what 8 % of the
     budget buys.
 
     >>> share = search_square(128, n_users=5000, mu=0.24) / 0.24**2
@@ -108,7 +110,7 @@ def search_square(candidates: int, *, n_users: float, mu: float) -> float:
     """
     looks = looks_needed(candidates)
     noise = max(n_users, 1.0) * cut_share(n_users, mu) / 4.0
-    return min(looks / noise**2, _LARGEST_SEARCH * mu**2)
+    return min(looks / noise**2, LARGEST_SEARCH * mu**2)
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class UserReleases:
         """Begin a run; under add/remove the number of users is bought first."""
         allowance = Allowance(mu)
         if relation is Relation.REPLACE:
-            n_users = float(data.n_users)
+            n_users = max(1.0, float(data.n_users))
         else:
             grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-10)
             multiplier = allowance.take(0.03 * mu**2)
