@@ -34,9 +34,21 @@ def test_it_is_read_once_and_then_is_the_data():
     assert read.calls == 1
 
 
-def test_an_unknown_attribute_is_still_an_error():
-    with pytest.raises(AttributeError):
-        _ = UnreadUsers(Reader()).no_such_thing
+def test_an_unknown_attribute_is_an_error_and_reads_nothing():
+    read = Reader()
+    people = UnreadUsers(read)
+    assert not hasattr(people, "toarray")
+    assert not hasattr(people, "__array__")
+    assert read.calls == 0
+
+
+def test_no_attribute_at_all_makes_it_read_twice():
+    """Reading is charged: reading twice for a probe would cost twice."""
+    read = Reader()
+    people = UnreadUsers(read)
+    for name in ("_nothing", "_store", "_nothing", "n_users", "shape"):
+        getattr(people, name, None)
+    assert read.calls == 1
 
 
 def test_an_estimator_takes_it_for_data():

@@ -15,6 +15,8 @@ from quorate.users import UserData
 
 __all__ = ["UnreadUsers"]
 
+_SET_BY_READING = frozenset({"_store", "_offsets", "_keys", "_names"})
+
 
 class UnreadUsers(UserData):
     """Records that ``read`` brings when they are first looked at.
@@ -46,15 +48,18 @@ class UnreadUsers(UserData):
         self._unit = unit
 
     def __getattr__(self, name: str) -> Any:
-        # Called for attributes that are not there: those that ``UserData`` sets when it has data.
-        if name.startswith("__") or name in ("_read", "_unit"):
+        # Called for what is not there. What ``UserData`` sets when it has data is private; any
+        # other name does not exist, and asking for it must not read.
+        if not name.startswith("_") or name.startswith("__") or name in ("_read", "_unit"):
             raise AttributeError(name)
-        data = self._read()
-        known = vars(data) | {"_unit": self._unit}
-        if name not in known:
+        self.__dict__.update(vars(self._read()) | {"_unit": self._unit, "_read": _nothing_more})
+        if name not in self.__dict__:
             raise AttributeError(name)
-        self.__dict__.update(known)
-        return known[name]
+        return self.__dict__[name]
 
     def __repr__(self) -> str:
         return f"UnreadUsers(unit={self._unit!r})"
+
+
+def _nothing_more() -> Any:
+    raise AttributeError("these records were read already")
