@@ -96,9 +96,9 @@ class Votes:
     True
     """
 
-    certainty: float = 2.8
+    certainty: float = 3.2
     per_option: float = 0.4
-    everything: float = 3.4
+    everything: float = 4.0
     fluctuation: float = 0.5
 
     def excess(

@@ -20,10 +20,10 @@ from quorate.planning.tasks.base import Task
 
 __all__ = ["MedianTask"]
 
-_HALF_POINTS = 1000
+_HALF_POINTS = 300
 _HALVINGS = 40
 # Measured: the share of the failure probability to plan with.
-_CAUTION = 0.6
+_CAUTION = 0.4
 
 
 @lru_cache(maxsize=8)
@@ -121,7 +121,7 @@ class MedianTask(Task):
         if missed(0.5) > beta:
             return 0.5
         low, high = 0.0, 0.5
-        for _ in range(50):
+        for _ in range(40):
             middle = (low + high) / 2
             if missed(middle) <= beta:
                 high = middle

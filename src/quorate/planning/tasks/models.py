@@ -30,7 +30,7 @@ from quorate.planning.tasks.base import Task
 __all__ = ["LinearTask", "LogisticTask", "ModelTask"]
 
 # Measured: the share of the failure probability to plan with.
-_CAUTION = 0.6
+_CAUTION = 0.4
 
 
 @lru_cache(maxsize=4096)
@@ -171,7 +171,7 @@ class LinearTask(ModelTask):
 
     name: ClassVar[str] = "linear"
     error_meaning: ClassVar[str] = "excess over the smallest half mean squared residual"
-    _unreached: ClassVar[float] = 4000.0
+    _unreached: ClassVar[float] = 6000.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -185,7 +185,7 @@ class LinearTask(ModelTask):
     @property
     def descent(self) -> float:
         """Clipping costs a little more when users hold few records."""
-        return 9.0 * (1.0 + 1.6 / math.sqrt(self.records))
+        return 10.5 * (1.0 + 1.6 / math.sqrt(self.records))
 
     @property
     def largest_error(self) -> float:

@@ -1,0 +1,58 @@
+"""What every task shares: checks, a description, and the baselines."""
+
+import math
+
+import pytest
+
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.planning.limits import group_privacy
+from quorate.planning.tasks import MeanTask, MedianTask
+
+
+def test_a_task_describes_itself_without_what_all_tasks_share():
+    task = MeanTask(dimension=3, records=5)
+    assert dict(task.description) == {
+        "dimension": 3,
+        "bound": 100.0,
+        "scale": 1.0,
+        "heterogeneity": 0.0,
+    }
+
+
+def test_one_record_has_no_baseline_of_records():
+    assert "group privacy" not in MedianTask().baselines()
+    assert set(MedianTask(records=2).baselines()) == {"group privacy", "one record per user"}
+
+
+def test_group_privacy_is_the_same_task_with_single_records():
+    task = MeanTask(dimension=4, records=10, delta=1e-6)
+    each, delta = group_privacy(epsilon=1.0, delta=1e-6, size=10)
+    single = MeanTask(dimension=4, records=1, delta=delta)
+    assert task.group_error(500, 1.0) == single.error(5000, each)
+    assert task.one_record_error(500, 1.0) == MeanTask(dimension=4, delta=1e-6).error(500, 1.0)
+
+
+def test_other_records_leave_the_rest_as_it_is():
+    task = MeanTask(dimension=4, records=10, heterogeneity=0.5)
+    assert task.with_records(20) == MeanTask(dimension=4, records=20, heterogeneity=0.5)
+
+
+def test_failure_is_what_confidence_leaves():
+    assert MedianTask(confidence=0.8).beta == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"records": 0},
+        {"records": 1.5},
+        {"delta": -0.1},
+        {"confidence": 0.0},
+        {"confidence": math.nan},
+        {"relation": Relation.REPLACE.value},
+    ],
+)
+def test_shared_numbers_are_checked(wrong):
+    with pytest.raises(ParameterError, match="Expected"):
+        MedianTask(**wrong)

@@ -1,0 +1,81 @@
+"""Plans for a choice among candidates."""
+
+import numpy as np
+import pytest
+
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.learners import LossSelector
+from quorate.noise import SeededNoise, use_noise
+from quorate.planning import plan
+from quorate.planning.tasks import SelectTask
+from quorate.users import UserData
+
+
+@pytest.mark.parametrize("records", [4, 16, 100])
+def test_the_way_is_what_the_selector_does(records):
+    losses = np.random.default_rng(0).random((30, 5))
+    with use_noise(SeededNoise(0)):
+        selector = LossSelector(1.0, records=records).fit(UserData(losses, offsets=range(31)))
+    assert SelectTask(size=5, records=records).way(30, 1.0)[0] == selector.score_
+
+
+def test_very_many_candidates_are_compared_with_a_reference():
+    assert SelectTask(size=10_000, records=64).way(100, 1.0)[0] == "reference"
+
+
+def kept(n, records, error, repetitions=60):
+    hits = 0
+    for repetition in range(repetitions):
+        rng = np.random.default_rng([n, repetition])
+        mean = rng.uniform(0.3, 0.7, 40)
+        held = rng.binomial(records, mean, (n, 40)) / records
+        with use_noise(SeededNoise([n, repetition])):
+            selector = LossSelector(1.0, records=records).fit(UserData(held, offsets=range(n + 1)))
+        hits += mean[selector.index_] - mean.min() <= error
+    return hits / repetitions
+
+
+@pytest.mark.parametrize(("records", "error"), [(32, 0.03), (4, 0.06)])
+def test_the_planned_users_keep_the_error_and_a_tenth_of_them_does_not(records, error):
+    # The true chance is about 0.98; below 0.75 in 60 runs happens less than once in 10^8 times.
+    users = plan("select", size=40, records=records, scale=0.7, epsilon=1.0, error=error).users
+    assert kept(users, records, error) >= 0.75
+    assert kept(users // 10, records, error) < 0.75
+
+
+def test_losses_in_other_units_change_nothing_but_the_units():
+    cents = SelectTask(size=20, records=64, bound=100.0)
+    assert cents.error(300, 1.0) == pytest.approx(
+        100 * SelectTask(size=20, records=64).error(300, 1)
+    )
+    few = SelectTask(size=20, records=2, bound=100.0)
+    assert few.error(300, 1.0) == pytest.approx(
+        100 * SelectTask(size=20, records=2).error(300, 1.0)
+    )
+
+
+def test_one_candidate_needs_no_choice():
+    assert SelectTask(size=1).error(1, 1.0) == 0.0
+    assert SelectTask(size=1, records=64).sums_error(1, 1.0) == 0.0
+
+
+def test_clipping_to_the_range_is_a_baseline_where_it_is_not_the_way():
+    assert "clip to range" in SelectTask(records=64).baselines()
+    assert "clip to range" not in SelectTask(records=4).baselines()
+
+
+def test_a_difference_as_wide_as_the_range_is_certain():
+    bound = SelectTask(bound=1.0).lower(epsilon=1.0, error=1.0)
+    assert bound.users >= 1
+
+
+def test_users_who_come_and_go_need_half_the_noise():
+    added = SelectTask(records=4, relation=Relation.ADD_REMOVE)
+    assert added.error(300, 0.5) == pytest.approx(SelectTask(records=4).error(300, 1.0))
+
+
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"bound": 0.0}, {"scale": 0.0}])
+def test_numbers_outside_their_range_are_refused(wrong):
+    with pytest.raises(ParameterError, match="Expected"):
+        SelectTask(**wrong)
