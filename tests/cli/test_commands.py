@@ -129,8 +129,9 @@ class TestPlan:
     def ask(self, capsys, **numbers):
         options = [text for name, value in numbers.items() for text in (f"--{name}", str(value))]
         code, out, _ = run([*self.ASKED, *options], capsys)
-        assert code == 0
-        return json.loads(out)
+        document = json.loads(out)
+        assert code == (0 if document["quorate"] else 1)
+        return document
 
     def test_the_three_inversions_agree(self, capsys):
         users = self.ask(capsys, epsilon=1, error=0.02)["users"]
@@ -138,6 +139,12 @@ class TestPlan:
         assert self.ask(capsys, users=users, error=0.02)["epsilon"] <= 1.0
         assert self.ask(capsys, users=users, error=0.02, epsilon=1)["quorate"]
         assert not self.ask(capsys, users=users - 1, error=0.02, epsilon=1)["quorate"]
+
+    def test_what_no_crowd_reaches_exits_1(self, capsys):
+        few = ["plan", "median", "--users", "2", "--epsilon", "0.1", "--error", "0.01"]
+        code, out, err = run(few, capsys)
+        assert (code, err) == (1, "")
+        assert "not quorate" in out
 
     def test_a_table_and_a_sentence_are_printed(self, capsys):
         code, out, _ = run(["plan", "median", "--users", "1000", "--epsilon", "1"], capsys)

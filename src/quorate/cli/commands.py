@@ -70,7 +70,8 @@ def plan(  # noqa: PLR0913 - one option for each public number
 ) -> None:
     """Say how many users are needed, which error to expect, or which epsilon: reads no data.
 
-    Leave one of --users, --error and --epsilon out; it is solved for.
+    Leave one of --users, --error and --epsilon out; it is solved for. Exits with 1 if the users do
+    not suffice.
     """
     from quorate.planning import plan as ask
 
@@ -94,9 +95,11 @@ def plan(  # noqa: PLR0913 - one option for each public number
     )
     if as_json:
         print_json(answer.to_dict())
-        return
-    print_table(f"Plan: {answer.task}", ("", ""), answer.rows)
-    print(answer.sentence)
+    else:
+        print_table(f"Plan: {answer.task}", ("", ""), answer.rows)
+        print(answer.sentence)
+    if not answer.quorate:
+        raise typer.Exit(1)
 
 
 def fit(  # noqa: PLR0913 - one option for each part of the request

@@ -31,7 +31,7 @@ from quorate.users import UserData
 __all__ = ["DemoResult", "Experiment", "Way", "run_demo"]
 
 EPSILON, DELTA = 1.0, 1e-6
-CROWDS = 7
+CROWDS = 11
 QUORATE, NO_PRIVACY = "Quorate", "no privacy"
 GROUP, ONE_RECORD = "group privacy", "one record per player"
 MOST_SEASONS = 30  # public: longer careers do not happen; what group privacy has to assume
@@ -231,7 +231,7 @@ def cut_off_experiment(salaries: Any, people: Any, crowds: int) -> Experiment:
         ONE_RECORD: lambda crowd: excess(private(crowd.cap(1, random_state=0)).threshold_),
         NO_PRIVACY: lambda crowd: excess(int(_cut_off_errors(crowd, domain[1] + 1).argmin())),
     }
-    users = 300
+    users = 200
     shown = private(_crowd(players, users, 0))
     best, found = int(errors.argmin()), int(shown.threshold_)
     forecast = plan(

@@ -41,8 +41,8 @@ def demo_page(result: DemoResult) -> Page:
             Section("How to read this", _how()),
         ),
         footer=f"Made by quorate {__version__} from Lahman's baseball archive. In earnest one "
-        "would release one answer, not seven, and nobody would know the errors: this page is a "
-        "demonstration on public data.",
+        "would release one answer, not one for every crowd, and nobody would know the errors: "
+        "this page is a demonstration on public data.",
     )
 
 

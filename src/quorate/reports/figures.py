@@ -29,8 +29,8 @@ _VARIABLES = {
 }
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v")
-# Points, at 72 to the inch: wide enough for a phone's column, so that letters stay readable there.
-_WIDTH, _HEIGHT, _LETTERS = 5.0, 3.3, 9.0
+# Inches and points: about as wide as the column of a phone, so that letters stay readable there.
+_WIDTH, _HEIGHT, _LETTERS = 5.0, 3.6, 11.0
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ tbody th { font-weight: 500; }
   text-align: right; font-variant-numeric: tabular-nums;
 }
 .numbers td { white-space: nowrap; }
-figure { margin: 1.2rem 0; max-width: 40rem; }
+figure { margin: 1.2rem 0; max-width: 36rem; }
 figure svg { display: block; width: 100%; height: auto; }
 figure svg text { font-family: inherit !important; }
 figcaption { color: var(--muted); font-size: .9rem; margin-top: .4rem; }
