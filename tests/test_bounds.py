@@ -267,6 +267,11 @@ class TestParameters:
         with pytest.raises(ParameterError):
             build()
 
+    @pytest.mark.parametrize("kind", [np.float32, np.int8, Fraction])
+    def test_a_radius_of_another_type_is_taken_by_value(self, kind):
+        """Comparing a float32 with 2^256 warned of an overflow."""
+        assert Ball(kind(3), dimension=2) == Ball(3.0, dimension=2)
+
     @every_bound
     def test_bounds_compare_by_value_and_travel(self, bound):
         again = pickle.loads(pickle.dumps(bound))

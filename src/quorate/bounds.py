@@ -33,6 +33,7 @@ the norm, and its square does not underflow.
 from __future__ import annotations
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -269,7 +270,9 @@ class Ball(Bound):
         self, radius: float, *, centre: ArrayLike | None = None, dimension: int | None = None
     ) -> None:
         _validate.positive(radius=radius)
-        if not _SMALLEST <= radius <= _LARGEST:
+        # Python compares integers of any size; a short NumPy float would squeeze 2^256 into itself.
+        size = radius if isinstance(radius, numbers.Rational) else float(radius)
+        if not _SMALLEST <= size <= _LARGEST:
             raise ParameterError(f"Expected 2^-256 <= radius <= 2^256, got radius={radius!r}.")
         if dimension is None and centre is None:
             raise ParameterError("Ball needs dimension= or centre=; got neither.")

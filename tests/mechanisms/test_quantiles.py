@@ -311,6 +311,15 @@ class TestFloats:
         with pytest.raises(SchemaError):
             grid.release(np.array(values))
 
+    @pytest.mark.parametrize("kind", [np.float32, Fraction, int])
+    def test_a_range_of_another_type_is_taken_by_value(self, kind):
+        """With fractions every call failed inside NumPy."""
+        limits = {"lower": kind(-2), "upper": kind(6), "resolution": kind(1)}
+        grid = FloatQuantile(epsilon=100.0, **limits)
+        assert grid.encode(np.array([-9.0, 0.2, 9.0])).tolist() == [0, 2, 8]
+        assert grid.release(np.full(99, 3.0)) == 3.0
+        assert type(grid.release(np.full(99, 3.0))) is float
+
 
 class TestRefusals:
     @pytest.mark.parametrize(

@@ -322,13 +322,14 @@ class FloatQuantile:
             )
         last = self.integers.domain[1]
         with np.errstate(all="ignore"):
-            steps = np.rint((values.astype(np.float64) - self.lower) / self.resolution)
+            offsets = values.astype(np.float64) - float(self.lower)
+            steps = np.rint(offsets / float(self.resolution))
         return np.clip(np.where(np.isnan(steps), last // 2, steps), 0, last).astype(np.int64)
 
     def release(self, values: NDArray[np.float64]) -> float:
         """Return a number near the quantile of one real value per user."""
         point = self.integers.release(self.encode(values))
-        return min(self.lower + point * self.resolution, self.upper)
+        return min(float(self.lower) + point * float(self.resolution), float(self.upper))
 
     def error_bound(self, beta: float) -> float:
         """Return by how many users the rank may be off, except with chance ``beta``."""
