@@ -343,6 +343,28 @@ class TestPublicDraws:
         assert abs(draws.mean() - 0.5) < 0.0174
         assert (data.take([17, 4]).public_draws(3) == draws[[17, 4]]).all()
 
+    def test_with_ids_beside_offsets_nobody_moves_when_the_first_user_leaves(self):
+        X, offsets, ids = np.arange(400.0), np.arange(0, 401, 4), np.arange(100)[::-1]
+        everybody = UserData(X, offsets=offsets, ids=ids)
+        others = UserData(X[4:], offsets=offsets[:-1], ids=ids[1:])
+        assert (everybody.public_draws(3)[1:] == others.public_draws(3)).all()
+        kept = everybody.cap(1, random_state=3).X[1:]
+        assert (kept == others.cap(1, random_state=3).X).all()
+        grouped = UserData.from_arrays(X, users=np.repeat(ids, 4))
+        assert (grouped.public_draws(3) == everybody.public_draws(3)[::-1]).all()
+
+    def test_without_ids_choices_do_not_follow_from_the_place_of_a_user(self):
+        offsets = np.arange(101)
+        one, another = (UserData(np.zeros(100), offsets=offsets) for _ in range(2))
+        # Two equal draws among 100 pairs of 53-bit numbers: less than 1e-13.
+        assert not np.any(one.public_draws(3) == another.public_draws(3))
+        assert (one.public_draws(3) == one.take(range(100)).public_draws(3)).all()
+
+    @pytest.mark.parametrize("ids", [[1], [1, 1], [1, None], [1, 2, 3]])
+    def test_ids_beside_offsets_are_one_for_each_user(self, ids):
+        with pytest.raises(SchemaError, match="different id"):
+            UserData(np.zeros(2), offsets=[0, 1, 2], ids=ids)
+
 
 class TestTakeAndBatches:
     def test_users_are_taken_in_the_order_asked_for(self):

@@ -62,6 +62,12 @@ class UserData:
     unit : str, default="user"
         The word for what is protected: "patient", "person x day".
     feature_names : sequence of str, optional
+    ids : array-like of shape (n,), optional
+        A different id for each user. Public choices about a user (:meth:`cap`, :meth:`split`,
+        :meth:`public_draws`) follow from the id and the seed alone. Without ids they follow from
+        random numbers that every user gets here: they stay the same for this object and what is
+        derived from it, but another object with the same records gets others. (The place of a
+        user would not do: when the first user leaves, all others move up.)
 
     Examples
     --------
@@ -81,6 +87,7 @@ class UserData:
         offsets: ArrayLike,
         unit: str = "user",
         feature_names: Sequence[str] | None = None,
+        ids: Any = None,
     ) -> None:
         rows, names = tables.as_matrix(X)
         targets = None if y is None else tables.as_vector(y)
@@ -91,7 +98,8 @@ class UserData:
             raise SchemaError("Expected offsets that climb from 0 to the number of records.")
         if targets is not None and len(targets) != len(rows):
             raise SchemaError("Expected X and y with one entry per record, got other lengths.")
-        keys = grouping.mix(np.arange(len(starts) - 1, dtype=np.uint64))
+        n_users = len(starts) - 1
+        keys = _seed(None, size=n_users) if ids is None else _keys_of(ids, n_users)
         names = names if feature_names is None else tuple(map(str, feature_names))
         self._set(_Store(rows, targets, None), starts.astype(np.int64), keys, unit, names)
 
@@ -483,8 +491,16 @@ def _names(columns: str | Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _seed(random_state: RandomState) -> NDArray[np.uint64]:
-    return public_generator(random_state).integers(0, 2**64, size=1, dtype=np.uint64)
+def _seed(random_state: RandomState, *, size: int = 1) -> NDArray[np.uint64]:
+    return public_generator(random_state).integers(0, 2**64, size=size, dtype=np.uint64)
+
+
+def _keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
+    """Return the keys of ids that stand in the order of their users."""
+    groups = grouping.group(ids)
+    if len(groups.codes) != n_users or len(groups.keys) != n_users or np.any(groups.codes < 0):
+        raise SchemaError("Expected ids= with a different id for each user of offsets=.")
+    return groups.keys[groups.codes]
 
 
 def _offsets(counts: NDArray[Any]) -> NDArray[np.int64]:
