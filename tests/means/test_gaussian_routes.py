@@ -30,7 +30,6 @@ def run_on(vectors, *, epsilon=1.0, reach=1000.0, **changes):
         "core_delta": 1e-7,
         "hostile": 0.0,
         "relation": Relation.REPLACE,
-        "random_state": 0,
     }
     return GaussianRun(**(parameters | changes))
 
@@ -95,8 +94,8 @@ class TestCost:
 
     @staticmethod
     def spent(run, noise):
-        """What the allowance says was taken, and that every draw was Gaussian."""
-        assert {draw.method for draw in noise.log} == {"discrete_gaussian"}
+        """What was taken; every draw was Gaussian, or the seed of the pairs."""
+        assert {draw.method for draw in noise.log} <= {"discrete_gaussian", "uniform_below"}
         return run.allowance.mu**2 - run.allowance.left
 
     @pytest.mark.parametrize(

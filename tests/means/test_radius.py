@@ -1,5 +1,6 @@
 """Private radii: disjoint pairs, sound grids, and searches that pay what they were given."""
 
+import itertools
 import math
 
 import numpy as np
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.auditing import replay
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.means import UserMean
 from quorate.means.allowance import Allowance
 from quorate.means.plan import Setting
 from quorate.means.radius import (
@@ -20,6 +23,7 @@ from quorate.means.radius import (
 )
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
 
 
 def spread_of(vectors, *, mu=1.0):
@@ -28,25 +32,65 @@ def spread_of(vectors, *, mu=1.0):
         reach=1000.0,
         allowance=Allowance(mu),
         square=0.5 * mu**2,
-        random_state=0,
+        relation=Relation.REPLACE,
     )
 
 
 class TestSensitivity:
     @given(n=st.integers(0, 50), seed=st.integers(0, 2**32))
     def test_nobody_is_in_two_pairs(self, n, seed):
-        pairs = disjoint_pairs(n, seed)
+        pairs = disjoint_pairs(n, np.random.default_rng(seed))
         assert pairs.shape == (n // 2, 2)
         assert len(set(pairs.ravel().tolist())) == 2 * (n // 2)
 
-    def test_pairs_depend_on_the_number_of_users_and_the_seed_only(self):
-        assert np.array_equal(disjoint_pairs(9, 3), disjoint_pairs(9, 3))
+    def test_pairs_are_drawn_anew_in_every_call(self, monkeypatch):
+        seen = []
+        watched = WeightedUsers.pair_distances
+
+        def watch(users, pairs):
+            seen.append(pairs)
+            return watched(users, pairs)
+
+        monkeypatch.setattr(WeightedUsers, "pair_distances", watch)
+        vectors = np.random.default_rng(0).normal(size=(60, 1))
+        for _ in range(2):
+            spread_of(vectors)
+            # A caller's seed does not reach them: the chance of equal pairs is below 1e-40.
+            data = UserData(vectors, offsets=np.arange(61))
+            UserMean(50.0, delta=1e-6, bound=1000.0, random_state=0).fit(data)
+        assert len(seen) == 4
+        assert all(not np.array_equal(a, b) for a, b in itertools.combinations(seen, 2))
+
+    def test_random_pairs_of_neighbours_can_be_matched_up_to_one_pair(self):
+        """The coupling of the proof, for a replacement whose id sorts elsewhere."""
+        rng = np.random.default_rng(0)
+        values = rng.normal(size=(30, 2))
+        # Person 0 leaves; the replacement comes last, so everybody else moves one place down.
+        others = np.vstack([values[1:], [[1e6, 1e6]]])
+        moved = np.concatenate([[29], np.arange(29)])
+        pairs = disjoint_pairs(30, rng)
+        before = WeightedUsers(values).pair_distances(pairs)
+        after = WeightedUsers(others).pair_distances(moved[pairs])
+        assert np.count_nonzero(before != after) == 1
+        # The broken twin: the same pairs of places.
+        twin = WeightedUsers(others).pair_distances(pairs)
+        assert np.count_nonzero(before != twin) > 5
+
+    def test_pairs_are_refused_where_users_may_join(self):
+        with pytest.raises(ParameterError, match="REPLACE"):
+            find_spread(
+                WeightedUsers(np.zeros((10, 1))),
+                reach=1.0,
+                allowance=Allowance(1.0),
+                square=0.1,
+                relation=Relation.ADD_REMOVE,
+            )
 
     def test_one_user_changes_one_pair_distance(self):
         vectors = np.random.default_rng(0).normal(size=(40, 3))
         changed = vectors.copy()
         changed[7] = 1e6
-        pairs = disjoint_pairs(40, 1)
+        pairs = disjoint_pairs(40, np.random.default_rng(1))
         before, after = (WeightedUsers(v).pair_distances(pairs) for v in (vectors, changed))
         assert np.count_nonzero(before != after) == 1
 

@@ -19,9 +19,7 @@ IDS = np.arange(20_000) // 5
 
 
 def scaler(**parameters):
-    return UserScaler(
-        **({"epsilon": 1.0, "delta": 1e-6, "bound": 100.0, "random_state": 0} | parameters)
-    )
+    return UserScaler(**({"epsilon": 1.0, "delta": 1e-6, "bound": 100.0} | parameters))
 
 
 class TestUtility:

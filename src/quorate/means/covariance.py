@@ -17,7 +17,6 @@ from quorate.guarantees import Relation
 from quorate.means.user_mean import as_bound
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
-from quorate.public_randomness import RandomState
 
 __all__ = ["UserCovariance", "nearest_covariance", "outer_products"]
 
@@ -90,7 +89,7 @@ class UserCovariance(UserEstimator):
     bound : float, pair or Bound
         As in :class:`~quorate.means.user_mean.UserMean`.
     shape : {"full", "diagonal"}, default="full"
-    relation, ledger, data_name, random_state
+    relation, ledger, data_name
         As everywhere.
 
     Attributes
@@ -127,7 +126,6 @@ class UserCovariance(UserEstimator):
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -136,7 +134,6 @@ class UserCovariance(UserEstimator):
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserCovariance:
         """Release the covariance of ``X`` (records x features, with ``users``, or a UserData)."""
@@ -152,12 +149,7 @@ class UserCovariance(UserEstimator):
         self.guarantee_ = self._promise(budget.event)
         vectors = bounded_vectors(data.user_means(), bound)
         reach, d = bound.l2_radius, data.n_features
-        centre = budget.mean(
-            vectors,
-            Ball(reach, dimension=d),
-            share=_MEAN_SHARE,
-            random_state=self.random_state,
-        ).mean
+        centre = budget.mean(vectors, Ball(reach, dimension=d), share=_MEAN_SHARE).mean
         centre = np.clip(centre, -reach, reach)
         offsets = vectors - centre
         # Everybody is within 2 * reach * sqrt(d) of the clipped centre.
@@ -165,15 +157,11 @@ class UserCovariance(UserEstimator):
         if self.shape == "full":
             moments = outer_products(offsets)
             ball = Ball(farthest, dimension=moments.shape[1])
-            second = budget.mean(
-                moments, ball, share=1.0 - _MEAN_SHARE, random_state=self.random_state
-            )
+            second = budget.mean(moments, ball, share=1.0 - _MEAN_SHARE)
             self.covariance_ = nearest_covariance(second.mean, d)
         else:
             box = Box(np.zeros(d), np.full(d, 4.0 * reach * reach))
-            second = budget.mean(
-                offsets**2, box, share=1.0 - _MEAN_SHARE, random_state=self.random_state
-            )
+            second = budget.mean(offsets**2, box, share=1.0 - _MEAN_SHARE)
             self.covariance_ = np.diag(np.maximum(second.mean + box.centre, 0.0))
         self.variance_ = np.diag(self.covariance_).copy()
         self.mean_ = centre + bound.centre

@@ -38,7 +38,6 @@ from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import WeightedUsers, public_size, record_weights
 from quorate.mechanisms.sums import GaussianSum
-from quorate.public_randomness import RandomState
 
 __all__ = ["GaussianRun"]
 
@@ -83,8 +82,6 @@ class GaussianRun:
     hostile : float
         Share of users who may be anywhere.
     relation : Relation
-    random_state : int, Generator or None
-        Public randomness, for the pairs.
     spread : float or None
         A public spread, if the caller knows one.
     records : float or None
@@ -99,7 +96,6 @@ class GaussianRun:
     core_delta: float
     hostile: float
     relation: Relation
-    random_state: RandomState
     spread: float | None = None
     records: float | None = None
     _size: float | None = field(init=False, default=None)
@@ -361,7 +357,7 @@ class GaussianRun:
             reach=self.reach,
             allowance=self.allowance,
             square=square,
-            random_state=self.random_state,
+            relation=self.relation,
         )
 
     def _plan_core(self, setting: Setting) -> CorePlan | None:

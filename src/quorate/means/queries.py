@@ -199,7 +199,6 @@ class UserQueries(UserEstimator):
             self._range,
             share=1.0 / self.queries,
             spread=None if self.radius is None else float(self.radius),
-            random_state=self._generator,
         )
         if self.algorithm == "clip":
             release = run.clip("you asked for it.")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.plan import (
@@ -25,6 +26,7 @@ from quorate.means.plan import (
 )
 from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.weighted_users import WeightedUsers
+from quorate.noise import ambient_noise
 from quorate.public_randomness import RandomState, public_generator
 
 __all__ = [
@@ -39,12 +41,14 @@ __all__ = [
 
 # More pairs than this make no visible difference to a median.
 _MAX_PAIRS = 2**15
+# So many seeds that nobody guesses one.
+_SEEDS = 2**128
 # From half the distance found to one user's spread: a median pair is a little closer than typical.
 _TYPICAL = 1.05
 
 
 def disjoint_pairs(n_users: int, random_state: RandomState) -> NDArray[np.int64]:
-    """Return random pairs of places such that nobody is in two of them.
+    """Return uniformly random pairs of places such that nobody is in two of them.
 
     >>> pairs = disjoint_pairs(7, 0)
     >>> pairs.shape, len(set(pairs.ravel().tolist()))
@@ -81,10 +85,26 @@ def find_spread(
     reach: float,
     allowance: Allowance,
     square: float,
-    random_state: RandomState,
+    relation: Relation,
 ) -> float:
-    """Release how far a typical user lies from the centre, paying ``square``."""
-    pairs = disjoint_pairs(users.n_users, random_state)
+    """Release how far a typical user lies from the centre, paying ``square``.
+
+    The pairs are drawn anew in every call, from a seed of the noise source that nobody is told; a
+    seed that the caller knows would not do. Users stand in the order of their ids, so a person who
+    is replaced by one with another id shifts the places of others, and known pairs of *places*
+    would pair other people. Uniformly random pairs are the same for every order: let sigma move
+    the places of D to those of its neighbour D', everybody who stays to their own new place and
+    the replaced person to the replacement's. If pi are uniformly random pairs for D then sigma(pi)
+    are for D', and the two pair the same people, except in the one pair of the replaced person. So
+    a count changes by at most 1 for each pi, and averages over pi of outputs that are close for
+    each pi are as close.
+    """
+    if relation is not Relation.REPLACE:
+        raise ParameterError(
+            "A spread from pairs needs Relation.REPLACE: when somebody joins, everybody may get "
+            "another partner. Use shrink_by_measuring."
+        )
+    pairs = disjoint_pairs(users.n_users, ambient_noise().uniform_below(_SEEDS))
     candidates = spread_candidates(reach)
     looks = looks_needed(candidates.size)
     search = NoisySearch(

@@ -18,7 +18,6 @@ from quorate.means.median import record_quantile
 from quorate.means.user_mean import as_bound, half_widths
 from quorate.means.vector_mean import MeanBudget
 from quorate.mechanisms.quantiles import FloatQuantile
-from quorate.public_randomness import RandomState
 from quorate.users import UserData
 
 __all__ = ["UserScaler"]
@@ -67,7 +66,7 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
     delta : float, default=0.0
     bound : float, pair or Bound
         Public range of the features, as in :class:`~quorate.means.user_mean.UserMean`.
-    relation, ledger, data_name, random_state
+    relation, ledger, data_name
         As everywhere.
 
     Attributes
@@ -99,7 +98,6 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -107,7 +105,6 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
         """Release centre and scale of ``X`` (records x features with ``users``, or a UserData)."""
@@ -140,16 +137,14 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
         )
         self.guarantee_ = self._promise(budget.event)
         means = data.user_means()
-        first = budget.mean(means, bound, share=_CENTRE_SHARE, random_state=self.random_state)
+        first = budget.mean(means, bound, share=_CENTRE_SHARE)
         centre = first.mean + bound.centre
         widths = half_widths(bound)
         with np.errstate(all="ignore"):
             away = np.clip(data.X - centre, -2.0 * widths, 2.0 * widths)
             squares = data.user_sums(away**2) / data.record_counts()[:, None]
         box = Box(np.zeros_like(widths), 4.0 * widths**2)
-        second = budget.mean(
-            squares, box, share=1.0 - _CENTRE_SHARE, random_state=self.random_state
-        )
+        second = budget.mean(squares, box, share=1.0 - _CENTRE_SHARE)
         return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0))
 
     def _by_quantiles(

@@ -51,10 +51,11 @@ class NoisySearch:
         :math:`z` = ``noise_multiplier``
     neighbours : replace all records of one user, or add or remove them
     trust : central
-    public : the thresholds, the target, which user (or pair of users) has which place
+    public : the thresholds, the target
     numerics : exact
-    proof : A user owns one value (or half of the one value of a pair), so each count changes by at
-        most 1. A look is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
+    proof : A user owns one value (or half of the one value of a pair; see
+        :func:`~quorate.means.radius.find_spread`), so each count changes by at most 1. A
+        look is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
         ``docs/proofs/discrete_gaussian.md``); later thresholds depend on noisy answers only, hence
         adaptive composition; the index is computed from the noisy answers.
 

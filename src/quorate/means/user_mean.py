@@ -129,7 +129,7 @@ class UserMean(UserEstimator):
     constants : {"calibrated", "published"}, default="calibrated"
         For ``algorithm="winsorized"``.
     relation, ledger, data_name, random_state
-        As everywhere; ``random_state`` seeds public randomness (pairs, rotation) only.
+        As everywhere; ``random_state`` seeds the public rotation of ``"winsorized"`` only.
 
     Attributes
     ----------
@@ -273,7 +273,6 @@ class UserMean(UserEstimator):
             records=float(self.records) if isinstance(self.records, int) else None,
             hostile=float(self.robust),
             spread=None if self.radius is None else float(self.radius),
-            random_state=self.random_state,
         )
         if self.algorithm == "clip":
             return run.clip("you asked for it.")

@@ -16,7 +16,6 @@ from quorate.means.allowance import Allowance
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.release import MeanRelease
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
-from quorate.public_randomness import RandomState
 
 __all__ = ["MeanBudget"]
 
@@ -77,7 +76,6 @@ class MeanBudget:
         records: float | None = None,
         hostile: float = 0.0,
         spread: float | None = None,
-        random_state: RandomState = None,
     ) -> GaussianRun:
         """Return a run on ``vectors``, clipped to ``bound``, with a share of the budget."""
         return GaussianRun(
@@ -88,7 +86,6 @@ class MeanBudget:
             core_delta=self.reserve * share,
             hostile=hostile,
             relation=self.relation,
-            random_state=random_state,
             spread=spread,
             records=records,
         )
@@ -99,7 +96,6 @@ class MeanBudget:
         bound: Bound,
         *,
         share: float,
-        random_state: RandomState = None,
     ) -> MeanRelease:
         """Release the mean of ``vectors`` by the best route, as an offset from the centre."""
-        return self.run(vectors, bound, share=share, random_state=random_state).adapt()
+        return self.run(vectors, bound, share=share).adapt()
