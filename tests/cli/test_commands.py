@@ -163,6 +163,7 @@ class TestFit:
         assert (code, err) == (0, "")
         assert "Left for 'visits': epsilon 1" in out
         assert "for each patient" in out
+        assert "Forecast: 400 users reach" in out
         assert StoredModel.read(model).estimator.guarantee_.data_name == "visits"
         assert report.read_text().startswith("<!doctype html>")
 

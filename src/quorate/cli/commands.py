@@ -175,13 +175,16 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     with progress("Fitting"):
         result = run(request, TableFile(table))
         written = [str(path) for path in outputs.write(result)]
+        expected = forecast(result)
     if as_json:
-        print_json(fit_summary(result, forecast(result)) | {"written": written})
+        print_json(fit_summary(result, expected) | {"written": written})
         return
     said = answer(result.estimator, result.columns.features, result.columns.classes)
     print_table(said.caption, said.header, said.rows)
     for line in (said.sentence, said.error, str(result.estimator.guarantee_)):
         print(line)
+    if expected is not None:
+        print(f"Forecast: {expected.sentence} Error means: {expected.error_meaning}.")
     if result.account is not None:
         left = result.account.left
         print(f"Left for {result.account.name!r}: epsilon {left.epsilon:g}, delta {left.delta:g}.")
