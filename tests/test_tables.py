@@ -198,3 +198,25 @@ class TestMissing:
     def test_other_rules_are_refused(self, missing):
         with pytest.raises(ParameterError, match="missing"):
             tables.check_missing(missing)
+
+
+class TestDescriptions:
+    @pytest.mark.parametrize("value", [(0, 9), "auto", 3.5, None, [0.0, np.float64(1.0)], ()])
+    def test_small_parameters_are_quoted(self, value):
+        assert tables.described(value) == repr(value)
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            np.full(3, 31337.5),
+            [31337.5] * 5,
+            [[31337.5], [1.0]],
+            pd.Series([31337.5]),
+            {"a": 31337.5},
+            (np.full(2, 31337.5), 1.0),
+        ],
+    )
+    def test_what_may_be_data_is_not(self, value):
+        words = tables.described(value)
+        assert "31337" not in words
+        assert type(value).__name__ in words

@@ -366,6 +366,22 @@ class TestPublicDraws:
             UserData(np.zeros(2), offsets=[0, 1, 2], ids=ids)
 
 
+class TestWhatIsPrinted:
+    def test_the_number_of_users_is_not(self):
+        data = UserData.from_arrays(np.zeros(31337), users=np.arange(31337))
+        assert "31337" not in repr(data)
+        with pytest.raises(ParameterError) as caught:
+            data.take([99999])
+        assert "31336" not in str(caught.value)
+
+    def test_ids_in_place_of_a_column_name_are_not(self):
+        table = pa.table({"id": [1], "a": [1.0]})
+        for ids in (pd.Series([31337, 2]), np.array([31337])):
+            with pytest.raises(ParameterError, match="names of columns") as caught:
+                UserData.from_frame(table, user=ids)
+            assert "31337" not in str(caught.value)
+
+
 class TestTakeAndBatches:
     def test_users_are_taken_in_the_order_asked_for(self):
         X, users = table_of([2, 0, 1, 0, 2])

@@ -30,6 +30,7 @@ __all__ = [
     "as_vector",
     "check_features",
     "check_missing",
+    "described",
     "finite_rows",
     "is_frame",
     "load",
@@ -39,6 +40,9 @@ __all__ = [
 ]
 
 _BLOCK_ROWS = 2**16
+# Longer lists than this are data rather than parameters.
+_SHORT = 4
+_SCALARS = (str, bytes, numbers.Number, np.generic)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +252,7 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
 
     labels = list(classes)
     if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise ParameterError(f"Expected at least two different classes, got classes={classes!r}.")
+        raise ParameterError(f"Expected at least two different classes, got {described(classes)}.")
     if all(isinstance(label, numbers.Real) for label in labels):
         values = as_vector(y)
         places = np.full(len(values), np.nan)
@@ -316,6 +320,22 @@ def check_missing(missing: Any) -> None:
     number = isinstance(missing, numbers.Real) and not isinstance(missing, bool)
     if not (missing == "drop" or (number and np.isfinite(float(missing)))):
         raise ParameterError(f'Expected missing to be "drop" or a number, got missing={missing!r}.')
+
+
+def described(value: Any) -> str:
+    """Return what a message may say about a parameter that may have been given data by mistake.
+
+    >>> described((0, 9)), described([[1.5], [2.5]]), described(np.zeros((3, 2)))
+    ('(0, 9)', 'list of length 2', 'ndarray of shape (3, 2)')
+    """
+    shape = getattr(value, "shape", ())
+    if shape:
+        return f"{type(value).__name__} of shape {tuple(shape)}"
+    parts = value if isinstance(value, list | tuple) else [value]
+    if len(parts) <= _SHORT and all(isinstance(p, _SCALARS) or p is None for p in parts):
+        return repr(value)
+    size = f" of length {len(value)}" if hasattr(value, "__len__") else ""
+    return f"{type(value).__name__}{size}"
 
 
 def as_array(values: Any) -> NDArray[Any]:

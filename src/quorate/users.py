@@ -6,7 +6,8 @@ are computed in one pass over the table as it lies in memory.
 
 Public are the schema, the unit and, under ``Relation.REPLACE``, the number of users. How many
 records a user holds is *private*: ``n_records``, ``offsets`` and ``record_counts`` are inputs of
-mechanisms, not outputs, and are never printed.
+mechanisms, not outputs, and are never printed. Neither is ``n_users``, because the data do not know
+under which relation they will be used.
 
 Public rules, none of which raises because of a value:
 
@@ -73,7 +74,7 @@ class UserData:
     --------
     >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
     >>> people
-    UserData(n_users=2, n_features=1, target=False, unit='user')
+    UserData(n_features=1, target=False, unit='user')
     >>> people.user_means()
     array([[2.],
            [5.]])
@@ -191,7 +192,7 @@ class UserData:
         >>> import pyarrow as pa
         >>> table = pa.table({"patient": ["a", "b", "a"], "age": [50, 61, 52]})
         >>> UserData.from_frame(table, user="patient")
-        UserData(n_users=2, n_features=1, target=False, unit='patient')
+        UserData(n_features=1, target=False, unit='patient')
         """
         others = [*_names(user), *([] if target is None else _names(target))]
         asked = None if features is None else list(dict.fromkeys([*_names(features), *others]))
@@ -394,7 +395,7 @@ class UserData:
             users = users.astype(np.int64)
         _validate.integer_dtype(user_indices=users.dtype)
         if users.ndim != 1 or np.any(users < 0) or np.any(users >= self.n_users):
-            raise ParameterError(f"Expected numbers of users from 0 to {self.n_users - 1}.")
+            raise ParameterError("Expected numbers of users from 0 to n_users - 1.")
         if len(np.unique(users)) < len(users):
             raise ParameterError("Expected every user at most once, got some user_indices twice.")
         counts = self.record_counts()[users]
@@ -431,9 +432,9 @@ class UserData:
             start = stop
 
     def __repr__(self) -> str:
+        # Without n_users, which is private under addition and removal.
         return (
-            f"UserData(n_users={self.n_users}, n_features={self.n_features}, "
-            f"target={self.has_target}, unit={self._unit!r})"
+            f"UserData(n_features={self.n_features}, target={self.has_target}, unit={self._unit!r})"
         )
 
     def _ordered(self) -> _Store:
@@ -487,7 +488,7 @@ def _grouped(
 def _names(columns: str | Sequence[str]) -> list[str]:
     names = [columns] if isinstance(columns, str) else columns
     if not (isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names)):
-        raise ParameterError(f"Expected names of columns, got {columns!r}.")
+        raise ParameterError(f"Expected names of columns, got {tables.described(columns)}.")
     return list(names)
 
 

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from quorate.concepts import Direction
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners import ThresholdLearner, selection
 from quorate.learners.threshold import threshold_class
@@ -70,6 +71,16 @@ class TestLearning:
         with use_noise(SeededNoise(0)):
             learner = ThresholdLearner(2.0, domain=DOMAIN).fit(data)
         assert abs(learner.threshold_ - 6000) < 300
+
+
+class TestWrongParameters:
+    @pytest.mark.parametrize(
+        "domain", [np.full(3, 31337.5), (np.full(3, 31337.5), 1.0), [31337.5] * 9]
+    )
+    def test_data_in_place_of_a_domain_are_not_quoted(self, domain):
+        with pytest.raises(ParameterError, match="domain") as caught:
+            ThresholdLearner(domain=domain).fit([[1.0]], [1], users=[1])
+        assert "31337" not in str(caught.value)
 
 
 class TestDecision:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -25,6 +26,7 @@ from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels
 from quorate.learners.scores.reference import ClippedDifference
 from quorate.mechanisms.choose import ChooseBest
 from quorate.public_randomness import RandomState
+from quorate.tables import described
 from quorate.users import UserData
 
 __all__ = ["LossSelector"]
@@ -174,8 +176,9 @@ class LossSelector(UserEstimator):
 
     def _check(self) -> None:
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
-        if not (isinstance(self.bounds, tuple | list) and len(self.bounds) == 2):
-            raise ParameterError(f"Expected bounds=(lower, upper), got bounds={self.bounds!r}.")
+        pair = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2
+        if not (pair and all(isinstance(end, numbers.Real) for end in self.bounds)):
+            raise ParameterError(f"Expected bounds=(lower, upper), got {described(self.bounds)}.")
         _validate.ordered(*self.bounds, name="bounds")
         _validate.probability(alpha=self.alpha)
         if self.records != "auto":

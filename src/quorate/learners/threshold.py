@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 from quorate.accounting.ledger import Ledger
@@ -12,6 +13,7 @@ from quorate.learners.automatic import Way
 from quorate.learners.base import RuleLearner
 from quorate.learners.scores.base import Score
 from quorate.public_randomness import RandomState
+from quorate.tables import described
 
 __all__ = ["ThresholdLearner", "threshold_class"]
 
@@ -31,8 +33,9 @@ def threshold_class(
             "Expected domain=(lower, upper): the range of the feature must not be taken from the "
             "data. Choose it from public knowledge; it may be as wide as 2**63 points."
         )
-    if not (isinstance(domain, tuple | list) and len(domain) == 2):
-        raise ParameterError(f"Expected domain=(lower, upper), got domain={domain!r}.")
+    pair = isinstance(domain, tuple | list) and len(domain) == 2
+    if not (pair and all(isinstance(end, numbers.Real) for end in domain)):
+        raise ParameterError(f"Expected domain=(lower, upper), got {described(domain)}.")
     return Thresholds(domain[0], domain[1], step=step, direction=direction)
 
 

@@ -88,7 +88,7 @@ class TableFile:
     ...     table = TableFile(path)
     ...     people = table.read(Columns(user=("patient",), features=("age",)))
     ...     table.column_names, people
-    (['patient', 'age'], UserData(n_users=2, n_features=1, target=False, unit='patient'))
+    (['patient', 'age'], UserData(n_features=1, target=False, unit='patient'))
     >>> people.user_means().ravel()
     array([31., nan])
     """
