@@ -371,6 +371,13 @@ class TestAmbientNoise:
             thread.join()
         assert isinstance(seen[0], SecureNoise)
 
+    def test_what_outlives_the_block_does_not_see_the_double(self):
+        """A task that was started inside, for example."""
+        with use_noise(SeededNoise(1)) as double:
+            context = copy_context()
+            assert context.run(ambient_noise) is double
+        assert isinstance(context.run(ambient_noise), SecureNoise)
+
     def test_a_block_of_one_thread_does_not_reach_a_block_of_another(self):
         inside, seen = threading.Barrier(2, timeout=60), {}
 

@@ -319,24 +319,31 @@ class SeededNoise(NoiseSource):
 
 _SECURE = SecureNoise()
 
-_DOUBLE: ContextVar[tuple[NoiseSource, tuple[int, int]] | None] = ContextVar(
-    "quorate_noise", default=None
-)
-"""The source of the innermost ``use_noise`` block, and the process and thread that opened it."""
+
+@dataclass
+class _Block:
+    """A block of ``use_noise``: its source, its process and thread, and whether it runs."""
+
+    source: NoiseSource
+    owner: tuple[int, int]
+    running: bool = True
+
+
+_BLOCK: ContextVar[_Block | None] = ContextVar("quorate_noise", default=None)
 
 
 def ambient_noise() -> NoiseSource:
     """Return the source that a mechanism uses when none is given: secure, outside of tests.
 
-    A block of :func:`use_noise` holds for the thread that opened it. Other threads and forked
-    processes draw secure noise, even where they are given a copy of the context: they may outlive
-    the block.
+    A block of :func:`use_noise` holds for the thread that opened it and until it is left. Other
+    threads, forked processes and whatever outlives the block draw secure noise, even where they
+    are given a copy of the context.
 
     >>> ambient_noise()
     SecureNoise()
     """
-    double = _DOUBLE.get()
-    return double[0] if double and double[1] == _here() else _SECURE
+    block = _BLOCK.get()
+    return block.source if block and block.running and block.owner == _here() else _SECURE
 
 
 @contextmanager
@@ -353,11 +360,13 @@ def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
     """
     if not isinstance(source, NoiseSource):
         raise ParameterError(f"Expected source to be a NoiseSource, got source={source!r}.")
-    token = _DOUBLE.set((source, _here()))
+    block = _Block(source, _here())
+    token = _BLOCK.set(block)
     try:
         yield source
     finally:
-        _DOUBLE.reset(token)
+        block.running = False
+        _BLOCK.reset(token)
 
 
 def _here() -> tuple[int, int]:
