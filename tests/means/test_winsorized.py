@@ -73,6 +73,15 @@ class TestPrivacy:
             mechanism = vector(constants=constants, queries=queries)
             assert price(mechanism.event, delta=1e-6) <= 1.0
 
+    @pytest.mark.parametrize("dimension", [2, 33, 100, 256])
+    @pytest.mark.parametrize(
+        ("epsilon", "delta"), [(0.1, 1e-9), (0.5, 1e-9), (1.0, 1e-9), (0.01, 1e-6), (20.0, 1e-2)]
+    )
+    def test_calibration_survives_prices_that_do_not_climb(self, dimension, epsilon, delta):
+        mechanism = vector(dimension=dimension, epsilon=epsilon, delta=delta)
+        assert 0.8 * epsilon < price(mechanism.event, delta=delta) <= epsilon
+        assert mechanism.coordinate_epsilon * mechanism.padded >= epsilon * (1 - 1e-9)
+
     def test_published_composition_wastes_most_of_its_budget(self):
         # Erratum 3: nominally (1, 1e-6), in fact about a fifth of it.
         assert price(vector(constants="published").event, delta=1e-6) < 0.5

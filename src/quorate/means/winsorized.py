@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.calibrate import calibrate, split_epsilon
+from quorate.accounting.calibrate import gdp_mu, split_epsilon
+from quorate.accounting.compose import price
 from quorate.accounting.events import Composed, Event, Pure, Repeated
 from quorate.bounds import Interval
 from quorate.exceptions import ParameterError
@@ -29,6 +31,9 @@ __all__ = ["RotatedWinsorizedMean", "WinsorizedMean"]
 
 # Probability with which the calibrated split lets the range miss the users.
 _MISS = 0.01
+# The search for a calibrated epsilon goes down by this ratio, then halves the last step this often.
+_LADDER = 1.02
+_REFINEMENTS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,8 +182,8 @@ class RotatedWinsorizedMean:
     proof : The rotation is public and acts on each user alone; each of the :math:`D` padded
         coordinates is an :math:`\varepsilon'`-DP :class:`WinsorizedMean`; then composition.
         Published: :math:`\varepsilon' = \varepsilon/\sqrt{8 D \ln(1/\delta)}` (Theorem 2 of [1]_).
-        Calibrated: the largest :math:`\varepsilon'` whose composition the accountant prices at
-        ``epsilon``.
+        Calibrated: an :math:`\varepsilon'` whose composition the accountant prices at no more
+        than ``epsilon``.
 
     Utility
     -------
@@ -325,13 +330,38 @@ class RotatedWinsorizedMean:
         return epsilon / math.sqrt(8.0 * self.padded * math.log(1.0 / delta))
 
     def _calibrated_epsilon(self) -> float:
-        smallest = 1.0 / self.epsilon
-        scale = calibrate(
-            lambda noise: Repeated(Pure(1.0 / noise), self.padded * self.queries),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            lower=smallest,
-            upper=smallest * self.padded * self.queries * (1 + 1e-9),
-            tolerance=1e-3,
-        )
-        return 1.0 / scale
+        count = self.padded * self.queries
+        return largest_pure_epsilon(float(self.epsilon), float(self.delta), count)
+
+
+@lru_cache(maxsize=64)
+def largest_pure_epsilon(epsilon: float, delta: float, count: int) -> float:
+    """Return a pure epsilon that ``count`` steps may cost each; larger by 1 % is too much.
+
+    The price of many small steps is computed numerically, and the numerical rule may be a little
+    off or abstain at one epsilon and not at its neighbours, so prices need not climb with epsilon.
+    Each is an upper bound, so whatever has been priced within the budget may be used.
+
+    >>> largest_pure_epsilon(1.0, 1e-6, 1)
+    1.0
+    >>> largest_pure_epsilon(1.0, 1e-6, 64) > 1.5 / 64
+    True
+    """
+
+    def fits(each: float) -> bool:
+        return price(Repeated(Pure(each), count), delta=delta) <= epsilon
+
+    basic = split_epsilon(epsilon, [1.0] * count)[0]
+    if count == 1:
+        return basic
+    # Many small pure steps cost about as much as Gaussian noise of the same loss.
+    too_large = 1.2 * max(basic, gdp_mu(epsilon, delta) / math.sqrt(count))
+    best = too_large / _LADDER
+    while best > basic and not fits(best):
+        too_large, best = best, best / _LADDER
+    if best <= basic:
+        return basic
+    for _ in range(_REFINEMENTS):
+        middle = math.sqrt(best * too_large)
+        best, too_large = (middle, too_large) if fits(middle) else (best, middle)
+    return best
