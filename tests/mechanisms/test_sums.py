@@ -526,7 +526,7 @@ class TestNumberTypes:
 
     @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint64, np.float32, Fraction, int])
     def test_a_multiplier_of_another_type_gives_the_same_noise(self, kind):
-        """The squared sensitivity is 2^62 here: in 64-bit integers sigma came out near 0."""
+        """The squared sensitivity is 2^62 here: in 64-bit integers its product wrapped around."""
         given_one = GaussianSum(grid=self.FINE, noise_multiplier=kind(3))
         assert given_one.sigma == GaussianSum(grid=self.FINE, noise_multiplier=3.0).sigma
 
