@@ -25,13 +25,14 @@ from quorate import _validate
 from quorate.accounting.compose import price
 from quorate.accounting.events import Event
 from quorate.accounting.ledger import Ledger
+from quorate.arrays import as_array
 from quorate.engines.base import Engine
 from quorate.engines.local import LocalEngine
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import ambient_noise
 from quorate.public_randomness import public_generator
-from quorate.tables import as_array, as_matrix, is_frame
+from quorate.tables import as_matrix, is_frame
 from quorate.users import UserData
 
 __all__ = ["UserEstimator", "as_feature_matrix"]

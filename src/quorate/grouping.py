@@ -34,6 +34,7 @@ __all__ = [
     "as_text",
     "group",
     "keep_smallest",
+    "keys_of",
     "mix",
     "order_by_user",
     "ranges",
@@ -96,6 +97,18 @@ def group(users: Any) -> Groups:
         distinct = found.to_numpy()
         keys = mix(mix(keys[distinct // width]) + their_keys[distinct % width])
     return Groups(codes, keys, len(columns))
+
+
+def keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
+    """Return the keys of ``n_users`` different ids, in the order in which they stand.
+
+    >>> bool((keys_of([7, 5], 2) == group([5, 7]).keys[::-1]).all())
+    True
+    """
+    groups = group(ids)
+    if len(groups.codes) != n_users or len(groups.keys) != n_users or np.any(groups.codes < 0):
+        raise SchemaError("Expected ids= with a different id for each user of offsets=.")
+    return groups.keys[groups.codes]
 
 
 def mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -3,6 +3,10 @@
 Which columns exist and of which type they are is the schema, which is public and may raise. What
 stands in a row never does: null, NaN and infinities are all "missing" and handled by one rule that
 the caller states.
+
+A type counts only if it is declared. A column of objects declares none: it is read as text, and
+refused where numbers are expected, whatever it holds. A list declares none either; it is read as
+floats, number by number, and what is no number is missing. Only its shape may be wrong.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,21 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import all_finite, as_array, described, finite_rows
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.grouping import as_text
 
 __all__ = [
     "Loaded",
-    "all_finite",
-    "as_array",
     "as_labels",
     "as_matrix",
     "as_targets",
     "as_vector",
     "check_features",
     "check_missing",
-    "described",
-    "finite_rows",
     "is_frame",
     "load",
     "open_frame",
@@ -40,9 +42,6 @@ __all__ = [
 ]
 
 _BLOCK_ROWS = 2**16
-# Longer lists than this are data rather than parameters.
-_SHORT = 4
-_SCALARS = (str, bytes, numbers.Number, np.generic)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +77,15 @@ def open_frame(table: Any, columns: Sequence[str] | None = None) -> Any:
             "Expected a table with an Arrow stream (pandas, polars, duckdb, pyarrow), "
             f"got {type(table).__name__}."
         )
-    known = [str(name) for name in getattr(table, "columns", [])] if _is_pandas(table) else None
-    if columns is not None and known is not None:
-        _check_columns(columns, known)
-        table = table[list(columns)]
+    known = [str(name) for name in table.columns] if _is_pandas(table) else None
+    if known is not None:
+        asked = known if columns is None else columns
+        _check_columns(asked, known)
+        if len(set(asked)) < len(asked):
+            raise SchemaError("Expected different column names, got some of them twice.")
+        table, known = table.iloc[:, [known.index(name) for name in asked]], list(asked)
     try:
-        arrow = pa.table(table)
+        arrow = pa.table(table) if known is None else _from_pandas(table, known)
     except (pa.ArrowException, TypeError, ValueError):
         arrow = None
     if arrow is None:
@@ -173,8 +175,8 @@ def check_features(
         for name in chosen:
             if not _is_numeric(schema.field(name).type):
                 raise SchemaError(
-                    f"Expected numbers in column {name!r}, got {schema.field(name).type}; "
-                    "encode it with public categories first."
+                    f"Expected numbers in column {name!r}, got {_kind(schema.field(name).type)}; "
+                    "convert it with .astype(float), or encode it with public categories first."
                 )
     if not chosen:
         raise SchemaError("Expected at least one numeric feature column, got none.")
@@ -188,13 +190,17 @@ def as_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
     array([[1.],
            [2.]])
     """
-    if is_frame(X) and getattr(X, "ndim", 2) == 2:
+    if _is_column(X):
+        return _numbers(X, "Expected numbers in X, got {}; {}.")[:, None], None
+    if is_frame(X):
         table = open_frame(X)
         names = check_features(table.schema, features=table.column_names, others=[])
         return load(table, users=[], features=names, target=None).rows, tuple(names)
     array = as_array(X)
     if array.dtype.kind not in "fiub":
-        raise SchemaError(f"Expected numbers in X, got dtype={array.dtype}.")
+        raise SchemaError(
+            f"Expected numbers in X, got {_kind(array.dtype)}; convert them with X.astype(float)."
+        )
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
@@ -209,18 +215,18 @@ def as_vector(y: Any) -> NDArray[np.float64]:
     >>> as_vector([True, False])
     array([1., 0.])
     """
-    import pyarrow as pa
-
-    if is_frame(y):
-        y = _chunked(y)
-        if not _is_numeric(y.type):
-            raise SchemaError(_targets_are(y.type))
-        return np.concatenate([np.empty(0), *(_floats(chunk) for chunk in y.chunks)])
-    if isinstance(y, pa.Array):
-        return as_vector(pa.chunked_array([y]))
+    if _is_pandas(y) and y.ndim == 2 and y.shape[1] == 1:
+        y = y.iloc[:, 0]
+    if _is_column(y) or is_frame(y):
+        return _numbers(
+            y, "Expected numbers as targets, got {}; name the labels with classes=, or {}."
+        )
     array = as_array(y)
     if array.dtype.kind not in "fiub":
-        raise SchemaError(_targets_are(array.dtype))
+        raise SchemaError(
+            f"Expected numbers as targets, got {_kind(array.dtype)}; name the labels with "
+            "classes=, or convert them with .astype(float)."
+        )
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -259,33 +265,11 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
         for place, label in enumerate(labels):
             places[values == float(label)] = place
         return places
-    texts = as_text(np.asarray(y, dtype=object).ravel()).cast(pa.large_binary())
+    masked = isinstance(y, np.ma.MaskedArray)
+    objects = y.astype(object).filled(None) if masked else np.asarray(y, dtype=object)
+    texts = as_text(objects.ravel()).cast(pa.large_binary())
     known = pa.array([str(label).encode() for label in labels], type=pa.large_binary())
     return _floats(pc.index_in(texts, value_set=known))
-
-
-def all_finite(array: NDArray[np.float64]) -> bool:
-    """Tell whether an array is free of NaN and infinities, in one pass and almost no memory.
-
-    >>> all_finite(np.array([1.0, np.inf]))
-    False
-    """
-    with np.errstate(all="ignore"):
-        # A sum of finite numbers can overflow, but then only time is lost.
-        return bool(np.isfinite(array.sum()) or finite_rows(array).all())
-
-
-def finite_rows(array: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell for each row whether it is free of NaN and infinities.
-
-    >>> finite_rows(np.array([[1.0, np.nan], [1.0, 2.0]]))
-    array([False,  True])
-    """
-    found = np.empty(len(array), dtype=np.bool_)
-    for start in range(0, len(array), _BLOCK_ROWS):
-        block = array[start : start + _BLOCK_ROWS]
-        found[start : start + _BLOCK_ROWS] = np.isfinite(block).reshape(len(block), -1).all(axis=1)
-    return found
 
 
 def without_missing(
@@ -322,42 +306,58 @@ def check_missing(missing: Any) -> None:
         raise ParameterError(f'Expected missing to be "drop" or a number, got missing={missing!r}.')
 
 
-def described(value: Any) -> str:
-    """Return what a message may say about a parameter that may have been given data by mistake.
-
-    >>> described((0, 9)), described([[1.5], [2.5]]), described(np.zeros((3, 2)))
-    ('(0, 9)', 'list of length 2', 'ndarray of shape (3, 2)')
-    """
-    shape = getattr(value, "shape", ())
-    if shape:
-        return f"{type(value).__name__} of shape {tuple(shape)}"
-    parts = value if isinstance(value, list | tuple) else [value]
-    if len(parts) <= _SHORT and all(isinstance(p, _SCALARS) or p is None for p in parts):
-        return repr(value)
-    size = f" of length {len(value)}" if hasattr(value, "__len__") else ""
-    return f"{type(value).__name__}{size}"
-
-
-def as_array(values: Any) -> NDArray[Any]:
-    """Return an array; a list, which declares no type, is read as floats with None for missing."""
-    if not isinstance(values, list | tuple):
-        return np.asarray(values)
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.asarray(values, dtype=object)
-
-
-def _chunked(y: Any) -> Any:
+def _is_column(values: Any) -> bool:
+    """Tell whether ``values`` is one column of a frame library or of Arrow."""
     import pyarrow as pa
 
-    if isinstance(y, pa.ChunkedArray):
-        return y
-    try:
-        return pa.chunked_array(y)
-    except (pa.ArrowException, TypeError, ValueError):
-        pass
-    raise SchemaError("Expected one target per record, of one declared type.")
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return True
+    return is_frame(values) and hasattr(values, "dtype")
+
+
+def _numbers(column: Any, message: str) -> NDArray[np.float64]:
+    """Return a column, or a frame that has but one, as floats; refuse it by its declared type."""
+    import pyarrow as pa
+
+    remedy = "convert them with .astype(float)"
+    if getattr(column, "dtype", None) == "O":
+        raise SchemaError(message.format(_kind(np.dtype(object)), remedy))
+    chunks = None
+    with suppress(pa.ArrowException, TypeError, ValueError):
+        chunks = pa.chunked_array([column] if isinstance(column, pa.Array) else column)
+    if chunks is not None and pa.types.is_struct(chunks.type) and chunks.type.num_fields == 1:
+        (chunks,) = chunks.flatten()
+    if chunks is None or pa.types.is_struct(chunks.type):
+        raise SchemaError("Expected one target per record, got several columns or types.")
+    if not _is_numeric(chunks.type):
+        raise SchemaError(message.format(_kind(chunks.type), remedy))
+    return np.concatenate([np.empty(0), *(_floats(chunk) for chunk in chunks.chunks)])
+
+
+def _kind(kind: Any) -> str:
+    """Return the word for a type that says nothing about values, such as their longest text."""
+    import pyarrow as pa
+
+    if isinstance(kind, np.dtype):
+        words = {"O": "objects of no declared type", "U": "text", "S": "text", "T": "text"}
+        return words.get(kind.kind, f"dtype={kind}")
+    if pa.types.is_dictionary(kind):
+        return "categories"
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    octets = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return "text" if any(test(kind) for test in (*texts, *octets)) else str(kind)
+
+
+def _from_pandas(frame: Any, names: list[str]) -> Any:
+    """Return an Arrow table of a pandas frame, columns of objects as text."""
+    import pyarrow as pa
+
+    if not any(dtype == "O" for dtype in frame.dtypes):
+        return pa.table(frame)
+    columns = [frame.iloc[:, j] for j in range(len(names))]
+    return pa.table(
+        [as_text(c.to_numpy()) if c.dtype == "O" else pa.array(c) for c in columns], names=names
+    )
 
 
 def _is_pandas(table: Any) -> bool:
@@ -391,7 +391,3 @@ def _floats(column: Any) -> NDArray[np.float64]:
         zero_copy_only=False
     )
     return values
-
-
-def _targets_are(kind: Any) -> str:
-    return f"Expected numbers as targets, got {kind}; name the labels with classes=."

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate, grouping, tables
+from quorate.arrays import described, readonly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState, public_generator
@@ -66,9 +67,8 @@ class UserData:
     ids : array-like of shape (n,), optional
         A different id for each user. Public choices about a user (:meth:`cap`, :meth:`split`,
         :meth:`public_draws`) follow from the id and the seed alone. Without ids they follow from
-        random numbers that every user gets here: they stay the same for this object and what is
-        derived from it, but another object with the same records gets others. (The place of a
-        user would not do: when the first user leaves, all others move up.)
+        random numbers that every user gets here, and that another object does not share. (The place
+        of a user would not do: when the first user leaves, all others move up.)
 
     Examples
     --------
@@ -100,7 +100,7 @@ class UserData:
         if targets is not None and len(targets) != len(rows):
             raise SchemaError("Expected X and y with one entry per record, got other lengths.")
         n_users = len(starts) - 1
-        keys = _seed(None, size=n_users) if ids is None else _keys_of(ids, n_users)
+        keys = _seed(None, size=n_users) if ids is None else grouping.keys_of(ids, n_users)
         names = names if feature_names is None else tuple(map(str, feature_names))
         self._set(_Store(rows, targets, None), starts.astype(np.int64), keys, unit, names)
 
@@ -116,7 +116,7 @@ class UserData:
             raise ParameterError(f"Expected unit to be a word for a person, got unit={unit!r}.")
         if names is not None and len(names) != store.rows.shape[1]:
             raise SchemaError(f"Expected a name for each feature, got {len(names)} names.")
-        self._store, self._offsets, self._keys = store, _readonly(offsets), keys
+        self._store, self._offsets, self._keys = store, readonly(offsets), keys
         self._unit, self._names = unit, names
         return self
 
@@ -251,13 +251,13 @@ class UserData:
     @property
     def X(self) -> NDArray[np.float64]:
         """Features, user by user. Private; finite; put into this order at the first use."""
-        return _readonly(self._ordered().rows)
+        return readonly(self._ordered().rows)
 
     @property
     def y(self) -> NDArray[np.float64] | None:
         """Targets in the order of ``X``, or None. Private."""
         targets = self._ordered().targets if self.has_target else None
-        return None if targets is None else _readonly(targets)
+        return None if targets is None else readonly(targets)
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -488,7 +488,7 @@ def _grouped(
 def _names(columns: str | Sequence[str]) -> list[str]:
     names = [columns] if isinstance(columns, str) else columns
     if not (isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names)):
-        raise ParameterError(f"Expected names of columns, got {tables.described(columns)}.")
+        raise ParameterError(f"Expected names of columns, got {described(columns)}.")
     return list(names)
 
 
@@ -496,19 +496,5 @@ def _seed(random_state: RandomState, *, size: int = 1) -> NDArray[np.uint64]:
     return public_generator(random_state).integers(0, 2**64, size=size, dtype=np.uint64)
 
 
-def _keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
-    """Return the keys of ids that stand in the order of their users."""
-    groups = grouping.group(ids)
-    if len(groups.codes) != n_users or len(groups.keys) != n_users or np.any(groups.codes < 0):
-        raise SchemaError("Expected ids= with a different id for each user of offsets=.")
-    return groups.keys[groups.codes]
-
-
 def _offsets(counts: NDArray[Any]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-
-
-def _readonly(array: NDArray[Any]) -> NDArray[Any]:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -16,6 +16,7 @@ from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Event, compose_events
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import float_down
+from quorate.arrays import described
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -26,7 +27,6 @@ from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels
 from quorate.learners.scores.reference import ClippedDifference
 from quorate.mechanisms.choose import ChooseBest
 from quorate.public_randomness import RandomState
-from quorate.tables import described
 from quorate.users import UserData
 
 __all__ = ["LossSelector"]

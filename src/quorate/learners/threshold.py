@@ -6,6 +6,7 @@ import numbers
 from typing import Any
 
 from quorate.accounting.ledger import Ledger
+from quorate.arrays import described
 from quorate.concepts.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Relation
@@ -13,7 +14,6 @@ from quorate.learners.automatic import Way
 from quorate.learners.base import RuleLearner
 from quorate.learners.scores.base import Score
 from quorate.public_randomness import RandomState
-from quorate.tables import described
 
 __all__ = ["ThresholdLearner", "threshold_class"]
 
