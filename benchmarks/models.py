@@ -38,8 +38,9 @@ FEATURES, CONDITION, SIGNAL = 20, 10.0, 2.2
 STEPS = (3, 10, 30)
 RATES = (0.5, 1.0, 2.0, 4.0)
 RADII = {"group": (0.5, 1.0, 2.0, 4.0), "tuned": (0.1, 0.2, 0.4, 0.8)}
-# Of the records of one player at most so many reach a row-level library: 90 % of players have less.
-CAP = 12
+# Of the records of one player at most so many reach a row-level library, each with epsilon / cap;
+# the best of these caps is reported, in its favour.
+CAPS = (1, 4, 12)
 # What the rules of the game and a century of record books say; public.
 SEASON = {
     "G": 165,
@@ -70,6 +71,7 @@ class Figure:
 
     @property
     def kept(self) -> bool:
+        """Whether the value is within the limit."""
         return self.value <= self.limit
 
     def __str__(self) -> str:
@@ -214,9 +216,9 @@ print(model.score(held["fresh_X"], held["fresh_y"]))
 """
 
 
-def row_level(python: str, train: UserData, fresh_X, fresh_y, upper) -> float:
-    """Return R2 of diffprivlib, told to spend epsilon / cap on each of at most ``CAP`` rows."""
-    capped = train.cap(CAP, random_state=0)
+def row_level(python: str, cap: int, train: UserData, fresh_X, fresh_y, upper) -> float:
+    """Return R2 of diffprivlib with epsilon / cap, for at most ``cap`` rows a player."""
+    capped = train.cap(cap, random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "held.npz"
         np.savez(
@@ -227,7 +229,7 @@ def row_level(python: str, train: UserData, fresh_X, fresh_y, upper) -> float:
             fresh_y=fresh_y,
             upper=upper,
             most=SEASON["H"],
-            epsilon=EPSILON / CAP,
+            epsilon=EPSILON / cap,
         )
         run = subprocess.run(
             [python, "-c", ROW_LEVEL, str(path)], capture_output=True, text=True, check=True
@@ -257,13 +259,17 @@ def real_people(python: str | None, *, splits: int) -> list[Figure]:
             ).fit(train)
         ours.append(r2(model.predict(X[test]), y[test]))
         if python is not None:
-            rows.append(row_level(python, train, X[test], y[test], upper))
+            rows.append([row_level(python, cap, train, X[test], y[test], upper) for cap in CAPS])
     gap = float(np.mean(open_fit) - np.mean(ours))
     note = f"R2 {np.mean(ours):.4f}, non-private {np.mean(open_fit):.4f}, {splits} splits by player"
     figures = [Figure("next season's hits: R2 below the non-private fit", gap, 0.03, note)]
     if rows:
-        lead = float(np.mean(ours) - np.mean(rows))
-        note = f"row-level R2 {np.mean(rows):.3f} at epsilon / {CAP}"
+        # Medians over splits, because a failed fit can be astronomically bad.
+        medians = np.median(rows, axis=0)
+        lead = float(np.mean(ours) - medians.max())
+        note = "row-level R2 " + ", ".join(
+            f"{value:.3g} with cap {cap}" for cap, value in zip(CAPS, medians, strict=True)
+        )
         figures.append(
             Figure("next season's hits: 0.1 minus lead over row level", 0.1 - lead, 0, note)
         )

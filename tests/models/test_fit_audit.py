@@ -77,7 +77,10 @@ class TestExactAudit:
         assert found.holds
         assert found.tightness > 0.5
 
-    def test_a_whole_regression_keeps_it(self):
+    def test_a_whole_regression_keeps_it(self, monkeypatch):
+        for module in (gradients, geometry):
+            monkeypatch.setattr(module, "WIDE", np.array([0.0, 2.0]))
+
         def run(data):
             model = LinearRegression(
                 EPSILON, delta=DELTA, fit_intercept=False, records=1, steps=1, hopeless="constant"

@@ -1,5 +1,7 @@
 """Minibatches of users: a secret sample and its price."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
 
+@cache
 def calibrated(relation=Relation.REPLACE, rate=0.05):
     return UserSample.calibrated(
         rate=rate, steps=10, epsilon=1.0, delta=1e-6, relation=relation, setup=Gaussian(10.0)

@@ -54,7 +54,7 @@ _LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
 LARGEST_SEARCH = 0.08
 """Share of the squared budget that a search may cost, however few the users."""
 # Contributions of a part of the users, as floats, stay below this number of entries.
-_PART = 2**23
+_PART = 2**20
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def parts_of(data: UserData, dimension: int) -> list[UserData]:
     """Return the users in parts whose contributions fit into a bounded amount of memory.
 
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
-    >>> [part.n_users for part in parts_of(people, 2**23)]
+    >>> [part.n_users for part in parts_of(people, 2**20)]
     [1, 1]
     """
     users = max(1, _PART // max(1, dimension))
