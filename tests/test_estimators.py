@@ -153,6 +153,12 @@ class TestInput:
         named = UserData.from_arrays(X, users=(USERS, days), unit="person x day")
         assert "for each person x day" in str(Half().fit(named).guarantee_)
 
+    def test_nobody_at_all_is_refused_only_where_the_number_of_users_is_public(self):
+        fractions = [0.5] * len(X)
+        with pytest.raises(SchemaError, match="at least one user"):
+            Half().fit(X, users=fractions)
+        assert Half(relation=Relation.ADD_REMOVE).fit(X, users=fractions).n_features_in_ == 2
+
     def test_infinities_and_nan_are_legal(self):
         hostile = X.copy()
         hostile[0] = np.nan, np.inf

@@ -105,10 +105,39 @@ class TestPublicRules:
         codes = group(ids).codes
         assert len(codes) == len(ids)
         for i, mine in enumerate(ids):
-            assert (codes[i] < 0) == (mine is None or isinstance(mine, float))
+            fraction = isinstance(mine, float) and not mine.is_integer()
+            assert (codes[i] < 0) == (mine is None or fraction)
+
+    @pytest.mark.parametrize(
+        "users",
+        [
+            [0.0, 7.0, 0.0],
+            [0, 7.0, "0"],
+            np.array([0.0, np.float32(7), 0.0], dtype=object),
+            pd.Series([0.0, 7.0, 0.0], dtype=object),
+        ],
+    )
+    def test_whole_floats_without_a_declared_type_are_ids(self, users):
+        groups = group(users)
+        assert groups.codes.tolist() == [0, 1, 0]
+        assert (groups.keys == group(["0", "7"]).keys).all()
+
+    def test_what_is_masked_has_no_id(self):
+        for dtype in ("i8", "U3", "M8[D]"):
+            ids = np.ma.array(np.array([3, 4, 3]).astype(dtype), mask=[False, False, True])
+            assert group(ids).codes.tolist() == [0, 1, -1]
 
 
 class TestSeveralColumns:
+    def test_a_list_of_rows_is_a_table(self):
+        assert group([[7], [5], [7]]).codes.tolist() == [1, 0, 1]
+        assert group([[7], [5], [7]]).n_columns == 1
+        assert group([(1, "a"), (1, "b"), (1, "a")]).codes.tolist() == [0, 1, 0]
+        assert group([(1, "a"), (1, "b")]).n_columns == 2
+        for ragged in ([[1], [2, 3]], [[1], 2], [[], []]):
+            with pytest.raises(SchemaError, match="several lengths"):
+                group(ragged)
+
     def test_records_share_a_user_if_all_columns_agree(self):
         people, days = ["ann", "bob", "ann", "ann"], np.array([1, 1, 2, 1])
         groups = group((people, days))

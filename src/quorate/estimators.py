@@ -230,6 +230,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     f"Several id columns protect a {data.unit}, not a user; the guarantee has to "
                     "say so: pass UserData.from_arrays(X, y, users=..., unit='person x day')."
                 )
+        if self.relation is Relation.REPLACE and data.n_users == 0:
+            raise SchemaError(
+                "Expected at least one user under Relation.REPLACE, where their number is public, "
+                "got none. Are the ids in users= integers, text or dates?"
+            )
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self.n_features_in_ = data.n_features

@@ -5,9 +5,12 @@ of a column is its schema and hence public: floats and truth values are refused 
 stands in a single row never raises. The public rules are:
 
 * a record without an id (null, None, NaN, NaT) belongs to nobody and is dropped;
-* ids in object arrays and lists are compared as text, so that ``1`` and ``"1"`` are the same user:
-  two people taken for one are protected together, one person taken for two would not be. What has
-  no plain text (a float, a tuple) counts as no id.
+* ids in object arrays and lists are compared as text, so that ``1``, ``1.0`` and ``"1"`` are the
+  same user: two people taken for one are protected together, one person taken for two would not
+  be. What has no plain text (a fraction, a tuple) counts as no id. A list declares no type, so
+  whole floats in it are read rather than refused: whether it has the dtype of floats would depend
+  on single entries;
+* a list of rows is a table like a 2-d array; rows of several lengths are a wrong shape.
 
 Users are numbered in the order of their ids, whatever the order of the rows: the number of a user
 depends on the set of ids, which is the same for two tables that differ in the records of one user.
@@ -205,7 +208,7 @@ def _columns(users: Any) -> list[Any]:
         return [column for part in users for column in _columns(_as_list(part))]
     if isinstance(users, list):
         # A list declares no type: reading it as objects keeps one odd entry from changing the rest.
-        return [np.fromiter(users, dtype=object, count=len(users))]
+        return [_objects(column) for column in _rows_to_columns(users)]
     if hasattr(users, "iloc") and users.ndim == 2:
         return [column for j in range(users.shape[1]) for column in _columns(users.iloc[:, j])]
     # An object column of a frame library has no declared type either, whatever Arrow would infer.
@@ -213,12 +216,26 @@ def _columns(users: Any) -> list[Any]:
         columns = _arrow_columns(users)
         if columns is not None:
             return columns
-    array = np.asarray(users)
+    array = np.asanyarray(users)
     if array.ndim == 2 and array.shape[1] > 0:
         return list(array.T)
     if array.ndim != 1:
         raise SchemaError(f"Expected one id per row, got {array.ndim} axes. {_WHAT_TO_DO}")
     return [array]
+
+
+def _rows_to_columns(users: list[Any]) -> list[Any]:
+    """Return a list of ids as one column, a list of rows as its columns."""
+    if not (users and isinstance(users[0], list | tuple)):
+        return [users]
+    width = len(users[0])
+    if width == 0 or not all(isinstance(row, list | tuple) and len(row) == width for row in users):
+        raise SchemaError(f"Expected one id per row, got rows of several lengths. {_WHAT_TO_DO}")
+    return list(zip(*users, strict=True))
+
+
+def _objects(column: Any) -> NDArray[Any]:
+    return np.fromiter(column, dtype=object, count=len(column))
 
 
 def _is_array(value: Any) -> bool:
@@ -288,8 +305,14 @@ def _plain(values: Any) -> Any:
 def _from_numpy(column: NDArray[Any]) -> Any:
     """Return a numpy column as an Arrow array; missing ids become null."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     kind = column.dtype.kind
+    if isinstance(column, np.ma.MaskedArray):
+        values = _from_numpy(column.data)
+        return pc.if_else(
+            pa.array(np.ma.getmaskarray(column)), pa.scalar(None, values.type), values
+        )
     if kind in "iu":
         return pa.array(np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("=")))
     if kind == "M":
@@ -322,6 +345,8 @@ def _text(value: object) -> bytes | None:
     """Return the bytes of a plain value, or None for everything else."""
     if isinstance(value, bytes):
         return value
+    if isinstance(value, float | np.floating) and value.is_integer():
+        value = int(value)
     if not isinstance(value, str | int | np.integer | uuid.UUID | datetime.date) or value != value:
         return None
     try:
