@@ -157,7 +157,9 @@ class TestInput:
         fractions = [0.5] * len(X)
         with pytest.raises(SchemaError, match="at least one user"):
             Half().fit(X, users=fractions)
-        assert Half(relation=Relation.ADD_REMOVE).fit(X, users=fractions).n_features_in_ == 2
+        half = Half()
+        half.relation = Relation.ADD_REMOVE
+        assert half.fit(X, users=fractions).n_features_in_ == 2
 
     def test_infinities_and_nan_are_legal(self):
         hostile = X.copy()

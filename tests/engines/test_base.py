@@ -88,6 +88,18 @@ class TestWhatIsWithheld:
             warnings.simplefilter("error")
             assert not sum_users(people(), Says(divide), GRID).any()
 
+    @pytest.mark.parametrize("threads", [1, 4])
+    def test_the_statistic_does_not_warn_about_records_either(self, threads):
+        def warn(users):
+            warnings.warn(f"user with {users.X.max()}", stacklevel=1)
+            return np.zeros((users.n_users, 2))
+
+        engine = LocalEngine(threads=threads, batch_records=1)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            engine.sum_over_users(people(), Says(warn), GRID)
+        assert seen == []
+
 
 class TestRequests:
     def test_what_is_public_is_checked_first(self):

@@ -1,5 +1,7 @@
 """LossSelector (U7): bounded, private, and better than the plain exponential mechanism."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -130,7 +132,18 @@ class TestRefusals:
         data, _ = means_of(3, 2, 5, 0)
         with pytest.raises(ParameterError, match="withheld") as caught:
             LossSelector(candidates=[1], loss=quotes_a_record).fit(data)
-        assert caught.value.__suppress_context__
+        assert caught.value.__context__ is None
+
+    def test_the_warnings_of_a_loss_are_withheld(self):
+        def warns(candidate, X, y):
+            warnings.warn(f"patient 17 has {X[0, 0]}", stacklevel=1)
+            return X[:, 0] / 0.0
+
+        data, _ = means_of(3, 2, 5, 0)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            LossSelector(candidates=[1, 2], loss=warns, records=1).fit(data)
+        assert seen == []
 
     def test_a_loss_of_the_wrong_length_is_refused(self):
         data, _ = means_of(3, 2, 5, 0)

@@ -7,19 +7,19 @@ are merged by integer addition: exact, associative, equal on every engine and fo
 
 The duty of a statistic: the row of a user is a function of this user's records alone, and of public
 parameters. Whether it raises must not depend on records either. If it does raise, its message and
-traceback are withheld, because they may quote records.
+traceback are withheld, because they may quote records, and so are all warnings.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.engines.caller_code import call_quietly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import Bound, Grid
 from quorate.users import UserData
@@ -124,13 +124,10 @@ def check_request(data: UserData, statistic: Statistic, grid: Grid) -> None:
 
 
 def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:
-    """Call the statistic; let neither numpy's warnings nor its errors speak of records."""
-    values = None
-    with np.errstate(all="ignore"), suppress(Exception):
-        values = np.asarray(statistic(data))
+    """Call the statistic; let neither its warnings nor its errors speak of records."""
+    values = call_quietly(lambda: np.asarray(statistic(data)))
     name = type(statistic).__name__
     if values is None:
-        # No handler is active here, so that no traceback leads from this error to the records.
         raise SchemaError(
             f"The statistic {name} raised an exception; its text is withheld because it may quote "
             "records. Call the statistic on made-up users to see it."

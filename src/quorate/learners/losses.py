@@ -17,6 +17,7 @@ from quorate.accounting.events import Event, compose_events
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import float_down
 from quorate.arrays import described
+from quorate.engines.caller_code import call_quietly
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -247,13 +248,15 @@ class LossSelector(UserEstimator):
             return np.stack(columns, axis=1) / data.record_counts()[:, np.newaxis]
 
     def _record_losses(self, candidate: Any, data: UserData) -> NDArray[np.float64]:
-        try:
-            values = np.asarray(self.loss(candidate, data.X, data.y), dtype=np.float64)  # type: ignore[misc]
-        except Exception:  # its message may quote records
+        loss = self.loss
+        values = call_quietly(
+            lambda: np.asarray(loss(candidate, data.X, data.y), dtype=np.float64)  # type: ignore[misc]
+        )
+        if values is None:
             raise ParameterError(
                 "The loss raised an error; its message is withheld because it may quote records. "
                 "Try it on made-up records."
-            ) from None
+            )
         if values.shape != (data.n_records,):
             raise ParameterError("Expected loss to return one number for each record.")
         return values
