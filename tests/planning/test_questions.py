@@ -5,6 +5,8 @@ import json
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import quorate.planning as planning
 from quorate.exceptions import ParameterError
@@ -214,6 +216,28 @@ class TestErrors:
     def test_an_error_that_is_not_positive_is_refused(self):
         with pytest.raises(ParameterError, match="error > 0"):
             plan("median", users=100, error=0.0)
+
+
+@given(
+    task=st.sampled_from(TASKS),
+    records=st.sampled_from([1, 3, 20, 500]),
+    delta=st.sampled_from([1e-9, 1e-6, 1e-3]),
+    confidence=st.sampled_from([0.6, 0.9, 0.999]),
+    relation=st.sampled_from(list(Relation)),
+    epsilon=st.sampled_from([0.05, 1.0, 50.0]),
+    share=st.sampled_from([0.001, 0.03, 0.3, 1.0, 2.0]),
+)
+@settings(max_examples=30, deadline=None)
+def test_no_plan_promises_what_a_theorem_rules_out(task, epsilon, share, **numbers):
+    described = describe_task(task, **numbers)
+    error = share * described.largest_error
+    answer = plan(task, epsilon=epsilon, error=error, **numbers)
+    json.dumps(answer.to_dict(), allow_nan=False)
+    assert answer.sentence in answer.table
+    if answer.users is not None and answer.lower.holds:
+        assert answer.users >= answer.lower.users * (1 - 1e-9)
+    if share >= 1:
+        assert answer.users == 1
 
 
 def test_removing_users_is_easier_to_hide_than_replacing_them():

@@ -17,6 +17,7 @@ from quorate.planning.tasks.choices import (
     normal_preference,
     published_agnostic,
     rule_limit,
+    unavoidable_excess,
 )
 
 
@@ -91,6 +92,13 @@ def test_divergence_is_that_of_two_coins_on_the_share_that_differs():
     coin = 0.8 * math.log(0.8 / 0.2) + 0.2 * math.log(0.2 / 0.8)
     assert divergence == pytest.approx(share * coin)
     assert distance == pytest.approx(share * 0.6)
+
+
+def test_the_unavoidable_excess_is_the_sampling_term_of_the_limit():
+    excess = unavoidable_excess(users=50, records=4, error_level=0.2, beta=0.01)
+    divergence, _ = label_divergence(excess, error_level=0.2)
+    assert 200 * divergence == pytest.approx(math.log(25))
+    assert unavoidable_excess(users=50, records=4, error_level=0.0, beta=0.01) == 0.0
 
 
 class TestLimits:

@@ -43,6 +43,7 @@ class TestWay:
 
 def test_one_rule_needs_no_learning():
     assert ConceptTask(size=1).error(1, 1.0) == 0.0
+    assert ConceptTask(size=1).lower(epsilon=1.0, error=0.1).users == 1
 
 
 def test_larger_classes_and_noisier_labels_need_more_users():

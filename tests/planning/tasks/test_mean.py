@@ -83,6 +83,9 @@ class TestLaws:
         assert alike[1] < alike[0] / 100
         assert different[1] > different[0] / 2
 
+    def test_nobody_deviates_by_more_than_the_range(self):
+        assert MeanTask(scale=100.0, bound=2.0).deviation == 2.0
+
     def test_a_wider_range_costs_little_once_it_is_searched(self):
         needed = [
             plan("mean", dimension=10, delta=1e-6, epsilon=1.0, error=0.5, bound=bound).users

@@ -42,6 +42,10 @@ def test_too_few_users_leave_the_answer_anywhere():
     assert MedianTask(bound=1e9).error(20, 1.0) == 0.5
 
 
+def test_very_many_users_do_not_underflow():
+    assert 0 < MedianTask(bound=1e9).error(10**12, 200.0) < 1e-5
+
+
 def test_the_range_enters_by_its_logarithm():
     needed = [
         plan("median", epsilon=1.0, error=0.2, bound=bound).users for bound in (1e3, 1e6, 1e9)

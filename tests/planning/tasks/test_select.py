@@ -1,5 +1,7 @@
 """Plans for a choice among candidates."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,14 @@ def test_losses_in_other_units_change_nothing_but_the_units():
     )
 
 
+def test_no_epsilon_tells_two_candidates_apart_that_look_alike():
+    task = SelectTask(size=2, records=64, confidence=0.99)
+    assert task.error(100, 1000.0) >= 0.5 * math.sqrt(math.log(25) / (2 * 6400))
+    assert SelectTask(confidence=0.999).error(2, 1000.0) == 1.0
+
+
 def test_one_candidate_needs_no_choice():
+    assert SelectTask(size=1).lower(epsilon=1.0, error=0.1).users == 1
     assert SelectTask(size=1).error(1, 1.0) == 0.0
     assert SelectTask(size=1, records=64).sums_error(1, 1.0) == 0.0
 

@@ -31,6 +31,7 @@ __all__ = [
     "normal_preference",
     "published_agnostic",
     "rule_limit",
+    "unavoidable_excess",
 ]
 
 _HALVINGS = 40
@@ -148,6 +149,21 @@ def label_divergence(excess: float, *, error_level: float) -> tuple[float, float
     if error_level == 0:
         return math.inf, distance
     return distance * math.log((1.0 - error_level) / error_level), distance
+
+
+def unavoidable_excess(*, users: int, records: int, error_level: float, beta: float) -> float:
+    """Return the excess below which two rules cannot be told apart, even in the open.
+
+    The sampling term of :func:`rule_limit`: n m records of :func:`label_divergence` must add up to
+    ln(1 / (4 beta)).
+
+    >>> round(unavoidable_excess(users=10, records=10, error_level=0.1, beta=0.05), 4)
+    0.0073
+    """
+    if error_level == 0:
+        return 0.0
+    doubt = max(0.0, math.log(1.0 / (4.0 * beta)))
+    return doubt / (users * records * math.log((1.0 - error_level) / error_level))
 
 
 def rule_limit(

@@ -20,6 +20,7 @@ from quorate.planning.tasks.choices import (
     label_preference,
     published_agnostic,
     rule_limit,
+    unavoidable_excess,
 )
 
 __all__ = ["ConceptTask", "check_error_level"]
@@ -89,7 +90,7 @@ class ConceptTask(Task):
         if self.size == 1:
             return 0.0
         votes = _DUELS if self.size <= MAX_DUELLISTS else _LARGE
-        return votes.excess(
+        found = votes.excess(
             partial(label_preference, records=self.records, error_level=self.error_level),
             users=users,
             # One more user moves a duel by half as much as another one in its place.
@@ -98,6 +99,10 @@ class ConceptTask(Task):
             beta=self.beta,
             largest=self.largest_error,
         )
+        sampling = unavoidable_excess(
+            users=users, records=self.records, error_level=self.error_level, beta=self.beta
+        )
+        return min(max(found, sampling), self.largest_error)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the score that the learner would take."""
@@ -120,6 +125,10 @@ class ConceptTask(Task):
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return without how many users no learner succeeds on the hardest data."""
+        if self.size == 1:
+            return PublishedBound(
+                users=1.0, theorem="no theorem", holds=True, note="there is nothing to learn"
+            )
         return rule_limit(
             self,
             epsilon=epsilon,

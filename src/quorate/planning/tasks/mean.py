@@ -191,7 +191,9 @@ class MeanTask(Task):
     @property
     def deviation(self) -> float:
         """Standard deviation of one user's mean record, in each coordinate."""
-        return math.hypot(self.scale / math.sqrt(self.records), self.heterogeneity)
+        alone = math.hypot(self.scale / math.sqrt(self.records), self.heterogeneity)
+        # Values inside the range cannot deviate by more.
+        return min(alone, self.bound)
 
     @property
     def spread(self) -> float:

@@ -103,10 +103,11 @@ class MedianTask(Task):
         ranks, widths = _ranks()
         # Losses are twice the rank error in users; one user moves them by 2, or by 1.
         rate = epsilon / self.dimension / (2.0 if self.relation is Relation.REPLACE else 1.0)
-        with np.errstate(divide="ignore"):
-            weights = np.exp(np.log(widths) - rate * users * np.abs(ranks))
+        # Exponents are taken from the middle, which outweighs everything when users are many.
+        least = float(np.abs(ranks).min())
+        weights = widths * np.exp(-rate * users * (np.abs(ranks) - least))
         outside = max(0.0, 2.0 * self.bound / self.scale - float(widths.sum()))
-        nowhere = outside * math.exp(-rate * users / 2.0)
+        nowhere = outside * math.exp(-rate * users * (0.5 - least))
         total = float(weights.sum()) + nowhere
         weights, nowhere = weights / total, nowhere / total
         deviation = 0.5 / math.sqrt(users)

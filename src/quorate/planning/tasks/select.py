@@ -81,7 +81,7 @@ class SelectTask(Task):
             return self.sums_error(users, epsilon)
         each = self.deviation / math.sqrt(self.records)
         votes = _DUELS if self.size <= MAX_DUELLISTS else _REFERENCE
-        return votes.excess(
+        found = votes.excess(
             lambda excess: normal_preference(excess / each),
             users=users,
             epsilon=epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon,
@@ -89,6 +89,19 @@ class SelectTask(Task):
             beta=self.beta,
             largest=self.largest_error,
         )
+        return min(max(found, self._unavoidable(users)), self.largest_error)
+
+    def _unavoidable(self, users: int) -> float:
+        """Return the excess below which two candidates cannot be told apart even in the open.
+
+        The two-valued differences of :meth:`lower`, whose divergence is at least twice the square
+        of error / sqrt(scale^2 + error^2).
+        """
+        doubt = max(0.0, math.log(1.0 / (4.0 * self.beta)))
+        records = 2.0 * users * self.records
+        if records <= doubt:
+            return self.largest_error
+        return self.deviation * math.sqrt(doubt / (records - doubt))
 
     def sums_error(self, users: int, epsilon: float) -> float:
         """Return the excess of the exponential mechanism on the sums of users' mean losses."""
@@ -104,7 +117,7 @@ class SelectTask(Task):
         noise = chooser.scale * (_SUMS * doubt + _SUMS_PER_OPTION * math.log(self.size))
         fluctuation = _SUMS_FLUCTUATION * self.deviation * math.sqrt(doubt / self.records)
         found = self.bound * noise / users + fluctuation / math.sqrt(users)
-        return min(found, self.largest_error)
+        return min(max(found, self._unavoidable(users)), self.largest_error)
 
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
@@ -136,11 +149,15 @@ class SelectTask(Task):
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Le Cam's bound for two candidates whose difference takes two values."""
+        if self.size == 1:
+            return PublishedBound(
+                users=1.0, theorem="no theorem", holds=True, note="there is nothing to choose"
+            )
         reach = min(self.bound, math.hypot(self.deviation, error))
         share = min(1.0, error / reach)
         certain = share == 1.0
         two = two_point_users(
-            divergence=math.inf if certain else share * math.log((1.0 + share) / (1.0 - share)),
+            divergence=math.inf if certain else share * (math.log1p(share) - math.log1p(-share)),
             distance=share,
             records=self.records,
             epsilon=epsilon,

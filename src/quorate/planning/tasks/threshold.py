@@ -27,6 +27,7 @@ from quorate.planning.tasks.choices import (
     label_preference,
     published_agnostic,
     rule_limit,
+    unavoidable_excess,
 )
 from quorate.planning.tasks.concept import check_error_level
 
@@ -132,6 +133,12 @@ class ThresholdTask(Task):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the excess error of the way that the learner takes."""
+        sampling = unavoidable_excess(
+            users=users, records=self.records, error_level=self.error_level, beta=self.beta
+        )
+        return min(max(self._reached(users, epsilon), sampling), self.largest_error)
+
+    def _reached(self, users: int, epsilon: float) -> float:
         if self._size <= MAX_DUELLISTS:
             return self._duels(users, epsilon)
         if self.relation is Relation.ADD_REMOVE:
@@ -142,7 +149,7 @@ class ThresholdTask(Task):
         found = self._median(min(users, many - 1), epsilon) if many > 1 else math.inf
         if users >= many:
             found = min(found, self._own_best(users, epsilon))
-        return min(found, self.largest_error)
+        return found
 
     def _own_best_from(self, epsilon: float) -> int:
         """Return the number of users from which on the learner takes approvals."""
