@@ -49,6 +49,15 @@ class TestUtility:
         if shape == "full":
             assert np.linalg.norm(fitted.covariance_ - TRUE) < 2.0
 
+    @pytest.mark.parametrize("shape", ["full", "diagonal"])
+    def test_users_without_records_do_not_count(self, shape):
+        vectors = VECTORS.copy()
+        vectors[: len(vectors) // 10] = np.nan
+        with use_noise(SeededNoise(0)):
+            fitted = UserCovariance(2.0, delta=1e-6, bound=500.0, shape=shape).fit(people(vectors))
+        assert np.allclose(fitted.variance_, np.diag(TRUE), rtol=0.35, atol=0.4)
+        assert np.linalg.norm(fitted.mean_ - 20.0) < 0.5
+
     def test_add_or_remove_works(self):
         with use_noise(SeededNoise(0)):
             fitted = UserCovariance(

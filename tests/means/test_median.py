@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.auditing import RecordedNoise, replay
+from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly, replay
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.guarantees import Relation
+from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import PrivateMedian, UserQuantiles
 from quorate.means.median import record_quantile
+from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -99,6 +100,40 @@ class TestUtility:
         with use_noise(SeededNoise(0)):
             median = PrivateMedian(1.0, bound=1e9).fit(values, users=range(1000))
         assert abs(median.median_[0]) < 1.0
+
+
+class TestUsersWithoutRecords:
+    @pytest.mark.parametrize("relation", list(Relation))
+    @pytest.mark.parametrize("each_user", ["median", "mean", "middle half"])
+    def test_quantiles_are_those_of_the_others(self, relation, each_user):
+        values = np.random.default_rng(0).normal(20.0, 2.0, size=(3000, 1))
+        values[:1000] = np.nan
+        with use_noise(SeededNoise(0)):
+            found = UserQuantiles(
+                3.0, bound=(0.0, 800.0), each_user=each_user, relation=relation
+            ).fit(values, users=range(3000))
+        # At the centre of the range they would make the upper quartile 400.
+        assert np.abs(found.values_.ravel() - [18.65, 20.0, 21.35]).max() < 0.5
+
+    @pytest.mark.parametrize("relation", list(Relation))
+    def test_nobody_at_all_is_no_error(self, relation):
+        median = PrivateMedian(1.0, bound=10.0, relation=relation)
+        assert abs(median.fit(np.full((3, 1), np.nan), users=range(3)).median_[0]) <= 10.0
+
+    def test_leaving_a_user_out_keeps_the_claim_of_replacement(self):
+        """Exactly, in a small world in which a replaced user may be without a value."""
+        world = SmallWorld(records=(0, 2, 4, None), n_users=2)
+        for quantile in (0.5, 0.25, 0.9):
+
+            def law(records, epsilon=1.0, quantile=quantile):
+                held = np.array([r for r in records if r is not None], dtype=np.int64)
+                mechanism = PrivateQuantile(domain=(0, 4), epsilon=epsilon, quantile=quantile)
+                return mechanism.probabilities(held)
+
+            claim = Guarantee(epsilon=1.0, numerics=Numerics.VOID)
+            audit = audit_exactly(law, world, claim)
+            assert audit.holds, str(audit)
+            assert not audit_exactly(lambda r, of=law: of(r, epsilon=2.5), world, claim).holds
 
 
 class TestContract:

@@ -25,7 +25,7 @@ def pure(vectors, *, epsilon=1.0, half=1000.0, relation=Relation.REPLACE):
 
 
 class TestExactAudit:
-    world = SmallWorld(records=(-1.0, 0.25, 1.0), n_users=2)
+    world = SmallWorld(records=(-1.0, 0.25, 1.0, math.nan), n_users=2)
 
     @staticmethod
     def law(relation, epsilon):

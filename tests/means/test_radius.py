@@ -148,7 +148,7 @@ class TestUtility:
                 hostile=0.0,
                 relation=Relation.REPLACE,
             )
-        inside = np.mean(users.distances(centre) <= final.radius)
+        inside = np.mean(users.distances(centre, Relation.REPLACE) <= final.radius)
         # The search errs by less than the share it leaves out, except with probability 1e-6.
         assert inside >= 1.0 - 2.1 * final.cut_share
         assert final.cut_share < 0.2

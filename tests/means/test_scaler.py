@@ -42,6 +42,20 @@ class TestUtility:
         assert fitted.scale_[0] > 0
 
 
+class TestUsersWithoutRecords:
+    @pytest.mark.parametrize("relation", list(Relation))
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_they_change_neither_centre_nor_scale(self, relation, delta):
+        rows = np.random.default_rng(0).normal(20.0, 2.0, size=(20_000, 1))
+        rows[:2000] = np.nan
+        parameters = {"bound": (0.0, 800.0), "relation": relation, "delta": delta, "epsilon": 2.0}
+        with use_noise(SeededNoise(0)):
+            fitted = scaler(**parameters).fit(rows, users=np.arange(20_000) // 4)
+        # At the centre of the range they would move the centre by 38 and the scale to 100.
+        assert abs(fitted.centre_[0] - 20.0) < 1.0
+        assert 0.8 < fitted.scale_[0] < 5.0
+
+
 class TestPrivacy:
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
     @pytest.mark.parametrize("relation", list(Relation))

@@ -48,7 +48,7 @@ class TestNoise:
     def test_a_clipped_mean_asks_for_the_noise_that_is_priced(self, relation):
         noise, users = RecordedNoise(0), WeightedUsers(VECTORS)
         with use_noise(noise):
-            _, error = clipped_mean(
+            released = clipped_mean(
                 users,
                 np.zeros(4),
                 radius=3.0,
@@ -57,10 +57,18 @@ class TestNoise:
                 relation=relation,
             )
         grid, _ = users.clipped_total(np.zeros(4), 3.0, relation)
+        if relation is Relation.REPLACE:
+            with_absent, _ = users.clipped_total_and_absent(np.zeros(4), 3.0)
+            # The number of absent users is free.
+            squared = grid.l2_sensitivity_squared(relation) * grid.step**2
+            free = with_absent.l2_sensitivity_squared(relation) * with_absent.step**2
+            assert free == pytest.approx(squared, rel=1e-9)
+            grid = with_absent
         [draw] = noise.log
         sensitivity = math.sqrt(grid.l2_sensitivity_squared(relation))
-        assert draw.shape == (4,)
+        assert draw.shape == (grid.bound.dimension,)
         assert draw.parameters["scale"] >= 5.0 * sensitivity
+        error = released.standard_error
         assert error == pytest.approx(draw.parameters["scale"] * grid.step / 2000.0, rel=1e-6)
 
 
@@ -85,7 +93,7 @@ class TestExactAudit:
                     noise_multiplier=multiplier,
                     effective_users=size,
                     relation=Relation.REPLACE,
-                )[0]
+                ).mean
 
             return enumerate_runs(run, cells=Cells(width=0.1, reach=5.0))
 
@@ -107,6 +115,24 @@ class TestExactAudit:
     def test_a_twin_that_divides_by_the_true_sum_of_weights_is_caught(self):
         leaky = self.law(total=lambda weights: float(weights.sum()))
         assert not audit_exactly(leaky, self.world, self.claim).holds
+
+
+class TestAbsentUsers:
+    @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
+    def test_the_ball_ends_at_the_mean_of_those_who_are_present(self, share):
+        vectors = VECTORS.copy()
+        vectors[: int(2000 * share)] = np.nan
+        with use_noise(SeededNoise(1)):
+            final = run_shrink(vectors)
+        # Ten times the noise: the probability of a false alarm is below 1e-6.
+        assert np.linalg.norm(final.mean - np.nanmean(vectors, axis=0)) < 10 * final.standard_error
+        assert final.standard_error < 0.2
+
+    def test_neighbours_with_the_same_answers_look_the_same(self):
+        neighbour = VECTORS.copy()
+        neighbour[0] = np.nan
+        report = replay(run_shrink, VECTORS, neighbour)
+        assert report.same, str(report)
 
 
 class TestUtility:
@@ -147,7 +173,7 @@ class TestReplay:
     def test_a_twin_whose_radius_comes_from_the_data_is_caught(self):
         def leaky(vectors):
             users = WeightedUsers(vectors)
-            radius = float(users.distances(np.zeros(4)).max())
+            radius = float(users.distances(np.zeros(4), Relation.REPLACE).max())
             return clipped_mean(
                 users,
                 np.zeros(4),

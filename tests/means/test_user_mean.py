@@ -227,10 +227,84 @@ class TestRefusal:
         with pytest.raises(ParameterError):
             fitted(people(CROWD), **options)
 
-    def test_one_user_and_no_user_are_no_error(self):
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_one_user_and_no_user_are_no_error(self, delta):
+        assert fitted(people(np.ones((1, 2))), delta=delta).mean_.shape == (2,)
         for n in (0, 1):
-            assert fitted(people(np.ones((n, 2)))).mean_.shape == (2,)
-            assert fitted(people(np.ones((n, 2))), delta=0.0).mean_.shape == (2,)
+            alone = fitted(people(np.ones((n, 2))), delta=delta, relation=Relation.ADD_REMOVE)
+            assert alone.mean_.shape == (2,)
+        empty = UserData(np.ones((0, 2)), offsets=np.zeros(4, dtype=int))
+        assert fitted(empty, delta=delta).mean_.shape == (2,)
+
+
+class TestUsersWithoutRecords:
+    """The mean is that of users with records; the others do not pull it to the middle."""
+
+    @staticmethod
+    def crowd(share, *, d=1, n=5000):
+        rows = np.random.default_rng(5).normal(20.0, 2.0, size=(n * 2, d))
+        rows[: int(n * share) * 2] = np.nan
+        data = UserData.from_arrays(rows, users=np.repeat(np.arange(n), 2))
+        return data, np.nanmean(rows, axis=0)
+
+    @pytest.mark.parametrize("relation", list(Relation))
+    @pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_the_automatic_mean_is_not_biased(self, relation, share, delta):
+        data, true = self.crowd(share)
+        errors = []
+        for seed in range(9):
+            mean = fitted(data, seed=seed, delta=delta, bound=(0.0, 800.0), relation=relation)
+            errors.append(float(mean.mean_[0] - true[0]))
+        # Nine times the noise in the median: a false alarm has a probability below 1e-6. As the
+        # centre of the range, 2 % of the users would move it by 7.6.
+        assert abs(np.median(errors)) < 0.3 if delta == 0 else abs(np.median(errors)) < 0.05
+
+    @pytest.mark.parametrize("relation", list(Relation))
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_clipping_is_as_accurate_as_it_says(self, relation, delta):
+        data, true = self.crowd(0.1)
+        options = {"bound": (0.0, 800.0), "algorithm": "clip", "relation": relation}
+        means = [fitted(data, seed=seed, delta=delta, **options) for seed in range(40)]
+        errors = np.array([mean.mean_[0] - true[0] for mean in means])
+        claimed = np.mean([mean.error_.standard_error for mean in means])
+        # Bounds for 40 normal or Laplace numbers that fail with a probability below 1e-6.
+        assert 0.35 * claimed < np.sqrt(np.mean(errors**2)) < 2.2 * claimed
+        outside = np.mean(
+            [abs(e) > mean.error_.bound for e, mean in zip(errors, means, strict=True)]
+        )
+        assert outside < 0.3
+        assert claimed < 3.0
+
+    def test_a_core_survives_a_few_of_them(self):
+        data, true = self.crowd(0.03, d=40, n=2000)
+        mean = fitted(data, algorithm="core", bound=(0.0, 800.0))
+        assert mean.algorithm_.name == "core"
+        assert np.linalg.norm(mean.mean_ - true) < 10 * mean.error_.standard_error
+
+    def test_they_do_not_count_with_weights(self):
+        data, true = self.crowd(0.2)
+        mean = fitted(data, records=2, bound=(0.0, 800.0))
+        assert abs(mean.mean_[0] - true[0]) < 10 * mean.error_.standard_error
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_published_means_are_not_pulled_to_the_middle(self, delta):
+        data, true = self.crowd(0.1)
+        options = {"algorithm": "winsorized", "radius": 8.0, "bound": (0.0, 800.0)}
+        assert abs(fitted(data, delta=delta, **options).mean_[0] - true[0]) < 3.0
+
+
+class TestNoisyNumberOfUsers:
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    @pytest.mark.parametrize("algorithm", ["auto", "clip"])
+    def test_the_error_counts_the_noise_of_the_number(self, delta, algorithm):
+        """Under add or remove, at the end of the range, where it is most of the error."""
+        values = np.random.default_rng(6).normal(20.0, 2.0, size=(5000, 1))
+        options = {"bound": (0.0, 800.0), "relation": Relation.ADD_REMOVE, "delta": delta}
+        means = [fitted(people(values), seed=s, algorithm=algorithm, **options) for s in range(40)]
+        errors = np.array([mean.mean_[0] - values.mean() for mean in means])
+        claimed = np.mean([mean.error_.standard_error for mean in means])
+        assert 0.35 * claimed < np.sqrt(np.mean(errors**2)) < 2.2 * claimed
 
 
 class TestBounds:

@@ -23,7 +23,7 @@ class TestBlocks:
     def test_distances_are_those_of_numpy(self, weights):
         users = WeightedUsers(VECTORS, weights)
         plain = np.linalg.norm(VECTORS - CENTRE, axis=1) * (1.0 if weights is None else weights)
-        assert np.allclose(users.distances(CENTRE), plain)
+        assert np.allclose(users.distances(CENTRE, Relation.REPLACE), plain)
 
     def test_a_clipped_total_is_that_of_numpy_up_to_the_grid(self, weights):
         users = WeightedUsers(VECTORS, weights)
@@ -56,13 +56,51 @@ class TestPairs:
         assert users.pair_distances(np.array([[0, 1]])) == 0.0
 
 
+class TestAbsentUsers:
+    vectors = np.where(np.arange(500)[:, None] % 5 == 0, np.nan, VECTORS[:500])
+
+    @pytest.mark.parametrize("weights", [None, WEIGHTS[:500]], ids=["equal", "weighted"])
+    def test_they_have_no_offset_from_any_centre(self, weights):
+        users = WeightedUsers(self.vectors, weights)
+        others = WeightedUsers(
+            self.vectors[users.present], None if weights is None else weights[users.present]
+        )
+        for relation in Relation:
+            _, totals = users.clipped_total(CENTRE, 2.0, relation)
+            grid, expected = others.clipped_total(CENTRE, 2.0, relation)
+            assert np.allclose(totals * grid.step, expected * grid.step, atol=1e-6)
+
+    def test_they_vote_where_their_number_is_wanted(self):
+        grid, totals = WeightedUsers(self.vectors).clipped_total_and_absent(CENTRE, 2.0)
+        assert totals[-1] * grid.step == pytest.approx(100 * grid.bound.vote)
+        plain, expected = WeightedUsers(self.vectors).clipped_total(CENTRE, 2.0, Relation.REPLACE)
+        assert np.allclose(totals[:-1] * grid.step, expected * plain.step, atol=1e-6)
+
+    def test_they_are_at_the_centre_or_nowhere(self):
+        users = WeightedUsers(self.vectors)
+        assert np.all(users.distances(CENTRE, Relation.REPLACE)[~users.present] == 0.0)
+        assert np.all(np.isnan(users.distances(CENTRE, Relation.ADD_REMOVE)[~users.present]))
+
+    def test_their_pairs_are_as_often_near_as_far(self):
+        pairs = np.arange(500).reshape(250, 2)
+        apart = WeightedUsers(self.vectors).pair_distances(pairs)
+        assert np.count_nonzero(apart == 0.0) == np.count_nonzero(np.isinf(apart)) == 50
+        assert not np.isnan(apart).any()
+
+
 class TestBounds:
     def test_every_value_ends_inside_the_bound(self):
-        wild = np.array([[np.nan, 1e308], [np.inf, -np.inf], [3.0, -9.0]])
+        wild = np.array([[np.nan, 1e308], [np.inf, 1.0], [3.0, -9.0]])
         box = bounded_vectors(wild, Box([0.0, 0.0], [2.0, 2.0]))
         assert np.all(np.abs(box) <= 1.0)
         ball = bounded_vectors(wild, Ball(1.0, dimension=2))
         assert np.all(np.linalg.norm(ball, axis=1) <= 1.0)
+
+    def test_a_row_without_a_finite_number_is_nobodys(self):
+        rows = np.array([[np.nan, np.inf], [np.nan, 1.0]])
+        for bound in (Box([0.0, 0.0], [2.0, 2.0]), Ball(1.0, dimension=2)):
+            users = WeightedUsers(bounded_vectors(rows, bound))
+            assert users.present.tolist() == [False, True]
 
     def test_blocks_give_what_the_bound_gives(self):
         box = Box(-np.ones(5), np.ones(5))

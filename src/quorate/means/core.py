@@ -56,7 +56,7 @@ class IntegerUsers:
 
     @classmethod
     def rounded(cls, vectors: NDArray[np.float64], *, radius: float, step: float) -> IntegerUsers:
-        """Round ``vectors``; each coordinate is first cut to ``radius``."""
+        """Round ``vectors``; each coordinate is first cut to ``radius``, NaN counts as 0."""
         if not radius <= cls.largest_radius(step=step, dimension=vectors.shape[1]):
             raise ParameterError(
                 f"Expected a step of which at most {math.sqrt(_EXACT / vectors.shape[1]) / 4:.3g} "
@@ -64,6 +64,7 @@ class IntegerUsers:
             )
         steps = np.divide(vectors, step)
         np.clip(steps, -radius / step, radius / step, out=steps)
+        steps[np.isnan(steps)] = 0.0
         return cls(np.rint(steps, out=steps), step)
 
     @staticmethod
@@ -198,8 +199,8 @@ class CoreTest:
 
     @property
     def sigma(self) -> float:
-        """Parameter of the discrete Gaussian noise."""
-        return math.sqrt(self.noise_multiplier**2 + _DISCRETENESS)
+        """Parameter of the discrete Gaussian noise, rounded up."""
+        return math.sqrt(self.noise_multiplier**2 + _DISCRETENESS) * (1 + 1e-15)
 
     @property
     def threshold(self) -> int:

@@ -99,6 +99,7 @@ class GaussianRun:
     spread: float | None = None
     records: float | None = None
     _size: float | None = field(init=False, default=None)
+    _size_error: float = field(init=False, default=0.0)
     _effective: float = field(init=False, default=0.0)
     _normaliser_error: float = field(init=False, default=0.0)
     _core_spread: float = field(init=False, default=0.0)
@@ -115,21 +116,30 @@ class GaussianRun:
 
     def clip(self, reason: str) -> MeanRelease:
         """Clip everybody to the public bound and spend all that is left."""
+        if self.relation is not Relation.REPLACE:
+            # The mean may lie anywhere in the bound, and so far from the centre that the noise of
+            # the number of users is half of all noise.
+            self._count_users(1.0 / (1.0 + 2.0 * math.sqrt(self.dimension)))
         n_users = self._number_of_users()
         self.records = None
         multiplier = self.allowance.take(self.allowance.left)
-        mean, noise = clipped_mean(
+        released = clipped_mean(
             self.users.equally(),
             np.zeros(self.dimension),
             radius=self.reach,
             noise_multiplier=multiplier,
             effective_users=n_users,
             relation=self.relation,
+            relative_error=self._size_error / n_users,
         )
         error = MeanError.of_noise(
-            noise, dimension=self.dimension, radius=self.reach, cut_share=0.0
+            released.standard_error,
+            dimension=self.dimension,
+            radius=self.reach,
+            cut_share=0.0,
+            along=released.along,
         )
-        return MeanRelease(mean=mean, error=error, route=self._route("clip", reason))
+        return MeanRelease(mean=released.mean, error=error, route=self._route("clip", reason))
 
     def adapt(self, *, core: bool | None = None) -> MeanRelease:
         """Buy a spread and take the best route; ``core`` forces or forbids the friendly core."""
@@ -236,6 +246,7 @@ class GaussianRun:
             dimension=self.dimension,
             radius=final.radius,
             cut_share=final.cut_share,
+            along=final.along,
         )
         return MeanRelease(mean=final.mean, error=error, route=route)
 
@@ -262,7 +273,7 @@ class GaussianRun:
 
     def _normalise(self, n_users: float) -> None:
         """Buy the sum of the weights, if there are any."""
-        self._effective = n_users
+        self._effective, self._normaliser_error = n_users, self._size_error / n_users
         if self.users.weights is None:
             return
         multiplier = self.allowance.take(_NORMALISER_SHARE * self.allowance.left)
@@ -293,16 +304,26 @@ class GaussianRun:
             )
             self.records = float(_RECORD_CAPS[search.release(self.counts)])
         weights = record_weights(self.counts, records=self.records)
-        self.users = WeightedUsers(self.users.vectors, weights)
+        self.users = WeightedUsers(self.users.vectors, np.where(self.users.present, weights, 0.0))
 
     def _number_of_users(self) -> float:
-        """Return n, which is public under replacement and bought otherwise."""
+        """Return n, which is public under replacement; otherwise buy how many are present."""
         if self.relation is Relation.REPLACE:
             return float(max(1, self.users.n_users))
         if self._size is None:
-            multiplier = self.allowance.take(_SIZE_SHARE * self.allowance.left)
-            self._size = max(1.0, self._noisy_sum(np.ones(self.users.n_users), multiplier))
-        return self._size
+            self._count_users(_SIZE_SHARE)
+        return max(1.0, self._size or 0.0)
+
+    def _count_users(self, share: float) -> None:
+        """Buy the number of present users, or a better one, with a share of what is left."""
+        multiplier = self.allowance.take(share * self.allowance.left)
+        counted = self._noisy_sum(self.users.present.astype(np.float64), multiplier)
+        if self._size is not None:
+            # Two numbers with independent noise: weigh them by their precision.
+            old, new = self._size_error**2, multiplier**2
+            counted = (self._size * new + counted * old) / (old + new)
+            multiplier = math.sqrt(old * new / (old + new))
+        self._size, self._size_error = counted, multiplier
 
     def _noisy_sum(self, values: NDArray[np.float64], multiplier: float) -> float:
         """Release the sum of one number in [0, 1] a user."""

@@ -59,7 +59,7 @@ def shrink_by_measuring(
     whole = allowance.left
     centre, radius = np.zeros(users.dimension), reach
     for _ in range(_MAX_ROUNDS):
-        centre, noise = clipped_mean(
+        released = clipped_mean(
             users,
             centre,
             radius=radius,
@@ -67,7 +67,8 @@ def shrink_by_measuring(
             effective_users=n_users,
             relation=relation,
         )
-        smallest = 0.3 * noise * math.sqrt(users.dimension)
+        centre = released.mean
+        smallest = 0.3 * released.standard_error * math.sqrt(users.dimension)
         steps = max(1, math.ceil(math.log(max(2.0 * radius / smallest, 2.0), _RATIO)))
         candidates = 2.0 * radius * _RATIO ** np.arange(-float(steps), 1.0)
         looks = looks_needed(candidates.size)
@@ -79,7 +80,7 @@ def shrink_by_measuring(
             noise_multiplier=multiplier,
             relation=relation,
         )
-        found = float(candidates[search.release(users.distances(centre))])
+        found = float(candidates[search.release(users.distances(centre, relation))])
         shrunk = found < _SHRINK * radius
         radius = min(found, 2.0 * reach)
         if not shrunk:

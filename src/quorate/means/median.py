@@ -87,6 +87,9 @@ class UserQuantiles(UserEstimator):
     proof : A user is reduced to one value (or two limits) a feature by a function of that user's
         records; each feature and quantile is a
         :class:`~quorate.mechanisms.quantiles.FloatQuantile` with an equal part of ``epsilon``.
+        Users without usable records are left out, so n counts the others. Replacing a user by one
+        of them, or the reverse, is to remove or add one: it changes the losses by at most
+        max(a, b - a) for the quantile a/b, which is below the b that replacement is priced at.
         Sorting the quantiles of a feature happens after the release.
 
     Utility
@@ -178,7 +181,9 @@ class UserQuantiles(UserEstimator):
                 quantile=quantiles[row],
                 relation=self.relation,
             )
-            first, last = mechanism.encode(low[:, column]), mechanism.encode(high[:, column])
+            there = ~np.isnan(low[:, column])
+            first = mechanism.encode(low[there, column])
+            last = mechanism.encode(high[there, column])
             point = mechanism.integers.release_between(first, last)
             values[place] = min(mechanism.lower + point * mechanism.resolution, mechanism.upper)
             worst = max(worst, mechanism.error_bound(0.05))

@@ -39,7 +39,9 @@ class PrivateRange:
     proof : A user's bin is a function of that user alone. With quantile 1/2 the loss of
         :class:`~quorate.mechanisms.quantiles.PrivateQuantile` is :math:`2c - n` and its
         sensitivity 2, so its weights are proportional to :math:`e^{-\varepsilon c/2}`: the
-        published mechanism, and its proof.
+        published mechanism, and its proof. A user without a value (NaN) is left out, so
+        :math:`n` counts the others: replacing a value by none changes :math:`c` by at most 1 and
+        :math:`2c - n` by 1.
 
     Utility
     -------
@@ -131,10 +133,10 @@ class PrivateRange:
         return self.choice.guarantee
 
     def bin_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the number of each value's bin; NaN counts in the middle."""
+        """Return the number of the bin of each value that there is."""
         with np.errstate(all="ignore"):
             numbers = np.floor((np.asarray(values, np.float64) - self.lower) / (2 * self.radius))
-        numbers = np.where(np.isnan(numbers), self.bins // 2, numbers)
+        numbers = numbers[~np.isnan(numbers)]
         last = float(self.bins - 1)
         return np.minimum(np.clip(numbers, 0.0, last).astype(np.int64), self.bins - 1)
 

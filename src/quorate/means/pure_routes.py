@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Event, Pure
-from quorate.bounds import Box, Interval
+from quorate.bounds import Bound, Box, Interval
 from quorate.grid import choose_grid
 from quorate.guarantees import Relation
+from quorate.means.absence import OrAbsent, laplace_vote, marked, present_users
 from quorate.means.release import MeanError, MeanRelease, Route
 from quorate.means.weighted_users import public_size
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
@@ -45,7 +46,9 @@ class PureRun:
     Parameters
     ----------
     vectors : array of shape (n, d)
-        Offsets from the centre of the public bound.
+        Offsets from the centre of the public bound; rows of NaN for users without usable records,
+        who are absent: quantiles are those of the others, and sums count them separately (see
+        :mod:`quorate.means.absence`).
     half_widths : array of shape (d,)
         Coordinate j of an offset lies between ``-half_widths[j]`` and ``half_widths[j]``.
     epsilon : float
@@ -73,52 +76,56 @@ class PureRun:
 
     def adapt(self) -> MeanRelease:
         """Find a range if there are enough users for it, otherwise clip."""
-        n_users, epsilon = self._number_of_users()
-        if self.enough_users(n_users):
-            return self._by_quantiles(n_users, epsilon, "a range is found in each coordinate.")
-        return self._clipped(n_users, epsilon, "too few users to find a range privately.")
+        size, epsilon = self._count_users(self.epsilon, _SIZE_SHARE)
+        if self.enough_users(size.number):
+            return self._by_quantiles(size, epsilon, "a range is found in each coordinate.")
+        return self._clipped(size, epsilon, "too few users to find a range privately.")
 
     def clip(self, reason: str) -> MeanRelease:
         """Clip everybody to the public range."""
-        return self._clipped(*self._number_of_users(), reason)
+        return self._clipped(None, self.epsilon, reason)
 
     def quantile(self, reason: str) -> MeanRelease:
         """Find a range in each coordinate, however few users there are."""
-        return self._by_quantiles(*self._number_of_users(), reason)
+        return self._by_quantiles(*self._count_users(self.epsilon, _SIZE_SHARE), reason)
 
-    def _clipped(self, n_users: float, epsilon: float, reason: str) -> MeanRelease:
+    def _clipped(self, size: _Size | None, epsilon: float, reason: str) -> MeanRelease:
+        # The mean may lie far from the centre, where the noise of the number of users matters as
+        # much as that of the sum: the share is best for a mean half way to the bound.
+        share = 1.0 / (1.0 + (2.0 * self.dimension) ** (2.0 / 3.0))
+        better, epsilon = self._count_users(epsilon, share)
         bound = Box(-self.half_widths, self.half_widths)
-        grid = choose_grid(bound, n_users=public_size(len(self.vectors), self.relation))
-        mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
-        total = mechanism.release(grid.encode_sum(self.vectors), count=0)
-        sensitivity = bound.change(self.relation)[0]
-        scales = np.full(self.dimension, sensitivity / (epsilon * n_users))
+        size = better if size is None else size.combined(better)
+        mean, scale, along = self._noisy_mean(self.vectors, bound, epsilon, size)
         radius = float(np.linalg.norm(self.half_widths))
+        scales = np.full(self.dimension, scale)
         return MeanRelease(
-            mean=total / n_users,
-            error=laplace_error(scales, radius=radius, cut_share=0.0),
+            mean=mean,
+            error=laplace_error(scales, radius=radius, cut_share=0.0, along=along),
             route=Route(name="clip", reason=reason),
         )
 
-    def _by_quantiles(self, n_users: float, epsilon: float, reason: str) -> MeanRelease:
+    def _by_quantiles(self, size: _Size, epsilon: float, reason: str) -> MeanRelease:
         each = split_epsilon(epsilon, [1.0] * self.dimension)
         columns = np.ascontiguousarray(self.vectors.T)
         answers = [
-            self._coordinate(column, float(half), share, n_users)
+            self._coordinate(column, float(half), share, size)
             for column, half, share in zip(columns, self.half_widths, each, strict=True)
         ]
-        means, scales, radii = (np.array(part) for part in zip(*answers, strict=True))
-        cut = 1.0 - _INNER_SHARE
-        return MeanRelease(
-            mean=means,
-            error=laplace_error(scales, radius=float(np.linalg.norm(radii)), cut_share=cut),
-            route=Route(name="quantile", reason=reason),
+        means, scales, alongs, radii = (np.array(part) for part in zip(*answers, strict=True))
+        error = laplace_error(
+            scales,
+            radius=float(np.linalg.norm(radii)),
+            cut_share=1.0 - _INNER_SHARE,
+            along=float(np.linalg.norm(alongs)),
         )
+        return MeanRelease(mean=means, error=error, route=Route(name="quantile", reason=reason))
 
     def _coordinate(
-        self, values: NDArray[np.float64], half: float, epsilon: float, n_users: float
-    ) -> tuple[float, float, float]:
-        """Release mean, noise scale and radius of one coordinate."""
+        self, column: NDArray[np.float64], half: float, epsilon: float, size: _Size
+    ) -> tuple[float, float, float, float]:
+        """Release mean, its two noise scales and the radius of one coordinate."""
+        values = column[~np.isnan(column)]
         for_median, for_distance, for_mean = split_epsilon(epsilon, _SHARES)
         median = FloatQuantile(
             lower=-half,
@@ -137,44 +144,81 @@ class PureRun:
             epsilon=for_distance,
             relation=self.relation,
         ).release(power)
-        widen = max(_WIDEN, _WIDEN_RATE * for_mean * math.sqrt(n_users))
+        widen = max(_WIDEN, _WIDEN_RATE * for_mean * math.sqrt(size.number))
         radius = min(1.0, widen * 2.0 ** (found - _HALVINGS)) * 2.0 * half
         interval = Interval(median - radius, median + radius)
         if found == 0 or radius >= half:
             # Most users hold the same value, and a small interval would cut all others; or the
             # interval is wider than the range.
             interval, radius = Interval(-half, half), half
-        grid = choose_grid(interval, n_users=public_size(len(values), self.relation))
-        mechanism = LaplaceSum(grid=grid, epsilon=for_mean, relation=self.relation)
-        total = float(mechanism.release(grid.encode_sum(values), count=0)[0])
-        scale = interval.change(self.relation)[0] / (for_mean * n_users)
-        return float(grid.bound.centre[0]) + total / n_users, scale, radius
+        mean, scale, along = self._noisy_mean(column[:, None], interval, for_mean, size)
+        return float(mean[0]), scale, along, radius
 
-    def _number_of_users(self) -> tuple[float, float]:
+    def _noisy_mean(
+        self, rows: NDArray[np.float64], bound: Bound, epsilon: float, size: _Size
+    ) -> tuple[NDArray[np.float64], float, float]:
+        """Release a clipped mean; return it with its scale and that of its divisor's effect."""
+        many = public_size(len(rows), self.relation)
+        if self.relation is Relation.REPLACE:
+            bound, rows = OrAbsent(bound, laplace_vote(bound)), marked(rows)
+        grid = choose_grid(bound, n_users=many)
+        mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
+        moved = mechanism.release(grid.encode_sum(rows), count=0)
+        scale = bound.change(self.relation)[0] / epsilon
+        if isinstance(bound, OrAbsent):
+            absent, noise = float(moved[-1]) / bound.vote, scale / bound.vote
+            size = _Size(*present_users(size.number, absent, noise))
+            bound, moved = bound.inner, moved[:-1]
+        away = moved / size.number
+        along = float(np.linalg.norm(away)) * size.scale / size.number
+        return bound.centre + away, scale / size.number, along
+
+    def _count_users(self, epsilon: float, share: float) -> tuple[_Size, float]:
         """Return n and the epsilon that is left: n is public under replacement, else bought."""
         if self.relation is Relation.REPLACE:
-            return float(max(1, len(self.vectors))), self.epsilon
-        for_size, rest = split_epsilon(self.epsilon, [_SIZE_SHARE, 1.0 - _SIZE_SHARE])
+            return _Size(float(max(1, len(self.vectors))), 0.0), epsilon
+        for_size, rest = split_epsilon(epsilon, [share, 1.0 - share])
         many = public_size(len(self.vectors), self.relation)
         grid = choose_grid(Interval(0.0, 1.0, centre=0.0), n_users=many)
         mechanism = LaplaceSum(grid=grid, epsilon=for_size, relation=self.relation)
-        ones = np.ones(len(self.vectors))
-        return max(1.0, float(mechanism.release(grid.encode_sum(ones), count=0)[0])), rest
+        present = (~np.isnan(self.vectors[:, 0])).astype(np.float64)
+        counted = float(mechanism.release(grid.encode_sum(present), count=0)[0])
+        return _Size(max(1.0, counted), 1.0 / for_size), rest
 
 
-def laplace_error(scales: NDArray[np.float64], *, radius: float, cut_share: float) -> MeanError:
+@dataclass(frozen=True)
+class _Size:
+    """How many users there are, and the scale of the noise in that number."""
+
+    number: float
+    scale: float
+
+    def combined(self, other: _Size) -> _Size:
+        """Weigh two noisy numbers by their precision; without noise they are the same."""
+        if not (self.scale and other.scale):
+            return other
+        old, new = self.scale**2, other.scale**2
+        number = (self.number * new + other.number * old) / (old + new)
+        return _Size(number, math.sqrt(old * new / (old + new)))
+
+
+def laplace_error(
+    scales: NDArray[np.float64], *, radius: float, cut_share: float, along: float = 0.0
+) -> MeanError:
     """Return the error of independent Laplace noise of these scales.
+
+    ``along`` is the scale of noise in one more direction, that of the mean's offset.
 
     >>> round(laplace_error(np.array([1.0]), radius=1.0, cut_share=0.0).standard_error, 4)
     1.4142
     """
     confidence = 0.95
-    # A union bound over the coordinates: |noise_j| <= scale_j ln(d / 0.05) for all j.
-    reach = math.log(scales.size / (1.0 - confidence))
+    # A union bound: |noise_j| <= scale_j ln(k / 0.05) for all k sources of noise.
+    reach = math.log((scales.size + (along > 0)) / (1.0 - confidence))
     length = float(np.linalg.norm(scales))
     return MeanError(
-        standard_error=math.sqrt(2.0) * length,
-        bound=reach * length,
+        standard_error=math.sqrt(2.0) * math.hypot(length, along),
+        bound=reach * (length + along),
         confidence=confidence,
         radius=radius,
         cut_share=cut_share,

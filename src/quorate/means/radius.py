@@ -171,4 +171,4 @@ def find_final_radius(
         noise_multiplier=multiplier,
         relation=relation,
     )
-    return FinalRadius(float(candidates[search.release(users.distances(centre))]), cut)
+    return FinalRadius(float(candidates[search.release(users.distances(centre, relation))]), cut)

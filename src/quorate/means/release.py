@@ -18,7 +18,8 @@ class MeanError:
     Attributes
     ----------
     standard_error : float
-        Root mean square length (L2) of the privacy noise in the mean.
+        Root mean square length (L2) of the privacy noise in the mean, the noise of the number of
+        users included where that is noisy.
     bound : float
         Length that the noise exceeds with a probability of at most ``1 - confidence``.
     confidence : float
@@ -27,7 +28,8 @@ class MeanError:
     cut_share : float
         Share of users that the radius was planned to leave outside, noise of the search included.
         Pulling users in biases the mean by at most this share times how far they were outside;
-        that bias, and the sampling error of a mean of n users, are not part of the two figures.
+        that bias, the sampling error of a mean of n users, and users without records who are too
+        few to be noticed and count as the centre, are not part of the two figures.
 
     Examples
     --------
@@ -44,17 +46,29 @@ class MeanError:
 
     @classmethod
     def of_noise(
-        cls, per_coordinate: float, *, dimension: int, radius: float, cut_share: float
+        cls,
+        per_coordinate: float,
+        *,
+        dimension: int,
+        radius: float,
+        cut_share: float,
+        along: float = 0.0,
     ) -> MeanError:
-        """Return the error of Gaussian noise of this standard deviation in each coordinate."""
+        """Return the error of Gaussian noise of this standard deviation in each coordinate.
+
+        ``along`` is the standard deviation of noise in one more direction: that of the mean's
+        offset, if the number of users it was divided by is noisy.
+        """
         from scipy.special import gammaincinv
 
         confidence = 0.95
-        # The quantile of a chi distribution: the length of a standard normal vector.
-        reach = math.sqrt(2.0 * float(gammaincinv(dimension / 2.0, confidence)))
+        # Quantiles of chi distributions: the length of a standard normal vector, or number.
+        reach, beside = (
+            math.sqrt(2.0 * float(gammaincinv(size / 2.0, confidence))) for size in (dimension, 1)
+        )
         return cls(
-            standard_error=per_coordinate * math.sqrt(dimension),
-            bound=per_coordinate * reach,
+            standard_error=math.hypot(per_coordinate * math.sqrt(dimension), along),
+            bound=math.hypot(per_coordinate * reach, along * beside),
             confidence=confidence,
             radius=radius,
             cut_share=cut_share,

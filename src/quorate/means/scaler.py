@@ -49,7 +49,8 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
         :class:`~quorate.means.user_mean.UserMean`): of the users' mean records, and of each user's
         mean squared distance from the released centre, clipped to the range. With ``delta`` = 0
         the median over users of their medians, and the difference of two such quantiles, each with
-        an equal part of ``epsilon``.
+        an equal part of ``epsilon``. Users without usable records are left out as in
+        :class:`~quorate.means.median.UserQuantiles`.
 
     Utility
     -------
@@ -166,5 +167,6 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
                 quantile=levels[row],
                 relation=self.relation,
             )
-            found[place] = mechanism.release(record_quantile(data, levels[row])[:, column])
+            values = record_quantile(data, levels[row])[:, column]
+            found[place] = mechanism.release(values[~np.isnan(values)])
         return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART

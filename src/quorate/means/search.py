@@ -126,8 +126,8 @@ class NoisySearch:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation of the integer noise on ``16 x count``."""
-        return math.sqrt((_FINENESS * self.noise_multiplier) ** 2 + _DISCRETENESS)
+        """Standard deviation of the integer noise on ``16 x count``, rounded up."""
+        return math.sqrt((_FINENESS * self.noise_multiplier) ** 2 + _DISCRETENESS) * (1 + 1e-15)
 
     def release(self, values: NDArray[Any]) -> int:
         """Return the index of the threshold found; NaN counts as infinitely far."""

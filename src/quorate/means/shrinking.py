@@ -20,21 +20,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.guarantees import Relation
+from quorate.means.absence import OrAbsent, present_users
 from quorate.means.allowance import Allowance
 from quorate.means.plan import Setting, ShrinkPlan
 from quorate.means.radius import find_final_radius
 from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.sums import GaussianSum
 
-__all__ = ["ClippedMean", "clipped_mean", "shrink"]
+__all__ = ["ClippedMean", "NoisyMean", "clipped_mean", "shrink"]
 
 
 @dataclass(frozen=True)
-class ClippedMean:
-    """A released mean (as an offset from the public centre) and its noise per coordinate."""
+class NoisyMean:
+    """A released mean (as an offset from the public centre) and its noise.
+
+    ``standard_error`` is that of each coordinate; ``along`` that of the number of users, which
+    moves the mean along its offset from the centre it started from.
+    """
 
     mean: NDArray[np.float64]
     standard_error: float
+    along: float
+
+
+@dataclass(frozen=True)
+class ClippedMean(NoisyMean):
+    """The mean of a whole run, its last radius and the share of users outside of it."""
+
     radius: float
     cut_share: float
 
@@ -47,15 +59,30 @@ def clipped_mean(
     noise_multiplier: float,
     effective_users: float,
     relation: Relation,
-) -> tuple[NDArray[np.float64], float]:
+    relative_error: float = 0.0,
+) -> NoisyMean:
     """Release ``centre`` plus the mean of the offsets from it, each clipped to ``radius``.
 
-    Also returns the standard deviation of the noise in each coordinate, which is public.
+    ``relative_error`` is that of ``effective_users``. Where this is the public number of users,
+    the sum also says how many of them are absent, at no cost; see :mod:`quorate.means.absence`.
     """
-    grid, totals = users.clipped_total(centre, radius, relation)
+    if users.weights is None and relation is Relation.REPLACE:
+        grid, totals = users.clipped_total_and_absent(centre, radius)
+    else:
+        grid, totals = users.clipped_total(centre, radius, relation)
     mechanism = GaussianSum(grid=grid, noise_multiplier=noise_multiplier, relation=relation)
+    noise = mechanism.standard_error
     moved = mechanism.release(totals, count=0)
-    return centre + moved / effective_users, mechanism.standard_error / effective_users
+    if isinstance(grid.bound, OrAbsent):
+        absent, noisy = float(moved[-1]) / grid.bound.vote, noise / grid.bound.vote
+        effective_users, error = present_users(effective_users, absent, noisy)
+        moved, relative_error = moved[:-1], error / effective_users
+    away = moved / effective_users
+    return NoisyMean(
+        mean=centre + away,
+        standard_error=noise / effective_users,
+        along=relative_error * float(np.linalg.norm(away)),
+    )
 
 
 def shrink(
@@ -71,20 +98,21 @@ def shrink(
     relation: Relation,
 ) -> ClippedMean:
     """Run the rounds of ``plan`` from radius ``start`` around ``centre``, then the final mean."""
-    radius, before = start, math.inf
+    radius, before = start, NoisyMean(centre, math.inf, 0.0)
     for _ in range(plan.rounds):
-        centre, before = clipped_mean(
+        before = clipped_mean(
             users,
-            centre,
+            before.mean,
             radius=radius,
             noise_multiplier=allowance.take(plan.round_square),
             effective_users=setting.effective_users,
             relation=relation,
+            relative_error=setting.normaliser_error,
         )
-        radius = setting.next_radius(radius, before)
+        radius = setting.next_radius(radius, before.standard_error)
     final = find_final_radius(
         users,
-        centre,
+        before.mean,
         setting=setting,
         expected=radius,
         allowance=allowance,
@@ -94,22 +122,35 @@ def shrink(
         hostile=hostile,
         relation=relation,
     )
-    mean, after = clipped_mean(
+    after = clipped_mean(
         users,
-        centre,
+        before.mean,
         radius=final.radius,
         noise_multiplier=allowance.take(plan.final_square),
         effective_users=setting.effective_users,
         relation=relation,
+        relative_error=setting.normaliser_error,
     )
     # The last centre is an estimate of the same mean with noise of its own: weigh by precision,
     # unless the radius found says that it missed the users.
-    on_target = before < math.inf and final.radius <= 1.5 * radius
-    share = after**2 / (after**2 + before**2) if on_target else 0.0
-    error = math.hypot((1.0 - share) * after, share * before) if share else after
+    if before.standard_error < math.inf and final.radius <= 1.5 * radius:
+        after = _combined(after, before)
     return ClippedMean(
-        mean=(1.0 - share) * mean + share * centre,
-        standard_error=error,
+        mean=after.mean,
+        standard_error=after.standard_error,
+        along=after.along,
         radius=final.radius,
         cut_share=final.cut_share,
+    )
+
+
+def _combined(after: NoisyMean, before: NoisyMean) -> NoisyMean:
+    """Weigh two estimates of the same mean by their precision."""
+    share = after.standard_error**2 / (after.standard_error**2 + before.standard_error**2)
+    return NoisyMean(
+        mean=(1.0 - share) * after.mean + share * before.mean,
+        standard_error=math.hypot(
+            (1.0 - share) * after.standard_error, share * before.standard_error
+        ),
+        along=math.hypot((1.0 - share) * after.along, share * before.along),
     )

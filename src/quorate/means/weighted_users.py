@@ -1,8 +1,8 @@
 """One vector and one bounded weight a user: what every route of the mean works on.
 
-Vectors are offsets from the centre of the public bound, finite and inside it; weights lie in
-[0, 1]. Each method treats users one by one, or in disjoint pairs, in blocks that stay in the
-cache.
+Vectors are offsets from the centre of the public bound, finite and inside it, or rows of NaN for
+users without usable records, who are *absent*; weights lie in [0, 1]. Each method treats users one
+by one, or in disjoint pairs, in blocks that stay in the cache.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from quorate.bounds import Ball, Bound
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
+from quorate.means.absence import OrAbsent, gaussian_vote, marked
 
 __all__ = ["WeightedUsers", "bounded_vectors", "public_size", "record_weights"]
 
@@ -39,11 +40,13 @@ def public_size(n_users: int, relation: Relation) -> int:
 def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.float64]:
     """Return the offsets of ``values`` from the centre of ``bound``, clipped into it.
 
-    A coordinate (in a box) or a row (in a ball) that is NaN or infinite becomes the centre.
+    A row without a finite number is nobody's and becomes NaN. Otherwise a coordinate (in a box) or
+    a row (in a ball) that is NaN or infinite becomes the centre.
 
     >>> from quorate.bounds import Box
-    >>> bounded_vectors(np.array([[3.0, np.nan]]), Box([0.0, 0.0], [2.0, 2.0]))
-    array([[1., 0.]])
+    >>> bounded_vectors(np.array([[3.0, np.nan], [np.nan, np.nan]]), Box([0.0, 0.0], [2.0, 2.0]))
+    array([[ 1.,  0.],
+           [nan, nan]])
     """
     rows = np.asarray(values, dtype=np.float64).reshape(-1, bound.dimension)
     offsets = np.empty(rows.shape)
@@ -51,6 +54,7 @@ def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.flo
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
         bound.offsets_in_steps(rows[part], 1.0, out=offsets[part])
+        offsets[part][~np.isfinite(rows[part]).any(axis=1)] = np.nan
     return offsets
 
 
@@ -73,13 +77,14 @@ class WeightedUsers:
     Parameters
     ----------
     vectors : array of shape (n, d)
+        Rows of NaN for absent users.
     weights : array of shape (n,) or None
         ``None`` means that everybody has weight 1.
 
     Examples
     --------
     >>> users = WeightedUsers(np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([1.0, 0.5]))
-    >>> users.distances(np.zeros(2))
+    >>> users.distances(np.zeros(2), Relation.REPLACE)
     array([0. , 2.5])
     """
 
@@ -96,22 +101,35 @@ class WeightedUsers:
         """Number of coordinates."""
         return int(self.vectors.shape[1])
 
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Who holds usable records."""
+        return np.asarray(~np.isnan(self.vectors[:, 0]))
+
     def equally(self) -> WeightedUsers:
         """Return the same users, all with weight 1."""
         return WeightedUsers(self.vectors)
 
-    def distances(self, centre: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how far each user's weighted offset from ``centre`` reaches."""
+    def distances(self, centre: NDArray[np.float64], relation: Relation) -> NDArray[np.float64]:
+        """Return how far each user's weighted offset from ``centre`` reaches.
+
+        Absent users are at the centre if everybody is counted, which is public under replacement;
+        nowhere (NaN) if only those who are present are.
+        """
         result = np.empty(self.n_users)
         for part, block in self._offsets(centre):
             np.sqrt(np.vecdot(block, block), out=result[part])
+        if relation is Relation.REPLACE:
+            result[np.isnan(result)] = 0.0
         return result
 
     def pair_distances(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return, for disjoint ``pairs`` of places, the distance in units of one user's spread.
 
         Two independent users who each deviate by s / weight from a common centre are
-        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root.
+        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root. A pair
+        with an absent user counts as 0 in an even place and as infinity in an odd one, so that
+        such pairs hardly move the median.
         """
         result = np.empty(len(pairs))
         size = max(1, _BLOCK // self.dimension)
@@ -125,12 +143,17 @@ class WeightedUsers:
                 w, v = self.weights[left], self.weights[right]
                 together = np.sqrt(np.maximum(w * w + v * v, 1e-300))
                 result[start : start + size] = length * (w * v / together)
+        unknown = np.flatnonzero(np.isnan(result))
+        result[unknown] = np.where(unknown % 2 == 0, 0.0, np.inf)
         return result
 
     def clipped_total(
         self, centre: NDArray[np.float64], radius: float, relation: Relation
     ) -> tuple[Grid, NDArray[np.int64]]:
-        """Return the exact sum of weighted offsets from ``centre``, each clipped to ``radius``."""
+        """Return the exact sum of weighted offsets from ``centre``, each clipped to ``radius``.
+
+        An absent user has no offset.
+        """
         many = public_size(self.n_users, relation)
         if self.weights is None:
             grid = choose_grid(Ball(radius, centre=centre), n_users=many)
@@ -139,6 +162,21 @@ class WeightedUsers:
         totals = np.zeros(self.dimension, dtype=np.int64)
         for _, block in self._offsets(centre):
             totals += grid.encode_sum(block)
+        return grid, totals
+
+    def clipped_total_and_absent(
+        self, centre: NDArray[np.float64], radius: float
+    ) -> tuple[Grid, NDArray[np.int64]]:
+        """Return the sum of unweighted offsets, and votes of absent users in a last coordinate.
+
+        For replacement, where it costs what :meth:`clipped_total` costs.
+        """
+        ball = Ball(radius, centre=centre)
+        grid = choose_grid(OrAbsent(ball, gaussian_vote(ball)), n_users=self.n_users)
+        totals = np.zeros(self.dimension + 1, dtype=np.int64)
+        size = max(1, _BLOCK // self.dimension)
+        for start in range(0, self.n_users, size):
+            totals += grid.encode_sum(marked(self.vectors[start : start + size]))
         return grid, totals
 
     def _offsets(self, centre: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
