@@ -7,7 +7,12 @@ from sklearn.base import clone
 from quorate.accounting.ledger import Ledger
 from quorate.auditing.replay import replay
 from quorate.concepts import Direction, FiniteTable, Thresholds
-from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError
+from quorate.exceptions import (
+    BudgetExceededError,
+    NumericalFailure,
+    ParameterError,
+    SchemaError,
+)
 from quorate.guarantees import Numerics, Relation
 from quorate.learners import (
     ConceptLearner,
@@ -74,6 +79,14 @@ LEARNERS = [
 every_learner = pytest.mark.parametrize("learner", LEARNERS)
 
 
+def check_that_a_failed_promise_leaves_nothing(learner, data, monkeypatch):
+    public = {*learner.get_params(), "_declared", "n_features_in_"}
+    monkeypatch.setattr("quorate.estimators.price", lambda *_, **__: np.inf)
+    with pytest.raises(NumericalFailure), use_noise(SeededNoise(0)):
+        learner.fit(data)
+    assert set(vars(learner)) <= public
+
+
 @every_learner
 class TestEveryLearner:
     def test_it_fits_and_keeps_its_budget(self, learner):
@@ -94,10 +107,17 @@ class TestEveryLearner:
         assert fitted.get_params().keys() == before.keys()
         assert fitted.get_params()["epsilon"] == before["epsilon"]
 
-    def test_an_empty_data_set_is_data_too(self, learner):
+    def test_an_empty_data_set_is_data_too_where_the_number_of_users_is_private(self, learner):
         empty = UserData(np.zeros((0, 1)), np.zeros(0), offsets=[0])
         with use_noise(SeededNoise(0)):
-            assert clone(learner).fit(empty).guarantee_ is not None
+            if learner.relation is Relation.ADD_REMOVE:
+                assert clone(learner).fit(empty).guarantee_ is not None
+                return
+            with pytest.raises(SchemaError, match="at least one user"):
+                clone(learner).fit(empty)
+
+    def test_nothing_is_set_that_was_not_promised(self, learner, monkeypatch):
+        check_that_a_failed_promise_leaves_nothing(clone(learner), crowd(), monkeypatch)
 
 
 class TestTheReplayCanFail:
@@ -203,6 +223,12 @@ class TestRefusals:
         table = UserData(np.random.default_rng(0).random((30, 4)), offsets=np.arange(31))
         other = UserData(np.full((30, 4), np.inf), offsets=np.arange(31))
         assert replay(lambda data: clone(selector).fit(data), table, other).same
+
+    @pytest.mark.parametrize("algorithm", ["auto", "reference", "exponential", "duels"])
+    def test_loss_selector_sets_nothing_that_was_not_promised(self, algorithm, monkeypatch):
+        table = UserData(np.random.default_rng(0).random((30, 4)), offsets=np.arange(31))
+        selector = LossSelector(algorithm=algorithm)
+        check_that_a_failed_promise_leaves_nothing(selector, table, monkeypatch)
 
 
 def test_the_number_of_pieces_never_decides_whether_a_fit_is_refused():

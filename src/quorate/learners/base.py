@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any, assert_never, cast
 
 import numpy as np
@@ -11,8 +10,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
-from quorate.accounting.events import Event, compose_events
-from quorate.accounting.rounding import float_down
 from quorate.concepts.base import Concept, ConceptClass
 from quorate.concepts.thresholds import Direction, Thresholds
 from quorate.estimators import UserEstimator
@@ -20,12 +17,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
 from quorate.learners.error_search import choose_by_estimated_level
-from quorate.learners.records import (
-    RECORD_LADDER,
-    RecordRange,
-    RoughRecords,
-    rough_records_budget,
-)
+from quorate.learners.purse import Purse
 from quorate.learners.scores import (
     AnyMistake,
     ClippedPairwise,
@@ -113,22 +105,28 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     def _learn(self, concepts: ConceptClass, data: UserData, asked: str | Way | Score) -> None:
         """Choose a concept and set all fitted attributes."""
-        self._events: list[Event] = []
-        self._left = float(self.epsilon)
-        self.records_ = None if self.records == "auto" else RecordRange.exactly(self.records)
+        purse = Purse.of(self)
         situation = self._situation(concepts, data)
         if isinstance(asked, Score):
-            self.score_, self.reason_ = asked.name, "this score was asked for"
-            choice = self._by_given_score(concepts, data, situation, asked)
+            score, reason = asked.name, "this score was asked for"
+            choice = self._by_given_score(concepts, data, situation, asked, purse)
         else:
-            decision = self._decide(situation, data, asked)
-            self.score_, self.reason_ = decision.way.value, decision.reason
-            choice = self._choose(decision.way, concepts, data, situation)
-        event = compose_events([*self._events, choice.event])
-        self.index_ = choice.index
-        self.concept_ = concepts.concept(choice.index)
+            decision = self._decide(situation, data, asked, purse)
+            score, reason = decision.way.value, decision.reason
+            choice = self._choose(decision.way, concepts, data, situation, purse)
+        purse.events.append(choice.event)
+        self._release(concepts, choice.index, purse, score=score, reason=reason)
+
+    def _release(
+        self, concepts: ConceptClass, index: int, purse: Purse, *, score: str, reason: str
+    ) -> None:
+        """Promise, and only then set what was released."""
+        self.guarantee_ = self._promise(purse.event)
+        self.index_ = index
+        self.concept_ = concepts.concept(index)
+        self.records_ = purse.records
+        self.score_, self.reason_ = score, reason
         self.classes_ = np.array([0, 1])
-        self.guarantee_ = self._promise(event)
 
     def _situation(self, concepts: ConceptClass, data: UserData) -> Situation:
         return Situation(
@@ -140,7 +138,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             error_level=self.error_level,
         )
 
-    def _decide(self, situation: Situation, data: UserData, asked: str | Way) -> Decision:
+    def _decide(
+        self, situation: Situation, data: UserData, asked: str | Way, purse: Purse
+    ) -> Decision:
         if asked != "auto":
             return Decision(Way(asked), "this algorithm was asked for")
         if self.constants == "published":
@@ -148,90 +148,83 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 Way.ESTIMATED_LEVEL, "constants='published': the learner of Theorem 4.6"
             )
         cuts = record_cuts(situation)
-        if cuts and self.records_ is None:
-            self._buy_records(data, cuts)
-        return decide(situation, self.records_)
-
-    def _buy_records(self, data: UserData, cuts: tuple[int, ...]) -> None:
-        """Spend a little on the range of records that holds the median user."""
-        rough = RoughRecords(
-            cuts=cuts,
-            epsilon=rough_records_budget(
-                float(self.epsilon), relation=self.relation, n_users=data.n_users
-            ),
-            relation=self.relation,
-        )
-        self.records_ = rough.release(data.record_counts())
-        self._events.append(rough.event)
-        self._left = float_down(Fraction(self._left) - Fraction(rough.epsilon))
-
-    def _typical_records(self, data: UserData) -> int:
-        """Return the number of records an algorithm is tuned to, stated or bought."""
-        if self.records_ is None:
-            self._buy_records(data, RECORD_LADDER)
-        return max(1, self.records_.lower if self.records_ is not None else 1)
+        if cuts and purse.records is None:
+            purse.buy_records(data, cuts)
+        return decide(situation, purse.records)
 
     def _by_given_score(
-        self, concepts: ConceptClass, data: UserData, situation: Situation, score: Score
+        self,
+        concepts: ConceptClass,
+        data: UserData,
+        situation: Situation,
+        score: Score,
+        purse: Purse,
     ) -> Choice:
         if isinstance(score, Crossing):
             return choose_by_crossing(
-                concepts, data, score, epsilon=self._left, relation=self.relation
+                concepts, data, score, epsilon=purse.left, relation=self.relation
             )
         if isinstance(score, Duels | ClippedPairwise):
-            return self._by_duels(concepts, data, situation, score)
-        return self._by_score(concepts, data, score)
+            return self._by_duels(concepts, data, situation, score, purse)
+        return self._by_score(concepts, data, score, purse)
 
-    def _by_score(self, concepts: ConceptClass, data: UserData, score: Score) -> Choice:
+    def _by_score(
+        self, concepts: ConceptClass, data: UserData, score: Score, purse: Purse
+    ) -> Choice:
         return choose_by_score(
             concepts,
             data,
             score,
-            epsilon=self._left,
+            epsilon=purse.left,
             relation=self.relation,
             random_state=self.random_state,
         )
 
     def _choose(
-        self, way: Way, concepts: ConceptClass, data: UserData, situation: Situation
+        self,
+        way: Way,
+        concepts: ConceptClass,
+        data: UserData,
+        situation: Situation,
+        purse: Purse,
     ) -> Choice:
         match way:
             case Way.MISTAKES:
-                return self._by_score(concepts, data, Mistakes(records=1))
+                return self._by_score(concepts, data, Mistakes(records=1), purse)
             case Way.ANY_MISTAKE:
-                return self._by_score(concepts, data, AnyMistake())
+                return self._by_score(concepts, data, AnyMistake(), purse)
             case Way.MORE_THAN:
                 level = 0.0 if self.error_level is None else self.error_level
                 score = MoreThan.separating(error_level=level, excess=self.excess)
-                return self._by_score(concepts, data, score)
+                return self._by_score(concepts, data, score, purse)
             case Way.KOLMOGOROV_SMIRNOV:
-                return self._by_score(concepts, data, KolmogorovSmirnov())
+                return self._by_score(concepts, data, KolmogorovSmirnov(), purse)
             case Way.OWN_BEST:
-                return self._by_score(concepts, data, OwnBest())
+                return self._by_score(concepts, data, OwnBest(), purse)
             case Way.CROSSING:
                 return choose_by_crossing(
-                    concepts, data, Crossing(), epsilon=self._left, relation=self.relation
+                    concepts, data, Crossing(), epsilon=purse.left, relation=self.relation
                 )
             case Way.DUELS:
-                return self._by_duels(concepts, data, situation, Duels())
+                return self._by_duels(concepts, data, situation, Duels(), purse)
             case Way.CLIPPED_PAIRWISE:
-                m = self._typical_records(data)
+                m = purse.typical_records(data)
                 pairwise = ClippedPairwise(tau=published_clip(m, self.excess))
-                return self._by_duels(concepts, data, situation, pairwise)
+                return self._by_duels(concepts, data, situation, pairwise, purse)
             case Way.ESTIMATED_LEVEL:
                 return choose_by_estimated_level(
                     concepts,
                     data,
-                    records=self._typical_records(data),
+                    records=purse.typical_records(data),
                     excess=self.excess,
                     published=self.constants == "published",
-                    epsilon=self._left,
+                    epsilon=purse.left,
                     relation=self.relation,
                     random_state=self.random_state,
                 )
             case Way.MEDIAN:
                 return choose_by_median(
-                    cast("Thresholds", concepts), data, epsilon=self._left, relation=self.relation
+                    cast("Thresholds", concepts), data, epsilon=purse.left, relation=self.relation
                 )
             case _:
                 assert_never(way)
@@ -242,9 +235,10 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         data: UserData,
         situation: Situation,
         score: Duels | ClippedPairwise,
+        purse: Purse,
     ) -> Choice:
         if not situation.ordered:
-            return self._by_score(concepts, data, score)
+            return self._by_score(concepts, data, score, purse)
         both_ways = isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER
         cap = int(self.records)
         pieces = data.n_users * cap * (2 if both_ways else 1) + 1
@@ -254,4 +248,4 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 f"{pieces} from users x records. Use 'own_best' or 'median'."
             )
         capped = data.cap(records=cap, random_state=self.random_state)
-        return self._by_score(concepts, capped, score)
+        return self._by_score(concepts, capped, score, purse)

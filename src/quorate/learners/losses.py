@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,14 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Event, compose_events
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import float_down
 from quorate.arrays import described
 from quorate.engines.caller_code import call_quietly
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.records import RecordRange, RoughRecords, rough_records_budget
+from quorate.learners.purse import Purse
+from quorate.learners.records import RecordRange
 from quorate.learners.restarts import RandomRestarts
 from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels
@@ -162,17 +160,17 @@ class LossSelector(UserEstimator):
         self._check()
         self._charge(X, y, users)
         data = self._gather(X, y, users)
-        self._events: list[Event] = []
-        self._left = float(self.epsilon)
-        self.records_ = None if self.records == "auto" else RecordRange.exactly(int(self.records))
-        self._decide(data)
+        purse = Purse.of(self)
+        score, reason = self._decide(data, purse)
         means = self._mean_losses(data)
-        if self.score_ == "published":
-            self.index_ = self._restart(data, means)
+        if score == "published":
+            index = self._restart(data, means, purse)
         else:
-            self.index_ = self._choose(_on_grid(means, self.bounds))
-        self.candidate_ = self.index_ if self.candidates is None else self.candidates[self.index_]
-        self.guarantee_ = self._promise(compose_events(self._events))
+            index = self._choose(score, _on_grid(means, self.bounds), purse)
+        self.guarantee_ = self._promise(purse.event)
+        self.index_ = index
+        self.candidate_ = index if self.candidates is None else self.candidates[index]
+        self.score_, self.reason_, self.records_ = score, reason, purse.records
         return self
 
     def _check(self) -> None:
@@ -194,41 +192,21 @@ class LossSelector(UserEstimator):
                 "the number of users. Use 'reference'."
             )
 
-    def _decide(self, data: UserData) -> None:
-        """Set ``score_`` and ``reason_``; buy what is known about records where it matters."""
-        needs_records = self.algorithm in ("auto", "reference", "published")
-        if needs_records and self.records_ is None:
-            rough = RoughRecords(
-                cuts=_RECORD_CUTS,
-                epsilon=rough_records_budget(
-                    float(self.epsilon), relation=self.relation, n_users=data.n_users
-                ),
-                relation=self.relation,
-            )
-            self.records_ = rough.release(data.record_counts())
-            self._events.append(rough.event)
-            self._left = float_down(Fraction(self._left) - Fraction(rough.epsilon))
+    def _decide(self, data: UserData, purse: Purse) -> tuple[str, str]:
+        """Return what to do and why; buy what is known about records where it matters."""
+        if self.algorithm in ("auto", "reference", "published") and purse.records is None:
+            purse.buy_records(data, _RECORD_CUTS)
         if self.algorithm != "auto":
-            self.score_, self.reason_ = self.algorithm, "this algorithm was asked for"
-        elif self.records_ is not None and self.records_.lower >= _ENOUGH_RECORDS:
-            if self._n_candidates(data) <= MAX_DUELLISTS:
-                self.score_ = "duels"
-                self.reason_ = f"a user holds {self.records_}: users can judge all pairs"
-                return
-            self.score_ = "reference"
-            self.reason_ = f"a user holds {self.records_}: differences to a reference are small"
-        else:
-            self.score_ = "exponential"
-            self.reason_ = f"a user holds {self.records_}: differences are as large as losses"
+            return self.algorithm, "this algorithm was asked for"
+        held = f"a user holds {purse.records}"
+        if purse.records is None or purse.records.lower < _ENOUGH_RECORDS:
+            return "exponential", f"{held}: differences are as large as losses"
+        if self._n_candidates(data) <= MAX_DUELLISTS:
+            return "duels", f"{held}: users can judge all pairs"
+        return "reference", f"{held}: differences to a reference are small"
 
     def _n_candidates(self, data: UserData) -> int:
         return data.n_features if self.candidates is None else len(self.candidates)
-
-    def _typical_records(self) -> float:
-        known = self.records_
-        if known is None or known.upper is None:
-            return max(1, known.lower if known is not None else 1)
-        return max(1.0, math.sqrt(max(1, known.lower) * (known.upper - 1)))
 
     def _mean_losses(self, data: UserData) -> NDArray[np.float64]:
         """Return each user's mean loss (rows) of each candidate (columns), of clipped records.
@@ -261,17 +239,19 @@ class LossSelector(UserEstimator):
             raise ParameterError("Expected loss to return one number for each record.")
         return values
 
-    def _choose(self, table: Integers) -> int:
-        if self.score_ == "duels":
-            return self._by_score(table, Duels(), self._left)
-        if self.score_ == "exponential":
-            return self._by_sums(table, self._left)
-        first, second = split_epsilon(self._left, [_REFERENCE_SHARE, 1 - _REFERENCE_SHARE])
-        reference = self._by_sums(table, first)
-        radius = min(_STEPS, math.ceil(_STEPS / math.sqrt(self._typical_records())))
-        return self._by_score(table, ClippedDifference(reference=reference, radius=radius), second)
+    def _choose(self, score: str, table: Integers, purse: Purse) -> int:
+        if score == "duels":
+            return self._by_score(table, Duels(), purse, purse.left)
+        if score == "exponential":
+            return self._by_sums(table, purse, purse.left)
+        first, second = split_epsilon(purse.left, [_REFERENCE_SHARE, 1 - _REFERENCE_SHARE])
+        reference = self._by_sums(table, purse, first)
+        typical = _typical_records(purse.records)
+        radius = min(_STEPS, math.ceil(_STEPS / math.sqrt(typical)))
+        near = ClippedDifference(reference=reference, radius=radius)
+        return self._by_score(table, near, purse, second)
 
-    def _by_sums(self, table: Integers, epsilon: float) -> int:
+    def _by_sums(self, table: Integers, purse: Purse, epsilon: float) -> int:
         chooser = ChooseBest(
             candidates=table.shape[1],
             epsilon=epsilon,
@@ -279,33 +259,39 @@ class LossSelector(UserEstimator):
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        self._events.append(chooser.event)
+        purse.events.append(chooser.event)
         return chooser.release(-table.sum(axis=0))
 
-    def _by_score(self, table: Integers, score: Score, epsilon: float) -> int:
+    def _by_score(self, table: Integers, score: Score, purse: Purse, epsilon: float) -> int:
         chooser = ChooseBest(
             candidates=table.shape[1],
             epsilon=epsilon,
             sensitivity=score.sensitivity(self.relation),
             relation=self.relation,
         )
-        self._events.append(chooser.event)
+        purse.events.append(chooser.event)
         tally = score.tally(table, np.zeros(len(table), dtype=np.int64))
         return chooser.release(-score.losses(tally, n_users=len(table)))
 
-    def _restart(self, data: UserData, means: NDArray[np.float64]) -> int:
+    def _restart(self, data: UserData, means: NDArray[np.float64], purse: Purse) -> int:
         lower, upper = (float(end) for end in self.bounds)
         restarts = RandomRestarts(
             lower=lower,
             upper=upper,
-            epsilon=self._left,
+            epsilon=purse.left,
             n_users=data.n_users,
-            records=max(1, int(self._typical_records())),
+            records=max(1, int(_typical_records(purse.records))),
             alpha=self.alpha,
         )
-        self._events.append(restarts.event)
+        purse.events.append(restarts.event)
         index, _ = restarts.release(np.nan_to_num(means, nan=lower))
         return index
+
+
+def _typical_records(known: RecordRange | None) -> float:
+    if known is None or known.upper is None:
+        return max(1, known.lower if known is not None else 1)
+    return max(1.0, math.sqrt(max(1, known.lower) * (known.upper - 1)))
 
 
 def _on_grid(means: NDArray[np.float64], bounds: tuple[float, float]) -> Integers:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 from quorate import _validate
-from quorate.accounting.events import Event, compose_events
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import float_down
 from quorate.concepts.base import ConceptClass
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.error_search import MinErrorSearch
-from quorate.learners.records import (
-    RECORD_LADDER,
-    RecordRange,
-    RoughRecords,
-    rough_records_budget,
-)
+from quorate.learners.purse import Purse
 from quorate.public_randomness import RandomState
 
 __all__ = ["PrivateMinError"]
@@ -128,27 +120,17 @@ class PrivateMinError(UserEstimator):
             _validate.positive_integer(records=self.records)
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users)
-        events: list[Event] = []
-        left = float(self.epsilon)
-        if self.records == "auto":
-            rough = RoughRecords(
-                cuts=RECORD_LADDER,
-                epsilon=rough_records_budget(left, relation=self.relation, n_users=data.n_users),
-                relation=self.relation,
-            )
-            self.records_ = rough.release(data.record_counts())
-            events.append(rough.event)
-            left = float_down(Fraction(left) - Fraction(rough.epsilon))
-        else:
-            self.records_ = RecordRange.exactly(int(self.records))
+        purse = Purse.of(self)
         search = MinErrorSearch(
             alpha=self.alpha,
-            records=max(1, self.records_.lower),
+            records=purse.typical_records(data),
             published=self.constants == "published",
         )
         kept = data.cap(records=search.kept_records, random_state=self.random_state)
-        self.min_error_, event = search.run(
-            self.concepts, kept, epsilon=left, relation=self.relation
+        min_error, event = search.run(
+            self.concepts, kept, epsilon=purse.left, relation=self.relation
         )
-        self.guarantee_ = self._promise(compose_events([*events, event]))
+        purse.events.append(event)
+        self.guarantee_ = self._promise(purse.event)
+        self.min_error_, self.records_ = min_error, purse.records
         return self

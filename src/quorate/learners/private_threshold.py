@@ -26,14 +26,14 @@ import numpy as np
 
 from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Event, Pure, compose_events
+from quorate.accounting.events import Pure, compose_events
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.mistake_events import MistakeEvents, group_by_user
 from quorate.concepts.thresholds import Direction
 from quorate.guarantees import Relation
 from quorate.learners.base import RuleLearner
 from quorate.learners.error_search import MinErrorSearch
-from quorate.learners.records import RecordRange
+from quorate.learners.purse import Purse
 from quorate.learners.scores.base import Integers, MistakeLine
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan, separating_rate
@@ -236,22 +236,23 @@ class PrivateThreshold(RuleLearner):
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users)
-        self._events: list[Event] = []
-        self._left = float(self.epsilon)
-        self.records_ = None if self.records == "auto" else RecordRange.exactly(self.records)
-        self.score_, self.reason_ = "private_threshold", "this algorithm was asked for"
+        purse = Purse.of(self)
         search = self._published if self.constants == "published" else self._calibrated
-        self.index_ = search(MistakeLine(concepts=concepts, users=data))
-        self.concept_ = concepts.concept(self.index_)
-        self.classes_ = np.array([0, 1])
-        self.threshold_ = concepts.cut_off(self.index_)
-        self.guarantee_ = self._promise(compose_events(self._events))
+        index = search(MistakeLine(concepts=concepts, users=data), purse)
+        self._release(
+            concepts,
+            index,
+            purse,
+            score="private_threshold",
+            reason="this algorithm was asked for",
+        )
+        self.threshold_ = concepts.cut_off(index)
         return self
 
-    def _published(self, line: MistakeLine) -> int:
+    def _published(self, line: MistakeLine, purse: Purse) -> int:
         """Half for the level, the rest in 4 T equal parts; three noisy counts a round."""
-        m = self._typical_records(line.users)
-        for_level, for_search = split_epsilon(self._left, [1, 1])
+        m = purse.typical_records(line.users)
+        for_level, for_search = split_epsilon(purse.left, [1, 1])
         level = self.error_level
         if level is None:
             search = MinErrorSearch(alpha=self.excess / 6, records=m, published=True)
@@ -259,11 +260,11 @@ class PrivateThreshold(RuleLearner):
             level, event = search.run(
                 line.concepts, kept, epsilon=for_level, relation=self.relation
             )
-            self._events.append(event)
+            purse.events.append(event)
         low, high = min(level + self.excess / 6, 1 - 1e-9), min(level + self.excess / 3, 1.0)
         rounds = math.ceil(math.log(2 / self.excess, 1.5))
         each = split_epsilon(for_search, [1] * (4 * rounds))[0]
-        self._events.append(compose_events([Pure(each)] * (4 * rounds)))
+        purse.events.append(compose_events([Pure(each)] * (4 * rounds)))
         losses = _Losses(
             line.events, MoreThan(rate=separating_rate(low, high)).losses_on_line(line)
         )
@@ -283,9 +284,9 @@ class PrivateThreshold(RuleLearner):
         del last
         return first
 
-    def _calibrated(self, line: MistakeLine) -> int:
+    def _calibrated(self, line: MistakeLine, purse: Purse) -> int:
         """Spend on a level, on medians, on comparisons and on a last choice inside the range."""
-        for_level, for_medians, for_compares, for_last = split_epsilon(self._left, _SHARES)
+        for_level, for_medians, for_compares, for_last = split_epsilon(purse.left, _SHARES)
         if self.error_level is None:
             crossing = Crossing()
             chooser = ChooseBest(
@@ -295,7 +296,7 @@ class PrivateThreshold(RuleLearner):
                 relation=self.relation,
             )
             rate = crossing.rates[chooser.release(-crossing.losses_on_line(line))]
-            self._events.append(chooser.event)
+            purse.events.append(chooser.event)
             score = MoreThan(rate=rate)
         else:
             score = MoreThan.separating(error_level=self.error_level, excess=self.excess)
@@ -306,7 +307,7 @@ class PrivateThreshold(RuleLearner):
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        self._events.extend([Pure(median)] * _ROUNDS + [smallest.event] * _ROUNDS)
+        purse.events.extend([Pure(median)] * _ROUNDS + [smallest.event] * _ROUNDS)
         losses = _Losses(line.events, score.losses_on_line(line))
         first, last = self._narrow(
             line,
@@ -321,7 +322,7 @@ class PrivateThreshold(RuleLearner):
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        self._events.append(choice.event)
+        purse.events.append(choice.event)
         lengths, above = losses.restricted(first, last)
         return choice.release(lengths, above, lower=first)
 
