@@ -156,6 +156,18 @@ class TestBudget:
             assert run.radius(means, WIDE, dimension=3) > 0
             assert run.mean(means, dimension=3, radius=1.0, square=0.01).value.shape == (3,)
 
+    def test_a_released_count_that_is_far_too_small_raises_nothing(self):
+        data = people(5000)
+        noisy = bounded_mean(
+            LocalEngine(),
+            data,
+            BoundedVectors(means, Ball(1.0, dimension=3)),
+            multiplier=1.0,
+            relation=Relation.ADD_REMOVE,
+            n_users=1.0,
+        )
+        assert np.all(np.isfinite(noisy.value))
+
 
 class TestParts:
     def test_the_sum_does_not_depend_on_the_parts(self, monkeypatch):

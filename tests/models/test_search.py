@@ -7,7 +7,7 @@ from sklearn.base import clone
 from quorate.accounting.compose import price
 from quorate.accounting.ledger import Ledger
 from quorate.auditing import replay
-from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
+from quorate.exceptions import NotEnoughUsersError, NumericalFailure, ParameterError
 from quorate.guarantees import Relation
 from quorate.models import LinearRegression, LogisticRegression, PrivateGridSearch
 from quorate.models import search as module
@@ -47,7 +47,7 @@ class TestChoice:
         assert found.best_params_ == {"penalty": 0.0}
 
     def test_regression_without_a_public_range_is_refused(self):
-        with use_noise(SeededNoise(3)), pytest.raises(SchemaError, match="withheld"):
+        with pytest.raises(ParameterError, match="target_bounds"):
             search(estimator=LinearRegression(records=4)).fit(X, X[:, 0], users=USERS)
 
     def test_under_add_remove_too(self):
@@ -134,6 +134,13 @@ class TestRefusals:
     def test_users_are_needed(self):
         with pytest.raises(ParameterError, match="users"):
             search().fit(X, Y)
+
+    def test_too_few_users_are_refused_before_the_charge(self, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.db")
+        ledger.set_budget("people", epsilon=3.0, delta=1e-5)
+        with pytest.raises(NotEnoughUsersError):
+            search(ledger=ledger, data_name="people").fit(X[:400], Y[:400], users=USERS[:400])
+        assert len(ledger.history("people")) == 1
 
     def test_it_clones(self):
         assert clone(search()).param_grid == search().param_grid

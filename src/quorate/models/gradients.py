@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.events import Event
-from quorate.bounds import Ball
+from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError
+from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.means.rotation import Rotation
 from quorate.means.winsorized import RotatedWinsorizedMean
@@ -269,8 +270,12 @@ class _WinsorizedRun(GradientRun):
 
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         mechanism = self._mechanism
-        # The mechanism cuts each coordinate; what is not a number counts as zero.
-        vectors = np.nan_to_num(self._loss.user_gradients(self._run.data, theta))
+        reach = np.full(mechanism.dimension, mechanism.bound)
+        grid = choose_grid(Box(-reach, reach), n_users=mechanism.n_users)
+        # Through the engine, which cuts each coordinate and keeps quiet about records.
+        bounded = BoundedVectors(_gradients_at(self._loss, theta), grid.bound)
+        steps = self._run.engine.votes(self._run.data, bounded, grid)
+        vectors = grid.decode(steps, count=0.0)
         value = mechanism.release(vectors, rotation=self._rotation)
         noise = mechanism.coordinate.noise_scale * math.sqrt(2.0)
         whole = noise / math.sqrt(mechanism.queries)

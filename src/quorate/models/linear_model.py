@@ -27,7 +27,7 @@ from quorate.models.releases import UserReleases
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
 
-__all__ = ["FeatureRange", "LinearModel"]
+__all__ = ["FeatureRange", "LinearModel", "public_sizes"]
 
 Vector = NDArray[np.float64]
 
@@ -64,9 +64,11 @@ class FeatureRange:
         """Return the rows, cut and scaled."""
         if not self.bounded:
             return rows
-        scaled: Vector = rows - self.centre
-        scaled /= self.half_width
-        np.clip(scaled, -1.0, 1.0, out=scaled)
+        # A warning about an overflow would tell of a value.
+        with np.errstate(all="ignore"):
+            scaled: Vector = rows - self.centre
+            scaled /= self.half_width
+            np.clip(scaled, -1.0, 1.0, out=scaled)
         return scaled
 
     def unscaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
@@ -211,8 +213,8 @@ class LinearModel(UserEstimator):
             relation=self.relation,
         )
 
-    def _refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Refuse from public numbers; under add/remove the number of users is none."""
+    def refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Raise if public numbers call a fit hopeless; under add/remove n is not public."""
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             self._feasibility(n_users, n_features).require()
 
@@ -222,15 +224,15 @@ class LinearModel(UserEstimator):
         budget = self._check_parameters()
         if hasattr(X, "toarray") and hasattr(X, "nnz"):
             raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
-        sizes = _public_sizes(X, users)
+        sizes = public_sizes(X, users)
         if sizes is not None:
             # Before the charge: a refusal costs nothing, as it follows from public numbers.
-            self._refuse_hopeless(*sizes)
+            self.refuse_hopeless(*sizes)
         # The charge forgets what the last fit released.
         last = self._stored() if self.warm_start and hasattr(self, "coef_") else None
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=classes)
-        self._refuse_hopeless(data.n_users, data.n_features)
+        self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self.bounds, data.n_features)
         if last is not None and last[0].shape[1] != data.n_features:
             raise ParameterError(
@@ -329,8 +331,12 @@ def _scaled(data: UserData, limits: FeatureRange, targets: Any) -> UserData:
     )
 
 
-def _public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
-    """Return users and features if they can be told without reading a record."""
+def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
+    """Return users and features if they can be told without reading a record.
+
+    >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
+    (2, 2)
+    """
     if isinstance(X, UserData):
         return X.n_users, X.n_features
     shape = getattr(X, "shape", None)

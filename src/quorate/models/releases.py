@@ -55,6 +55,7 @@ LARGEST_SEARCH = 0.08
 """Share of the squared budget that a search may cost, however few the users."""
 # Contributions of a part of the users, as floats, stay below this number of entries.
 _PART = 2**20
+_ALWAYS_ROOM = 2**27
 
 
 @dataclass(frozen=True)
@@ -280,5 +281,9 @@ def _ones(users: UserData) -> Vector:
 
 
 def _room(n_users: float) -> int:
-    """Return a public number of users that a sum must have room for, with a wide margin."""
-    return int(2 ** math.ceil(math.log2(max(n_users, 1.0)) + 1.0))
+    """Return a public number of users that a sum must have room for, with a wide margin.
+
+    Under add/remove the released number may be far too small; whether a sum fits must not depend
+    on the true one, so there is always room for very many.
+    """
+    return max(_ALWAYS_ROOM, int(2 ** math.ceil(math.log2(max(n_users, 1.0)) + 1.0)))

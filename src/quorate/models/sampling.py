@@ -24,6 +24,9 @@ __all__ = ["SETUP_SHARE", "UserSample"]
 SETUP_SHARE = 0.3
 """Share of mu squared for radii and geometry, which see all users, in a run with minibatches."""
 
+# Less noise than this is never asked for: its price takes long to compute.
+_LEAST_NOISE = 0.5
+
 
 @dataclass(frozen=True, kw_only=True)
 class UserSample:
@@ -112,9 +115,9 @@ class UserSample:
             epsilon=epsilon,
             delta=delta,
             relation=relation,
-            lower=0.2,
+            lower=_LEAST_NOISE,
             upper=most,
-            tolerance=2e-3,
+            tolerance=1e-2,
         )
         return cls(rate=rate, multiplier=multiplier)
 

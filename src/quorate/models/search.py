@@ -28,7 +28,7 @@ from quorate.exceptions import ParameterError, UnsupportedEventError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
-from quorate.models.linear_model import LinearModel
+from quorate.models.linear_model import LinearModel, public_sizes
 from quorate.models.releases import sum_in_parts
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
@@ -185,12 +185,16 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         _validate.probability(
             selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
         )
-        self._charge(X, y, users, target=True)
-        classes = getattr(self.estimator, "classes", None)
-        data = self._gather(X, y, users, classes=classes)
         chosen_cost = self.selection_share * self.epsilon
         mu = gdp_mu(self.epsilon - chosen_cost, self.delta)
         each = mu * math.sqrt(self.fit_share / len(settings))
+        sizes = public_sizes(X, users)
+        if sizes is not None:
+            # Before the charge, as it follows from public numbers.
+            self._configured(settings[0], each).refuse_hopeless(sizes[0] // 2, sizes[1])
+        self._charge(X, y, users, target=True)
+        classes = getattr(self.estimator, "classes", None)
+        data = self._gather(X, y, users, classes=classes)
         halves = data.split(0.5, relation=self.relation, random_state=self.random_state)
         judged = [
             tuple(self._fitted(part, setting, each) for setting in settings) for part in halves
@@ -235,6 +239,11 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
                 f"Expected estimator to be one of Quorate's linear models, got "
                 f"{type(self.estimator).__name__}."
             )
+        if getattr(self.estimator, "target_bounds", ()) is None:
+            raise ParameterError(
+                "Candidates of a regression are judged by their errors, whose scale must be "
+                "public: give the estimator target_bounds=."
+            )
         settings = list(ParameterGrid(self.param_grid))
         owned = {"epsilon", "delta", "relation", "ledger", "data_name", "engine", "classes"}
         taken = owned & {name for setting in settings for name in setting}
@@ -246,6 +255,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         return settings
 
     def _fitted(self, data: UserData, setting: Mapping[str, Any], mu: float) -> LinearModel:
+        return self._configured(setting, mu).fit(data)
+
+    def _configured(self, setting: Mapping[str, Any], mu: float) -> LinearModel:
         model: LinearModel = clone(self.estimator)
         # A little below, so that the parameter the model calibrates back never exceeds mu.
         epsilon = epsilon_bound(self.delta, mu * (1.0 - 1e-9)) * (1.0 - 1e-12)
@@ -258,7 +270,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             data_name=None,
             engine=self.engine,
         )
-        return model.fit(data)
+        return model
 
     def _marks(self, data: UserData, models: tuple[LinearModel, ...]) -> NDArray[np.int64]:
         statistic = UserMarks(models)
