@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorate.means.user_mean import UserMean
     from quorate.models.classification import LinearSVC, LogisticRegression
     from quorate.models.linear import LinearRegression
-    from quorate.planning import plan
+    from quorate.planning.questions import plan
     from quorate.users import UserData
 
 __version__ = "0.1.0"
