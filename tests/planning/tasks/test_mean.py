@@ -54,10 +54,11 @@ class TestRoutes:
         pure = MeanTask(dimension=2)
         assert [pure.way(n, 1.0)[0] for n in (270, 290)] == ["clip", "quantile"]
 
-    def test_users_who_come_and_go_are_clipped(self):
+    def test_users_who_come_and_go_have_no_core(self):
         task = MeanTask(dimension=10, delta=1e-6, relation=Relation.ADD_REMOVE)
-        assert task.way(10**5, 1.0)[0] == "clip"
-        assert task.error(1000, 1.0) == task.clip_error(1000, 1.0)
+        assert [task.way(n, 1.0)[0] for n in (300, 1000)] == ["clip", "ball"]
+        assert task.error(1000, 1.0) < task.clip_error(1000, 1.0) / 10
+        assert task.error(300, 1.0) == pytest.approx(task.clip_error(300, 1.0), rel=0.05)
 
     def test_a_range_that_is_worse_than_clipping_counts_as_what_will_be_used(self):
         task = MeanTask(bound=1.0)

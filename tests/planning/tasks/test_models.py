@@ -63,6 +63,7 @@ def test_what_the_estimator_refuses_the_plan_calls_a_refusal(kind):
     way, reason = task.way(100, 1.0)
     assert way == "refuse"
     assert "users the noise exceeds any gradient" in reason
+    assert task.error(100, 1.0) == task.largest_error
     assert task.way(10**6, 1.0)[0] == "descent"
 
 

@@ -176,7 +176,7 @@ def rule_limit(
     """
     divergence, distance = label_divergence(error, error_level=error_level)
     bounds = {
-        "Theorem 1 of Acharya et al. (2021), users of m records": two_point_users(
+        "Theorem 1 of Acharya et al. (2021)": two_point_users(
             divergence=divergence,
             distance=distance,
             delta=task.delta,
@@ -192,7 +192,7 @@ def rule_limit(
         ),
     }
     if task.delta == 0 and error < 0.5 - error_level:
-        bounds["Lemma 39 of Ghazi et al. (2023), packing form"] = packing_users(
+        bounds["Lemma 39 (packing) of Ghazi et al. (2023)"] = packing_users(
             log_alternatives=log_places, epsilon=epsilon, beta=task.beta, relation=task.relation
         )
     if task.delta == 0 and vc >= 16 and 8.0 * error <= 1.0 - 2.0 * error_level and error_level > 0:

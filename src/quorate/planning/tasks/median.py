@@ -169,7 +169,7 @@ class MedianTask(Task):
             floor = packing_users(
                 log_alternatives=places, epsilon=epsilon, beta=self.beta, relation=self.relation
             )
-            theorem = "Lemma 39 of Ghazi et al. (2023), packing form"
+            theorem = "Lemma 39 (packing) of Ghazi et al. (2023)"
         return PublishedBound(
             users=max(1.0, floor),
             theorem=theorem,

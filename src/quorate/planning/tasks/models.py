@@ -38,6 +38,21 @@ def _mu(epsilon: float, delta: float) -> float:
     return gdp_mu(epsilon, delta)
 
 
+@lru_cache(maxsize=4096)
+def _users_needed(
+    parameters: int, epsilon: float, delta: float, *, records: int, relation: Relation
+) -> int:
+    feasible = model_feasibility(
+        n_users=0,
+        dimension=parameters,
+        epsilon=epsilon,
+        delta=delta,
+        records=records,
+        relation=relation,
+    )
+    return feasible.users_needed
+
+
 @lru_cache(maxsize=256)
 def _half_chi_square(parameters: int, beta: float) -> float:
     from scipy.special import chdtri
@@ -85,6 +100,8 @@ class ModelTask(Task):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the excess risk: sampling, noise, and what descent does not reach."""
+        if users < self._first(epsilon):
+            return self.largest_error
         p, m = self.parameters, self.records
         mu = _mu(epsilon, self.delta)
         if self.relation is Relation.ADD_REMOVE:
@@ -93,21 +110,17 @@ class ModelTask(Task):
         found = self.unit * _half_chi_square(p, _CAUTION * self.beta) * spread
         return min(found + self._unreached / (users * mu) ** 3, self.largest_error)
 
+    def _first(self, epsilon: float) -> int:
+        """Return the number of users below which the estimator refuses."""
+        return _users_needed(
+            self.parameters, epsilon, self.delta, records=self.records, relation=self.relation
+        )
+
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return what the estimator would do, or that it would refuse."""
-        feasible = model_feasibility(
-            n_users=users,
-            dimension=self.parameters,
-            epsilon=epsilon,
-            delta=self.delta,
-            records=self.records,
-            relation=self.relation,
-        )
-        if feasible.hopeless:
-            return (
-                "refuse",
-                f"below {feasible.users_needed:,} users the noise exceeds any gradient.",
-            )
+        first = self._first(epsilon)
+        if users < first:
+            return "refuse", f"below {first:,} users the noise exceeds any gradient."
         return "descent", "full gradient descent on users' clipped gradients."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -134,7 +147,7 @@ class ModelTask(Task):
         )
         return PublishedBound(
             users=max(1.0, users),
-            theorem="Theorem 1 of Acharya et al. (2021), users of m records",
+            theorem="Theorem 1 of Acharya et al. (2021)",
             holds=self.divergence_holds(error),
             note="already for one unknown coefficient of a normal feature",
         )

@@ -171,7 +171,7 @@ class SelectTask(Task):
             )
         )
         if two >= floor:
-            theorem = "Theorem 1 of Acharya et al. (2021), users of m records"
+            theorem = "Theorem 1 of Acharya et al. (2021)"
         else:
             theorem = "Theorem 9 of Levy et al. (2021)"
         return PublishedBound(
