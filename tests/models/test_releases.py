@@ -148,6 +148,11 @@ class TestBudget:
         assert abs(run.n_users - 2000) < 6 / (0.24 * math.sqrt(0.03))
         assert run.allowance.left < 0.98 * 0.24**2
 
+    def test_a_huge_budget_is_fine_under_add_remove(self):
+        with use_noise(SeededNoise(4)):
+            run = started(people(), mu=1e4, relation=Relation.ADD_REMOVE)
+        assert run.n_users == pytest.approx(2000, abs=0.1)
+
     def test_nobody_at_all_is_fine_under_add_remove(self):
         nobody = UserData(np.empty((0, 3)), offsets=[0])
         with use_noise(SeededNoise(4)):

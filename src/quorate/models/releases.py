@@ -164,7 +164,7 @@ class UserReleases:
         if relation is Relation.REPLACE:
             n_users = max(1.0, float(data.n_users))
         else:
-            grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-10)
+            grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-28)
             multiplier = allowance.take(0.03 * mu**2)
             count = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
             totals = sum_in_parts(engine, data, BoundedVectors(_ones, grid.bound), grid)
