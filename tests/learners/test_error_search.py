@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from quorate.accounting.compose import price
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
-from quorate.concepts import FiniteTable
+from quorate.concepts import FiniteTable, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.learners.error_search import (
@@ -151,3 +152,13 @@ class TestWholeSearches:
     def test_a_share_outside_the_unit_interval_is_refused(self):
         with pytest.raises(ParameterError, match="share"):
             PrivateCompare(share=1.2, epsilon=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.1, 2.3, 7.7])
+@pytest.mark.parametrize("alpha", [0.01, 0.02, 0.05, 0.1])
+def test_rounds_together_never_cost_a_hair_more_than_was_paid(epsilon, alpha):
+    users = UserData(np.zeros((4, 1)), np.zeros(4), offsets=np.arange(5))
+    search = MinErrorSearch(alpha=alpha, records=1)
+    with use_noise(SeededNoise(0)):
+        _, event = search.run(Thresholds(0, 3), users, epsilon=epsilon, relation=Relation.REPLACE)
+    assert price(event, delta=0.0, relation=Relation.REPLACE) <= epsilon
