@@ -1,6 +1,7 @@
 """What all rule learners promise: the order of a fit, replay, cost, refusals, clones."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -160,9 +161,35 @@ class TestTheOrderOfAFit:
             ConceptLearner(many, score="duels", **paid),
             ThresholdLearner(algorithm="duels", **WIDE, **paid),
             ThresholdLearner(**paid),
+            ThresholdLearner(algorithm="duels", records=500, **WIDE, **paid),
+            ThresholdLearner(algorithm=Duels(), records=500, **WIDE, **paid),
+            ThresholdLearner(algorithm=Surrogate(target=SMALL), **WIDE, **paid),
+            ConceptLearner(many, constants="published", **paid),
+            ConceptLearner(many, score=Surrogate(target=many), **paid),
+            ConceptLearner(FiniteTable([[0, 1]] * 3), random_state="seed", **paid),
+            ConceptLearner(SMALL, classes=("a", "b", "c"), **paid),
+            PrivateMinError(SMALL, classes="ab", **paid),
+            LossSelector(candidates=range(MAX_DUELLISTS + 1), loss=min, algorithm="duels", **paid),
         ):
             with pytest.raises(ParameterError):
                 wrong.fit(crowd())
+        text, wide = np.array(["a", "b"] * 3), np.zeros((6, 2))
+        for wrong in (
+            ConceptLearner(SMALL, **paid),
+            ThresholdLearner(domain=(0, 9), **paid),
+            PrivateThreshold(domain=(0, 9), **paid),
+            PrivateMinError(SMALL, **paid),
+        ):
+            with pytest.raises(SchemaError, match="classes="):
+                wrong.fit(wide[:, :1], text, users=range(6))
+            with pytest.raises(SchemaError, match="1 features"):
+                wrong.fit(wide, np.zeros(6), users=range(6))
+            with pytest.raises(SchemaError, match="1 features"):
+                wrong.fit(UserData(wide, np.zeros(6), offsets=np.arange(7)))
+        columns = np.zeros((2, MAX_DUELLISTS + 1))
+        for table, users in ((columns, [0, 1]), (UserData(columns, offsets=[0, 1, 2]), None)):
+            with pytest.raises(ParameterError, match="at most"):
+                LossSelector(algorithm="duels", **paid).fit(table, users=users)
         ConceptLearner(SMALL, ledger=ledger, data_name="clinic").fit(crowd())
 
     def test_real_noise_gives_a_guarantee_that_holds(self):
@@ -171,6 +198,45 @@ class TestTheOrderOfAFit:
         assert learner.guarantee_.numerics is Numerics.EXACT
         with use_noise(SeededNoise(0)):
             assert not ConceptLearner(SMALL).fit(crowd()).guarantee_.holds
+
+
+class TestClasses:
+    X, PLACES = np.tile([[1.0], [18.0]], (400, 1)), np.tile([0, 1], 400)
+    WHO = np.arange(800) // 4
+
+    @pytest.mark.parametrize(
+        "classes", [(0, 1), (-1, 1), (1, 0), (False, True), ("healthy", "ill"), np.array([2, 7])]
+    )
+    @pytest.mark.parametrize(
+        "learner",
+        [ConceptLearner(SMALL, 8.0), ThresholdLearner(8.0, **WIDE), PrivateThreshold(8.0, **WIDE)],
+        ids=lambda learner: type(learner).__name__,
+    )
+    def test_predictions_speak_the_language_of_the_caller(self, learner, classes):
+        y = np.asarray(classes)[self.PLACES]
+        with use_noise(SeededNoise(0)):
+            fitted = clone(learner).set_params(classes=classes).fit(self.X, y, users=self.WHO)
+        assert (fitted.classes_ == np.asarray(classes)).all()
+        assert (fitted.predict(self.X) == y).all()
+
+    def test_the_smallest_error_sees_the_labels_too(self):
+        search = PrivateMinError(SMALL, 8.0, records=4, classes=("healthy", "ill"))
+        y = np.array(["healthy", "ill"])[1 - self.PLACES]
+        flipped = clone(search).set_params(classes=("ill", "healthy"))
+        with use_noise(SeededNoise(0)):
+            assert search.fit(self.X, y, users=self.WHO).min_error_ > 0.2
+            assert flipped.fit(self.X, y, users=self.WHO).min_error_ < 0.1
+
+    def test_a_target_of_one_column_is_a_target(self):
+        y = pd.DataFrame({"ill": self.PLACES})
+        with use_noise(SeededNoise(0)):
+            fitted = ConceptLearner(SMALL, 8.0).fit(self.X, y, users=self.WHO)
+        assert (fitted.predict(self.X) == self.PLACES).all()
+
+    @pytest.mark.parametrize("classes", [(1,), (0, 1, 2), "ab", 3, (1, 1), None, np.zeros((2, 2))])
+    def test_other_than_two_labels_are_refused(self, classes):
+        with pytest.raises(ParameterError, match="classes"):
+            ConceptLearner(SMALL, classes=classes).fit(self.X, self.PLACES, users=self.WHO)
 
 
 class TestRefusals:

@@ -60,6 +60,11 @@ class TestLearning:
         assert abs(learner.threshold_ - 0.37) < 0.02
         assert isinstance(learner.threshold_, float)
 
+    def test_floats_need_no_step(self):
+        x = np.random.default_rng(0).random(300 * 8)
+        data = UserData(x.reshape(-1, 1), (x >= 0.37) * 1.0, offsets=np.arange(301) * 8)
+        assert abs(ThresholdLearner(4.0, domain=(0.0, 1.0)).fit(data).threshold_ - 0.37) < 0.02
+
     def test_unequal_records_are_fine(self):
         rng = np.random.default_rng(0)
         counts = rng.integers(0, 60, 300)
@@ -71,6 +76,39 @@ class TestLearning:
         with use_noise(SeededNoise(0)):
             learner = ThresholdLearner(2.0, domain=DOMAIN).fit(data)
         assert abs(learner.threshold_ - 6000) < 300
+
+
+class TestStep:
+    @pytest.mark.parametrize(
+        ("domain", "points"),
+        [
+            ((0, 9), 10),
+            ((np.int64(0), np.int64(9)), 10),
+            ((0.0, 1.0), 2**32 + 1),
+            ((0, 1.0), 2**32 + 1),
+            ((-3.0, 3.0), 3 * 2**31 + 1),
+            ((1e9, 1e9 + 1.0), 2**23 + 1),
+            ((2.5, 2.5), 1),
+            ((0.0, 1e-300), None),
+            ((-8e307, 8e307), None),
+        ],
+        ids=str,
+    )
+    def test_the_default_resolves_the_domain(self, domain, points):
+        found = threshold_class(domain, step=None, direction=Direction.ABOVE)
+        if points is None:
+            assert 2**32 <= found.domain.points <= 2**33
+        else:
+            assert found.domain.points == points
+
+    def test_a_stated_step_is_kept(self):
+        found = threshold_class((0.0, 1.0), step=0.25, direction=Direction.ABOVE)
+        assert found.domain.points == 5
+
+    @pytest.mark.parametrize("domain", [(0.0, np.inf), (np.nan, 1.0), (1.0, 0.0)])
+    def test_ends_that_are_none_are_refused(self, domain):
+        with pytest.raises(ParameterError):
+            threshold_class(domain, step=None, direction=Direction.ABOVE)
 
 
 class TestWrongParameters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, assert_never, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from quorate.guarantees import Relation
 from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
 from quorate.learners.error_search import choose_by_estimated_level
 from quorate.learners.purse import Purse
+from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.scores import (
     AnyMistake,
     ClippedPairwise,
@@ -28,6 +30,7 @@ from quorate.learners.scores import (
     MoreThan,
     OwnBest,
     Score,
+    Surrogate,
 )
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, check_duellists, published_clip
 from quorate.learners.selection import (
@@ -48,22 +51,24 @@ CONSTANTS = ("calibrated", "published")
 class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     """Base of the learners that release one rule.
 
-    Subclasses have the parameters ``records``, ``error_level``, ``excess`` and ``constants``, and
-    call :meth:`_learn` with a class of concepts. Fitted attributes are releases or functions of
-    them: ``index_``, ``concept_``, ``score_``, ``reason_``, ``records_``, ``classes_`` and
-    ``guarantee_``.
+    Subclasses have the parameters ``records``, ``error_level``, ``excess``, ``constants`` and
+    ``classes``, and call :meth:`_learn` with a class of concepts. Fitted attributes are releases or
+    functions of them: ``index_``, ``concept_``, ``score_``, ``reason_``, ``records_``,
+    ``classes_`` and ``guarantee_``.
     """
 
     records: Any
     error_level: float | None
     excess: float
     constants: str
+    classes: Sequence[Any]
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """Predict 0 or 1 for every row of ``X`` by the released rule."""
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict one of the two classes for every row of ``X`` by the released rule."""
         check_is_fitted(self, "concept_")
         concept: Concept = self.concept_
-        return concept.predict(self._features(X))
+        labels: NDArray[Any] = self.classes_[concept.predict(self._features(X))]
+        return labels
 
     def _validate_common(self) -> None:
         if self.records != "auto":
@@ -72,9 +77,17 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             _validate.fraction(error_level=self.error_level)
         _validate.probability(excess=self.excess)
         _validate.one_of(CONSTANTS, constants=self.constants)
+        check_classes(self.classes)
+
+    def _refuse(self, concepts: ConceptClass, asked: str | Score, X: Any, y: Any) -> None:
+        """Refuse what public facts make impossible, before anything is charged."""
+        check_columns(X, expected=concepts.n_features, single=self._single_feature)
+        check_labels(y, self.classes)
+        self._check_way(concepts, asked)
+        if isinstance(X, UserData) and is_walked(concepts) and _is_pairwise(asked):
+            self._check_pieces(concepts, X)
 
     def _check_way(self, concepts: ConceptClass, asked: str | Score) -> None:
-        """Refuse what public parameters make impossible, before anything is charged."""
         if asked == Way.MORE_THAN.value and self.error_level is None:
             raise ParameterError(
                 "Expected error_level= for 'more_than': the t that separates best depends on the "
@@ -85,8 +98,12 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 f"Expected Thresholds for the median of cut-offs, got {type(concepts).__name__}. "
                 "Use 'duels', 'crossing' or 'kolmogorov_smirnov'."
             )
-        pairwise = asked in (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value)
-        if not (pairwise or isinstance(asked, Duels | ClippedPairwise)):
+        if isinstance(asked, Score):
+            asked.check_class(concepts, walked=is_walked(concepts))
+        by_theorem = asked in ("auto", Way.ESTIMATED_LEVEL.value) and self.constants == "published"
+        if by_theorem and not is_walked(concepts):
+            Surrogate(target=concepts).check_class(concepts, walked=False)
+        if not _is_pairwise(asked):
             return
         if not is_walked(concepts):
             check_duellists(concepts.size, "duels")
@@ -126,7 +143,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.concept_ = concepts.concept(index)
         self.records_ = purse.records
         self.score_, self.reason_ = score, reason
-        self.classes_ = np.array([0, 1])
+        self.classes_ = np.asarray(self.classes)
 
     def _situation(self, concepts: ConceptClass, data: UserData) -> Situation:
         return Situation(
@@ -239,13 +256,21 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     ) -> Choice:
         if not situation.ordered:
             return self._by_score(concepts, data, score, purse)
+        self._check_pieces(concepts, data)
+        capped = data.cap(records=int(self.records), random_state=self.random_state)
+        return self._by_score(concepts, capped, score, purse)
+
+    def _check_pieces(self, concepts: ConceptClass, data: UserData) -> None:
+        """Refuse duels along a line with too many users, whose number is public here."""
         both_ways = isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER
-        cap = int(self.records)
-        pieces = data.n_users * cap * (2 if both_ways else 1) + 1
+        pieces = data.n_users * int(self.records) * (2 if both_ways else 1) + 1
         if pieces > MAX_DUELLISTS:
             raise ParameterError(
                 f"Expected at most {MAX_DUELLISTS} pieces for duels along a line, got up to "
                 f"{pieces} from users x records. Use 'own_best' or 'median'."
             )
-        capped = data.cap(records=cap, random_state=self.random_state)
-        return self._by_score(concepts, capped, score, purse)
+
+
+def _is_pairwise(asked: str | Score) -> bool:
+    names = (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value)
+    return asked in names or isinstance(asked, Duels | ClippedPairwise)

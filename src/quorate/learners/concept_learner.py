@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from quorate.accounting.ledger import Ledger
@@ -76,6 +77,11 @@ class ConceptLearner(RuleLearner):
         Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
     constants : {"calibrated", "published"}, default="calibrated"
         ``"published"`` with ``score="auto"`` is the learner of Theorem 4.6 of [2]_ as printed.
+    classes : sequence of two labels, default=(0, 1)
+        The labels of ``y``, negative first, compared as numbers if both are numbers and as text
+        otherwise; records with another label are dropped. ``predict`` answers with these labels,
+        while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
+        places already: name the labels with ``UserData.from_arrays(classes=...)``.
     delta, relation, ledger, data_name, random_state
         As everywhere; ``random_state`` is public and decides which records are kept under a cap.
 
@@ -111,7 +117,7 @@ class ConceptLearner(RuleLearner):
     array([0, 1])
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the common keywords and those of a class
         self,
         concepts: ConceptClass,
         epsilon: float = 1.0,
@@ -121,6 +127,7 @@ class ConceptLearner(RuleLearner):
         error_level: float | None = None,
         excess: float = 0.05,
         constants: str = "calibrated",
+        classes: Sequence[Any] = (0, 1),
         delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -134,6 +141,7 @@ class ConceptLearner(RuleLearner):
         self.error_level = error_level
         self.excess = excess
         self.constants = constants
+        self.classes = classes
         self.delta = delta
         self.relation = relation
         self.ledger = ledger
@@ -153,8 +161,8 @@ class ConceptLearner(RuleLearner):
                 f"score={self.score!r}."
             )
         self._validate_common()
-        self._check_way(self.concepts, self.score)
+        self._refuse(self.concepts, self.score, X, y)
         self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users)
+        data = self._gather(X, y, users, classes=self.classes)
         self._learn(self.concepts, data, self.score)
         return self

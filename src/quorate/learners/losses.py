@@ -22,7 +22,7 @@ from quorate.learners.purse import Purse
 from quorate.learners.records import RecordRange
 from quorate.learners.restarts import RandomRestarts
 from quorate.learners.scores.base import Integers, Score
-from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels
+from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
 from quorate.mechanisms.choose import ChooseBest
 from quorate.public_randomness import RandomState
@@ -158,6 +158,7 @@ class LossSelector(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LossSelector:
         """Choose from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
         self._check()
+        self._check_candidates(X)
         self._charge(X, y, users)
         data = self._gather(X, y, users)
         purse = Purse.of(self)
@@ -191,6 +192,17 @@ class LossSelector(UserEstimator):
                 "Expected relation=Relation.REPLACE for algorithm='published': its means divide by "
                 "the number of users. Use 'reference'."
             )
+
+    def _check_candidates(self, X: Any) -> None:
+        """Refuse duels among too many candidates, as far as ``X`` tells how many there are."""
+        if self.algorithm != "duels":
+            return
+        if self.candidates is not None:
+            check_duellists(len(self.candidates), "duels")
+        elif isinstance(X, UserData):
+            check_duellists(X.n_features, "duels")
+        elif len(getattr(X, "shape", ())) == 2:
+            check_duellists(X.shape[1], "duels")
 
     def _decide(self, data: UserData, purse: Purse) -> tuple[str, str]:
         """Return what to do and why; buy what is known about records where it matters."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from quorate import _validate
@@ -12,6 +13,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.error_search import MinErrorSearch
 from quorate.learners.purse import Purse
+from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.public_randomness import RandomState
 
 __all__ = ["PrivateMinError"]
@@ -57,6 +59,10 @@ class PrivateMinError(UserEstimator):
         Records a user holds, which the exact tails need; users with more are cut to it. ``"auto"``
         buys a rough private estimate.
     constants : {"calibrated", "published"}, default="calibrated"
+    classes : sequence of two labels, default=(0, 1)
+        The labels of ``y``, negative first, compared as numbers if both are numbers and as text
+        otherwise; records with another label are dropped. In a ``UserData`` the targets are places
+        (0 and 1) already: name the labels with ``UserData.from_arrays(classes=...)``.
     delta, relation, ledger, data_name, random_state
         As everywhere.
 
@@ -90,6 +96,7 @@ class PrivateMinError(UserEstimator):
         alpha: float = 0.05,
         records: int | str = "auto",
         constants: str = "calibrated",
+        classes: Sequence[Any] = (0, 1),
         delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -101,6 +108,7 @@ class PrivateMinError(UserEstimator):
         self.alpha = alpha
         self.records = records
         self.constants = constants
+        self.classes = classes
         self.delta = delta
         self.relation = relation
         self.ledger = ledger
@@ -118,8 +126,11 @@ class PrivateMinError(UserEstimator):
         _validate.one_of(("calibrated", "published"), constants=self.constants)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
+        check_classes(self.classes)
+        check_columns(X, expected=self.concepts.n_features)
+        check_labels(y, self.classes)
         self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users)
+        data = self._gather(X, y, users, classes=self.classes)
         purse = Purse.of(self)
         search = MinErrorSearch(
             alpha=self.alpha,

@@ -19,6 +19,7 @@ rounds, and an exponential mechanism inside the last range in place of its left 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,7 +164,8 @@ class PrivateThreshold(RuleLearner):
     epsilon : float, default=1.0
     domain : tuple of two numbers
         Lowest and highest value of the feature, public.
-    step : int or float, default=1
+    step : int or float, optional
+        As in :class:`~quorate.learners.threshold.ThresholdLearner`.
     direction : Direction, default=Direction.ABOVE
         ``ABOVE`` or ``BELOW``.
     excess : float, default=0.05
@@ -174,6 +176,11 @@ class PrivateThreshold(RuleLearner):
     error_level : float, optional
         The error of the best threshold, if known publicly; saves the estimate of the level.
     constants : {"calibrated", "published"}, default="calibrated"
+    classes : sequence of two labels, default=(0, 1)
+        The labels of ``y``, negative first, compared as numbers if both are numbers and as text
+        otherwise; records with another label are dropped. ``predict`` answers with these labels,
+        while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
+        places already: name the labels with ``UserData.from_arrays(classes=...)``.
     delta, relation, ledger, data_name, random_state
         As everywhere.
 
@@ -203,12 +210,13 @@ class PrivateThreshold(RuleLearner):
         epsilon: float = 1.0,
         *,
         domain: tuple[int | float, int | float] | None = None,
-        step: int | float = 1,
+        step: int | float | None = None,
         direction: Direction = Direction.ABOVE,
         excess: float = 0.05,
         records: int | str = "auto",
         error_level: float | None = None,
         constants: str = "calibrated",
+        classes: Sequence[Any] = (0, 1),
         delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -223,6 +231,7 @@ class PrivateThreshold(RuleLearner):
         self.records = records
         self.error_level = error_level
         self.constants = constants
+        self.classes = classes
         self.delta = delta
         self.relation = relation
         self.ledger = ledger
@@ -234,8 +243,9 @@ class PrivateThreshold(RuleLearner):
         self._validate_common()
         _validate.one_of((Direction.ABOVE, Direction.BELOW), direction=self.direction)
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
+        self._refuse(concepts, "auto", X, y)
         self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users)
+        data = self._gather(X, y, users, classes=self.classes)
         purse = Purse.of(self)
         search = self._published if self.constants == "published" else self._calibrated
         index = search(MistakeLine(concepts=concepts, users=data), purse)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
+from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.arrays import described
 from quorate.concepts.thresholds import Direction, Thresholds
@@ -19,14 +22,22 @@ __all__ = ["ThresholdLearner", "threshold_class"]
 
 _ALGORITHMS = tuple(way.value for way in Way)
 
+# Binary digits of a domain of floats, unless a step is stated.
+_DIGITS = 32
+
 
 def threshold_class(
-    domain: tuple[int | float, int | float] | None, *, step: int | float, direction: Direction
+    domain: tuple[int | float, int | float] | None,
+    *,
+    step: int | float | None,
+    direction: Direction,
 ) -> Thresholds:
     """Return the cut-offs of a public domain; a missing domain is refused.
 
-    >>> threshold_class((0, 9), step=1, direction=Direction.ABOVE).size
+    >>> threshold_class((0, 9), step=None, direction=Direction.ABOVE).size
     11
+    >>> threshold_class((0.0, 1.0), step=None, direction=Direction.ABOVE).step == 2.0**-32
+    True
     """
     if domain is None:
         raise UnboundedContributionError(
@@ -36,7 +47,22 @@ def threshold_class(
     pair = isinstance(domain, tuple | list) and len(domain) == 2
     if not (pair and all(isinstance(end, numbers.Real) for end in domain)):
         raise ParameterError(f"Expected domain=(lower, upper), got {described(domain)}.")
+    if step is None:
+        step = _default_step(*domain)
     return Thresholds(domain[0], domain[1], step=step, direction=direction)
+
+
+def _default_step(lower: int | float, upper: int | float) -> int | float:
+    """Return 1 between integers, else the power of two that makes 2^32 to 2^33 points."""
+    if isinstance(lower, numbers.Integral) and isinstance(upper, numbers.Integral):
+        return 1
+    _validate.finite(lower=lower, upper=upper)
+    ends = float(lower), float(upper)
+    width = ends[1] / 2 - ends[0] / 2  # half of it, because the whole may overflow
+    if not width > 0:
+        return 1
+    finest = math.ulp(max(map(abs, ends)))
+    return max(math.ldexp(0.5, math.frexp(width)[1] - _DIGITS + 1), finest)
 
 
 class ThresholdLearner(RuleLearner):
@@ -80,8 +106,9 @@ class ThresholdLearner(RuleLearner):
     epsilon : float, default=1.0
     domain : tuple of two numbers
         Lowest and highest value of the feature, public; values outside are clipped.
-    step : int or float, default=1
-        Distance between points; with integers everywhere the domain is exact.
+    step : int or float, optional
+        Distance between points; with integers everywhere the domain is exact. The default is 1
+        between integers, and about 2^-32 of the width between floats.
     direction : Direction, default=Direction.ABOVE
         On which side of the threshold 1 is predicted; ``EITHER`` learns the side too.
     algorithm : str or Score, default="auto"
@@ -100,6 +127,11 @@ class ThresholdLearner(RuleLearner):
     excess : float, default=0.05
         Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
     constants : {"calibrated", "published"}, default="calibrated"
+    classes : sequence of two labels, default=(0, 1)
+        The labels of ``y``, negative first, compared as numbers if both are numbers and as text
+        otherwise; records with another label are dropped. ``predict`` answers with these labels,
+        while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
+        places already: name the labels with ``UserData.from_arrays(classes=...)``.
     delta, relation, ledger, data_name, random_state
         As everywhere.
 
@@ -135,13 +167,14 @@ class ThresholdLearner(RuleLearner):
         epsilon: float = 1.0,
         *,
         domain: tuple[int | float, int | float] | None = None,
-        step: int | float = 1,
+        step: int | float | None = None,
         direction: Direction = Direction.ABOVE,
         algorithm: str | Score = "auto",
         records: int | str = "auto",
         error_level: float | None = None,
         excess: float = 0.05,
         constants: str = "calibrated",
+        classes: Sequence[Any] = (0, 1),
         delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -157,6 +190,7 @@ class ThresholdLearner(RuleLearner):
         self.error_level = error_level
         self.excess = excess
         self.constants = constants
+        self.classes = classes
         self.delta = delta
         self.relation = relation
         self.ledger = ledger
@@ -172,9 +206,9 @@ class ThresholdLearner(RuleLearner):
             )
         self._validate_common()
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
-        self._check_way(concepts, self.algorithm)
+        self._refuse(concepts, self.algorithm, X, y)
         self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users)
+        data = self._gather(X, y, users, classes=self.classes)
         self._learn(concepts, data, self.algorithm)
         self.threshold_ = concepts.cut_off(self.index_)
         return self

@@ -140,11 +140,19 @@ class Score(ABC):
             total = self.tally(empty, np.zeros(0, dtype=np.int64))
         return self.losses(total, n_users=table.n_users)
 
+    def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
+        """Refuse a class, walked along its line or enumerated, that this score cannot judge."""
+        if walked and type(self).losses_on_line is Score.losses_on_line:
+            raise ParameterError(self._needs_a_finite_class(concepts.size))
+
     def losses_on_line(self, line: MistakeLine) -> Integers:
         """Return the loss of every piece of an ordered class."""
-        raise ParameterError(
-            f"Expected a finite class for the score {self.name!r}, got an ordered one of "
-            f"{line.events.size} hypotheses. Use 'crossing' or the median of users' cut-offs."
+        raise ParameterError(self._needs_a_finite_class(line.events.size))
+
+    def _needs_a_finite_class(self, size: int) -> str:
+        return (
+            f"Expected a finite class for the score {self.name!r}, got an ordered one of {size} "
+            "hypotheses. Use 'crossing' or the median of users' cut-offs."
         )
 
 

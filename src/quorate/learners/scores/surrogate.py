@@ -104,14 +104,19 @@ class Surrogate(Score):
         best: Integers = tally.min(axis=0)
         return best
 
-    def losses_of_table(self, table: MistakeTable) -> Integers:
-        """Return the loss of every hypothesis of the representation ``table.concepts``."""
-        pairs = self.target.size * table.size
+    def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
+        """Refuse a representation that makes too many pairs with the target class."""
+        super().check_class(concepts, walked=walked)
+        pairs = self.target.size * concepts.size
         if pairs > _MAX_PAIRS:
             raise ParameterError(
                 f"Expected at most {_MAX_PAIRS} pairs of concept and hypothesis for the surrogate "
                 f"score, got {pairs}. Use a smaller representation."
             )
+
+    def losses_of_table(self, table: MistakeTable) -> Integers:
+        """Return the loss of every hypothesis of the representation ``table.concepts``."""
+        self.check_class(table.concepts, walked=False)
         users = table.users
         records = labelled_records(users, n_features=table.concepts.n_features)
         predicted_by_c = _predictions(self.target, records.X)
