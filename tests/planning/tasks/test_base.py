@@ -33,6 +33,11 @@ def test_group_privacy_is_the_same_task_with_single_records():
     assert task.one_record_error(500, 1.0) == MeanTask(dimension=4, delta=1e-6).error(500, 1.0)
 
 
+def test_a_delta_too_small_to_write_down_leaves_a_guess():
+    task = MeanTask(records=10, delta=1e-6)
+    assert task.group_error(10**6, 1000.0) == task.largest_error
+
+
 def test_other_records_leave_the_rest_as_it_is():
     task = MeanTask(dimension=4, records=10, heterogeneity=0.5)
     assert task.with_records(20) == MeanTask(dimension=4, records=20, heterogeneity=0.5)

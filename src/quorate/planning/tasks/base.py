@@ -97,6 +97,8 @@ class Task(ABC):
         :func:`~quorate.planning.limits.group_privacy`.
         """
         each, delta = group_privacy(epsilon=epsilon, delta=self.delta, size=self.records)
+        if self.delta > 0 and delta == 0:  # smaller than any float
+            return self.largest_error
         single = replace(self, records=1, delta=delta)
         return single.error(users * self.records, each)
 
