@@ -1,5 +1,7 @@
 """Plans for medians: the law of the mechanism, with sampling error."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -69,6 +71,14 @@ def test_any_answer_has_a_rank_error_of_a_half():
     answer = plan("median", epsilon=1.0, error=0.5)
     assert answer.users == 1
     assert (answer.upper.users, answer.lower.users) == (1, 1)
+
+
+def test_lemma_39_of_ghazi_counts_crowds_without_a_common_answer():
+    # A rank error of 0.3413 is one deviation: crowds 2 apart, 50 + 1 of them in [-50, 50].
+    bound = MedianTask(bound=50.0).lower(epsilon=1.0, error=0.3413)
+    assert bound.theorem.startswith("Lemma 39")
+    assert bound.users == pytest.approx(math.log(50 * 9))
+    assert MedianTask(bound=0.5).lower(epsilon=1.0, error=0.3413).users == 1
 
 
 def test_with_delta_only_theorem_9_of_levy_is_claimed():
