@@ -242,6 +242,10 @@ class TestLabels:
         places = tables.as_labels(np.array([1, -1, 0]), classes=(-1, 1.0))
         assert np.array_equal(places, [1, 0, np.nan], equal_nan=True)
 
+    @pytest.mark.parametrize("classes", [(False, True), np.array([False, True]), (np.int8(0), 1.0)])
+    def test_classes_of_numpy_are_those_of_python(self, classes):
+        assert tables.as_labels(np.array([True, False]), classes).tolist() == [1.0, 0.0]
+
     @pytest.mark.parametrize("classes", [(), ("a",), ("a", "a")])
     def test_classes_must_be_two_different_ones(self, classes):
         with pytest.raises(ParameterError, match="classes"):

@@ -256,7 +256,7 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    labels = list(classes)
+    labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise ParameterError(f"Expected at least two different classes, got {described(classes)}.")
     if all(isinstance(label, numbers.Real) for label in labels):
