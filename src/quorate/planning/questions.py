@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.planning.advice import advise, doublings, warn
+from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
 from quorate.planning.tasks import (
@@ -97,9 +97,9 @@ def plan(
     vc : int, optional
         VC dimension of a concept class, for the published bounds; default from its size.
     domain : int, optional
-        Points between which a cut-off or a median is looked for.
+        Points between which a cut-off is looked for.
     bound : float, optional
-        Mean: every coordinate lies in [-bound, bound]. Select: width of the range of the loss.
+        Mean and median: values lie in [-bound, bound]. Select: width of the range of the loss.
     scale : float, optional
         A public guess of how much single records vary; see the task.
     heterogeneity : float, optional
@@ -161,20 +161,16 @@ def _solve(
     task: Task, solved_for: str, *, users: int | None, error: float | None, epsilon: float | None
 ) -> Plan:
     if epsilon is None and users is not None and error is not None:
-        fixed_users, target = users, error
-        epsilon = smallest_epsilon(lambda value: task.error(fixed_users, value), target)
-    if error is None and users is not None and epsilon is not None:
-        error = task.error(users, epsilon)
-    if error is None:  # only for the type checker: two of three are always given
-        raise ParameterError("Expected at least two of users, error and epsilon.")
-    needed = None if epsilon is None else _users(task.error, epsilon, error)
+        epsilon = _epsilon(task, users, error)
+    aim = _expected(task, users, epsilon) if error is None else error
+    needed = None if epsilon is None else _users(task.error, epsilon, aim)
     planned = needed if users is None else users
-    known = epsilon is not None and planned is not None
-    expected = task.error(planned, epsilon) if known and planned and epsilon else math.inf
-    upper, lower = _published(task, epsilon=epsilon, error=error)
-    algorithm, reason = ("none", "the error is out of reach.")
-    if known and planned and epsilon:
+    upper, lower = _published(task, epsilon=epsilon, error=aim)
+    algorithm, reason = "none", "the error is out of reach."
+    changes: tuple[Doubling, ...] = ()
+    if planned is not None and epsilon is not None:
         algorithm, reason = task.way(planned, epsilon)
+        changes = doublings(task, users=planned, epsilon=epsilon)
     return Plan(
         task=task.name,
         solved_for=solved_for,
@@ -182,23 +178,31 @@ def _solve(
         records=task.records,
         epsilon=epsilon,
         delta=task.delta,
-        error=error,
+        error=aim,
         confidence=task.confidence,
         relation=task.relation,
         size=task.description,
         error_meaning=task.error_meaning,
         users_needed=needed,
-        error_expected=expected,
+        error_expected=_expected(task, planned, epsilon),
         upper=upper,
         lower=lower,
-        baselines=_baselines(task, users=planned, epsilon=epsilon, error=error),
+        baselines=_baselines(task, users=planned, epsilon=epsilon, error=aim),
         algorithm=algorithm,
         reason=reason,
-        warning=warn(task, users=planned, needed=needed, epsilon=epsilon, error=error, lower=lower),
+        warning=warn(task, users=planned, needed=needed, epsilon=epsilon, error=aim, lower=lower),
         advice=advise(task, users=planned, epsilon=epsilon),
-        changes=doublings(task, users=planned, epsilon=epsilon) if planned and epsilon else (),
+        changes=changes,
         curves=_curves(task, users=planned, epsilon=epsilon),
     )
+
+
+def _expected(task: Task, users: int | None, epsilon: float | None) -> float:
+    return math.inf if users is None or epsilon is None else task.error(users, epsilon)
+
+
+def _epsilon(task: Task, users: int, error: float) -> float | None:
+    return smallest_epsilon(lambda epsilon: task.error(users, epsilon), error)
 
 
 def _users(model: ErrorModel, epsilon: float, error: float) -> int | None:
