@@ -1,7 +1,7 @@
 """Whether plans come true: simulations at the planned number of users, and at a third of it.
 
-Run ``python benchmarks/planner.py`` or with ``--quick`` (fewer repetitions and settings); name
-tasks to run only these. Every setting asks the planner how many users reach an error with 90 %
+Run ``python benchmarks/planner.py`` (half an hour on one core) or with ``--quick`` (ten minutes);
+name tasks to run only these. Every setting asks the planner how many users reach an error with 90 %
 confidence, draws that many, runs the real estimator and looks how often the error was kept. None of
 these settings was used to calibrate the planner; ``--calibration`` runs those that were. Noise
 comes from a seeded test double, because thousands of fits are drawn. The exit code is 1 unless, for
@@ -607,7 +607,7 @@ class Outcome:
         )
 
 
-def test_plan(setting: Setting, repetitions: int, seed: int) -> Outcome:
+def judge(setting: Setting, repetitions: int, seed: int) -> Outcome:
     """Simulate at the planned users, at a third, and on a ladder down to the truly needed ones."""
     users = setting.planned()
     if users is None:
@@ -647,7 +647,7 @@ def run(tasks: list[str], grid: dict[str, list[Setting]], repetitions: int) -> I
         outcomes = []
         start = time.perf_counter()
         for number, setting in enumerate(grid[task]):
-            outcome = test_plan(setting, repetitions, 100 + number)
+            outcome = judge(setting, repetitions, 100 + number)
             print(outcome, flush=True)
             outcomes.append(outcome)
         print(f"       {time.perf_counter() - start:.0f} s")
