@@ -192,7 +192,10 @@ class TestTheOrder:
     def test_a_table_without_rows_is_a_crowd_of_nobody(self, tmp_path, make_request):
         path = tmp_path / "empty.csv"
         path.write_text("patient,age\n")
-        assert fit(make_request("median"), TableFile(path)).n_users == 0
+        private = make_request("median", relation=Relation.ADD_REMOVE)
+        assert fit(private, TableFile(path)).n_users is None
+        with pytest.raises(SchemaError, match="at least one user"):
+            fit(make_request("median"), TableFile(path))
 
     def test_a_busy_ledger_does_not_take_a_paid_release_away(
         self, visits, tmp_path, monkeypatch, make_request

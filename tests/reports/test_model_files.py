@@ -30,6 +30,9 @@ FITTED = {
     "median": lambda: PrivateMedian(epsilon=1.0, bound=50.0).fit(PEOPLE),
     "quantiles": lambda: UserQuantiles(epsilon=1.0, bound=50.0).fit(PEOPLE),
     "cut-off": cut_off,
+    "cut-off with labels": lambda: ThresholdLearner(
+        epsilon=1.0, domain=(0.0, 999.0), classes=("well", "ill")
+    ).fit(LINE[:, None], np.where(LINE >= 400, "ill", "well"), users=USERS),
     "rule": lambda: ConceptLearner(Thresholds(0, 999), epsilon=1.0).fit(
         LINE[:, None], LINE >= 400, users=USERS
     ),

@@ -164,8 +164,8 @@ class Fit:
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
-        """What the predictions 0 and 1 mean, where the estimator does not know it itself."""
-        return None if hasattr(self.estimator, "classes") else self.columns.classes
+        """What the predictions 0 and 1 mean, where the estimator was not told so itself."""
+        return None if TASKS[self.request.task].classifies else self.columns.classes
 
 
 @dataclass(frozen=True, kw_only=True)

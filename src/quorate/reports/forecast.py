@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from quorate.exceptions import QuorateError
+from quorate.learners.threshold import threshold_class
 from quorate.planning import TASKS, Plan, plan
 from quorate.reports.fitting import Fit
 
@@ -65,8 +66,9 @@ def _median(fit: Fit) -> dict[str, Any]:
 
 
 def _threshold(fit: Fit) -> dict[str, Any]:
-    lower, upper = fit.estimator.domain
-    return {"domain": max(2, round((upper - lower) / fit.estimator.step) + 1)}
+    learner = fit.estimator
+    concepts = threshold_class(learner.domain, step=learner.step, direction=learner.direction)
+    return {"domain": max(2, concepts.domain.points)}
 
 
 def _model(fit: Fit) -> dict[str, Any]:

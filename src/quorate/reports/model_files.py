@@ -70,7 +70,7 @@ _WIDE = ("coef_", "mean_", "values_")
 
 def _finish_rule(learner: Any) -> None:
     learner.concept_ = learner.concepts.concept(learner.index_)
-    learner.classes_ = np.array([0, 1])
+    learner.classes_ = np.asarray(learner.classes)
 
 
 def _finish_threshold(learner: Any) -> None:
@@ -79,7 +79,7 @@ def _finish_threshold(learner: Any) -> None:
     concepts = threshold_class(learner.domain, step=learner.step, direction=learner.direction)
     learner.concept_ = concepts.concept(learner.index_)
     learner.threshold_ = concepts.cut_off(learner.index_)
-    learner.classes_ = np.array([0, 1])
+    learner.classes_ = np.asarray(learner.classes)
 
 
 def _finish_median(median: Any) -> None:
