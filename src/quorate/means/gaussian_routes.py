@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from quorate.bounds import Interval
 from quorate.exceptions import NumericalFailure
-from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.core import CoreMean, CoreTest, IntegerUsers, friends_within
@@ -36,7 +35,7 @@ from quorate.means.radius import find_spread, smallest_spread
 from quorate.means.release import MeanError, MeanRelease, Route
 from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.shrinking import clipped_mean, shrink
-from quorate.means.weighted_users import WeightedUsers, public_size, record_weights
+from quorate.means.weighted_users import WeightedUsers, fitting_grid, record_weights
 from quorate.mechanisms.sums import GaussianSum
 
 __all__ = ["GaussianRun"]
@@ -327,8 +326,12 @@ class GaussianRun:
 
     def _noisy_sum(self, values: NDArray[np.float64], multiplier: float) -> float:
         """Release the sum of one number in [0, 1] a user."""
-        many = public_size(self.users.n_users, self.relation)
-        grid = choose_grid(Interval(0.0, 1.0, centre=0.0), n_users=many)
+        grid = fitting_grid(
+            Interval(0.0, 1.0, centre=0.0),
+            n_users=self.users.n_users,
+            relation=self.relation,
+            noise=multiplier,
+        )
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
         return float(mechanism.release(grid.encode_sum(values), count=0)[0])
 

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Event, Pure
 from quorate.bounds import Bound, Box, Interval
-from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, laplace_vote, marked, present_users
 from quorate.means.release import MeanError, MeanRelease, Route
-from quorate.means.weighted_users import public_size
+from quorate.means.weighted_users import fitting_grid
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import LaplaceSum
 
@@ -158,13 +157,12 @@ class PureRun:
         self, rows: NDArray[np.float64], bound: Bound, epsilon: float, size: _Size
     ) -> tuple[NDArray[np.float64], float, float]:
         """Release a clipped mean; return it with its scale and that of its divisor's effect."""
-        many = public_size(len(rows), self.relation)
         if self.relation is Relation.REPLACE:
             bound, rows = OrAbsent(bound, laplace_vote(bound)), marked(rows)
-        grid = choose_grid(bound, n_users=many)
+        scale = bound.change(self.relation)[0] / epsilon
+        grid = fitting_grid(bound, n_users=len(rows), relation=self.relation, noise=scale)
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
         moved = mechanism.release(grid.encode_sum(rows), count=0)
-        scale = bound.change(self.relation)[0] / epsilon
         if isinstance(bound, OrAbsent):
             absent, noise = float(moved[-1]) / bound.vote, scale / bound.vote
             size = _Size(*present_users(size.number, absent, noise))
@@ -178,8 +176,12 @@ class PureRun:
         if self.relation is Relation.REPLACE:
             return _Size(float(max(1, len(self.vectors))), 0.0), epsilon
         for_size, rest = split_epsilon(epsilon, [share, 1.0 - share])
-        many = public_size(len(self.vectors), self.relation)
-        grid = choose_grid(Interval(0.0, 1.0, centre=0.0), n_users=many)
+        grid = fitting_grid(
+            Interval(0.0, 1.0, centre=0.0),
+            n_users=len(self.vectors),
+            relation=self.relation,
+            noise=1.0 / for_size,
+        )
         mechanism = LaplaceSum(grid=grid, epsilon=for_size, relation=self.relation)
         present = (~np.isnan(self.vectors[:, 0])).astype(np.float64)
         counted = float(mechanism.release(grid.encode_sum(present), count=0)[0])

@@ -67,9 +67,13 @@ def clipped_mean(
     the sum also says how many of them are absent, at no cost; see :mod:`quorate.means.absence`.
     """
     if users.weights is None and relation is Relation.REPLACE:
-        grid, totals = users.clipped_total_and_absent(centre, radius)
+        grid, totals = users.clipped_total_and_absent(
+            centre, radius, noise_multiplier=noise_multiplier
+        )
     else:
-        grid, totals = users.clipped_total(centre, radius, relation)
+        grid, totals = users.clipped_total(
+            centre, radius, relation, noise_multiplier=noise_multiplier
+        )
     mechanism = GaussianSum(grid=grid, noise_multiplier=noise_multiplier, relation=relation)
     noise = mechanism.standard_error
     moved = mechanism.release(totals, count=0)

@@ -18,7 +18,7 @@ from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, gaussian_vote, marked
 
-__all__ = ["WeightedUsers", "bounded_vectors", "public_size", "record_weights"]
+__all__ = ["WeightedUsers", "bounded_vectors", "fitting_grid", "public_size", "record_weights"]
 
 # A megabyte of floats.
 _BLOCK = 2**17
@@ -35,6 +35,20 @@ def public_size(n_users: int, relation: Relation) -> int:
     True
     """
     return n_users if relation is Relation.REPLACE else _MANY_USERS
+
+
+def fitting_grid(bound: Bound, *, n_users: int, relation: Relation, noise: float) -> Grid:
+    """Return the finest grid for a sum over the users with noise of size ``noise``.
+
+    >>> from quorate.bounds import Interval
+    >>> coarse = fitting_grid(
+    ...     Interval(-1.0, 1.0), n_users=10, relation=Relation.REPLACE, noise=1e9
+    ... )
+    >>> coarse.step > 1e-6
+    True
+    """
+    scale = max(bound.l1_diameter, noise)
+    return choose_grid(bound, n_users=public_size(n_users, relation), noise_scale=scale)
 
 
 def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.float64]:
@@ -148,31 +162,39 @@ class WeightedUsers:
         return result
 
     def clipped_total(
-        self, centre: NDArray[np.float64], radius: float, relation: Relation
+        self,
+        centre: NDArray[np.float64],
+        radius: float,
+        relation: Relation,
+        *,
+        noise_multiplier: float = 1.0,
     ) -> tuple[Grid, NDArray[np.int64]]:
         """Return the exact sum of weighted offsets from ``centre``, each clipped to ``radius``.
 
         An absent user has no offset.
         """
-        many = public_size(self.n_users, relation)
-        if self.weights is None:
-            grid = choose_grid(Ball(radius, centre=centre), n_users=many)
+        equal = self.weights is None
+        bound = Ball(radius, centre=centre if equal else np.zeros(self.dimension))
+        noise = noise_multiplier * bound.l2_diameter
+        grid = fitting_grid(bound, n_users=self.n_users, relation=relation, noise=noise)
+        if equal:
             return grid, grid.encode_sum(self.vectors)
-        grid = choose_grid(Ball(radius, dimension=self.dimension), n_users=many)
         totals = np.zeros(self.dimension, dtype=np.int64)
         for _, block in self._offsets(centre):
             totals += grid.encode_sum(block)
         return grid, totals
 
     def clipped_total_and_absent(
-        self, centre: NDArray[np.float64], radius: float
+        self, centre: NDArray[np.float64], radius: float, *, noise_multiplier: float = 1.0
     ) -> tuple[Grid, NDArray[np.int64]]:
         """Return the sum of unweighted offsets, and votes of absent users in a last coordinate.
 
         For replacement, where it costs what :meth:`clipped_total` costs.
         """
         ball = Ball(radius, centre=centre)
-        grid = choose_grid(OrAbsent(ball, gaussian_vote(ball)), n_users=self.n_users)
+        bound = OrAbsent(ball, gaussian_vote(ball))
+        noise = noise_multiplier * bound.l2_diameter
+        grid = fitting_grid(bound, n_users=self.n_users, relation=Relation.REPLACE, noise=noise)
         totals = np.zeros(self.dimension + 1, dtype=np.int64)
         size = max(1, _BLOCK // self.dimension)
         for start in range(0, self.n_users, size):

@@ -20,10 +20,10 @@ from quorate.accounting.compose import price
 from quorate.accounting.events import Composed, Event, Pure, Repeated
 from quorate.bounds import Interval
 from quorate.exceptions import ParameterError
-from quorate.grid import choose_grid
 from quorate.guarantees import Guarantee, Relation
 from quorate.means.private_range import CONSTANTS, PrivateRange
 from quorate.means.rotation import Rotation
+from quorate.means.weighted_users import fitting_grid
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.noise import NoiseSource, ambient_noise
 
@@ -155,7 +155,12 @@ class WinsorizedMean:
     def release(self, values: NDArray[np.float64]) -> float:
         """Return the noisy winsorized mean of one number per user."""
         low, high = self.range.release(values)
-        grid = choose_grid(Interval(low, high), n_users=self.n_users)
+        grid = fitting_grid(
+            Interval(low, high),
+            n_users=self.n_users,
+            relation=self.relation,
+            noise=self.noise_scale * self.n_users,
+        )
         total = LaplaceSum(
             grid=grid, epsilon=self.epsilons[1], relation=self.relation, noise=self.noise
         )
