@@ -43,7 +43,7 @@ class TestUtility:
     @pytest.mark.parametrize("shape", ["full", "diagonal"])
     def test_it_is_near_the_truth(self, shape):
         with use_noise(SeededNoise(0)):
-            fitted = UserCovariance(1.0, bound=500.0, shape=shape).fit(people(VECTORS))
+            fitted = UserCovariance(1.0, delta=1e-6, bound=500.0, shape=shape).fit(people(VECTORS))
         assert np.allclose(fitted.variance_, np.diag(TRUE), rtol=0.35, atol=0.4)
         assert np.linalg.norm(fitted.mean_ - 20.0) < 0.5
         if shape == "full":
@@ -61,7 +61,7 @@ class TestUtility:
     def test_add_or_remove_works(self):
         with use_noise(SeededNoise(0)):
             fitted = UserCovariance(
-                4.0, bound=40.0, shape="diagonal", relation=Relation.ADD_REMOVE
+                4.0, delta=1e-6, bound=40.0, shape="diagonal", relation=Relation.ADD_REMOVE
             ).fit(people(VECTORS))
         assert np.all(fitted.variance_ >= 0)
 
@@ -74,7 +74,7 @@ class TestPrivacy:
         neighbour[3] = 1e300
 
         def run(means):
-            return UserCovariance(6.0, bound=100.0, shape=shape).fit(people(means))
+            return UserCovariance(6.0, delta=1e-6, bound=100.0, shape=shape).fit(people(means))
 
         report = replay(run, vectors, neighbour)
         assert report.same, str(report)

@@ -1,6 +1,7 @@
 """UserScaler: a transformer whose centre and scale were paid for."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
@@ -40,6 +41,20 @@ class TestUtility:
             fitted = scaler().fit(constant, users=range(3000))
         assert np.isfinite(fitted.transform(constant)).all()
         assert fitted.scale_[0] > 0
+
+
+class TestColumns:
+    def test_names_go_in_and_out(self):
+        table = pd.DataFrame(RECORDS[:2000], columns=["age", "dose"])
+        fitted = scaler().fit(table, users=IDS[:2000])
+        assert fitted.get_feature_names_out().tolist() == ["age", "dose"]
+        out = fitted.set_output(transform="pandas").transform(table)
+        assert list(out.columns) == ["age", "dose"]
+
+    def test_nameless_columns_get_numbers(self):
+        fitted = scaler().fit(RECORDS[:2000], users=IDS[:2000])
+        assert fitted.get_feature_names_out().tolist() == ["x0", "x1"]
+        assert isinstance(fitted.transform(RECORDS[:3]), np.ndarray)
 
 
 class TestUsersWithoutRecords:

@@ -11,7 +11,8 @@ from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import UserMean
-from quorate.means.user_mean import as_bound, half_widths
+from quorate.means.ranges import as_bound, half_widths
+from quorate.means.weighted_users import record_weights
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -235,6 +236,23 @@ class TestRefusal:
             assert alone.mean_.shape == (2,)
         empty = UserData(np.ones((0, 2)), offsets=np.zeros(4, dtype=int))
         assert fitted(empty, delta=delta).mean_.shape == (2,)
+
+
+class TestRecords:
+    @pytest.mark.parametrize("kind", [int, np.int64, np.uint8])
+    def test_every_kind_of_integer_is_a_number_of_records(self, kind):
+        mean = fitted(people(CROWD), records=kind(200))
+        assert mean.algorithm_.records in (200.0, None)
+        weights = []
+
+        def watch(counts, *, records):
+            weights.append(records)
+            return record_weights(counts, records=records)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("quorate.means.gaussian_routes.record_weights", watch)
+            fitted(people(CROWD), records=kind(200))
+        assert weights == [200.0]
 
 
 class TestUsersWithoutRecords:

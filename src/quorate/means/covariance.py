@@ -14,7 +14,7 @@ from quorate.bounds import Ball, Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.user_mean import as_bound
+from quorate.means.ranges import as_bound, check_epsilon, told_bound
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
 
@@ -85,7 +85,7 @@ class UserCovariance(UserEstimator):
     ----------
     epsilon : float
     delta : float
-        Must be positive.
+        Must be given, and positive.
     bound : float, pair or Bound
         As in :class:`~quorate.means.user_mean.UserMean`.
     shape : {"full", "diagonal"}, default="full"
@@ -120,7 +120,7 @@ class UserCovariance(UserEstimator):
         self,
         epsilon: float = 1.0,
         *,
-        delta: float = 1e-6,
+        delta: float = 0.0,
         bound: Any = None,
         shape: str = "full",
         relation: Relation = Relation.REPLACE,
@@ -138,15 +138,22 @@ class UserCovariance(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserCovariance:
         """Release the covariance of ``X`` (records x features, with ``users``, or a UserData)."""
         _validate.one_of(_SHAPES, shape=self.shape)
-        if self.bound is None:
-            as_bound(None, 1)
-        if not (isinstance(self.delta, float) and 0 < self.delta < 1):
-            raise ParameterError(f"UserCovariance needs 0 < delta < 1, got delta={self.delta!r}.")
+        check_epsilon(self.epsilon)
+        told_bound(self.bound, X)
+        _validate.delta(delta=self.delta)
+        if self.delta == 0:
+            raise ParameterError(
+                "UserCovariance needs delta > 0: its noise is Gaussian. Pass delta= well below one "
+                "over the number of users, such as delta=1e-6."
+            )
+        budget = MeanBudget(
+            epsilon=float(self.epsilon), delta=float(self.delta), relation=self.relation
+        )
+        event = budget.event
         self._charge(X, None, users)
         data = self._gather(X, None, users)
         bound = as_bound(self.bound, data.n_features)
-        budget = MeanBudget(epsilon=self.epsilon, delta=self.delta, relation=self.relation)
-        self.guarantee_ = self._promise(budget.event)
+        guarantee = self._promise(event)
         vectors = bounded_vectors(data.user_means(), bound)
         reach, d = bound.l2_radius, data.n_features
         centre = budget.mean(vectors, Ball(reach, dimension=d), share=_MEAN_SHARE).mean
@@ -158,12 +165,14 @@ class UserCovariance(UserEstimator):
             moments = outer_products(offsets)
             ball = Ball(farthest, dimension=moments.shape[1])
             second = budget.mean(moments, ball, share=1.0 - _MEAN_SHARE)
-            self.covariance_ = nearest_covariance(second.mean, d)
+            covariance = nearest_covariance(second.mean, d)
         else:
             box = Box(np.zeros(d), np.full(d, 4.0 * reach * reach))
             second = budget.mean(offsets**2, box, share=1.0 - _MEAN_SHARE)
-            self.covariance_ = np.diag(np.maximum(second.mean + box.centre, 0.0))
-        self.variance_ = np.diag(self.covariance_).copy()
+            covariance = np.diag(np.maximum(second.mean + box.centre, 0.0))
+        self.guarantee_ = guarantee
+        self.covariance_ = covariance
+        self.variance_ = np.diag(covariance).copy()
         self.mean_ = centre + bound.centre
         self.error_ = second.error
         self.algorithm_ = second.route

@@ -7,6 +7,7 @@ would want much lower and few much higher.
 
 from __future__ import annotations
 
+import itertools
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +19,11 @@ from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Pure
 from quorate.accounting.ledger import Ledger
+from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.user_mean import as_bound, half_widths
+from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.users import UserData
 
@@ -160,36 +162,45 @@ class UserQuantiles(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQuantiles:
         """Release the quantiles of ``X`` (records x features, with ``users``, or a UserData)."""
         quantiles = self._checked_quantiles()
+        self._mechanisms(told_bound(self.bound, X), quantiles)
         self._charge(X, None, users)
         data = self._gather(X, None, users)
-        ranges = as_bound(self.bound, data.n_features)
-        halves = half_widths(ranges)
-        lower, upper = ranges.centre - halves, ranges.centre + halves
-        parts = split_epsilon(self.epsilon, [1.0] * (len(quantiles) * data.n_features))
-        self.guarantee_ = self._promise(Pure(float(self.epsilon)))
+        mechanisms = self._mechanisms(as_bound(self.bound, data.n_features), quantiles)
+        guarantee = self._promise(Pure(float(self.epsilon)))
         low, high = self._reduce(data)
         values = np.empty((len(quantiles), data.n_features))
-        worst = 0.0
-        for place, epsilon in zip(np.ndindex(*values.shape), parts, strict=True):
-            row, column = place
-            width = float(upper[column] - lower[column])
-            mechanism = FloatQuantile(
-                lower=float(lower[column]),
-                upper=float(upper[column]),
-                resolution=self.resolution or width * 2.0**-_HALVINGS,
-                epsilon=epsilon,
-                quantile=quantiles[row],
-                relation=self.relation,
-            )
+        for place, mechanism in zip(np.ndindex(*values.shape), mechanisms, strict=True):
+            column = place[1]
             there = ~np.isnan(low[:, column])
             first = mechanism.encode(low[there, column])
             last = mechanism.encode(high[there, column])
             point = mechanism.integers.release_between(first, last)
             values[place] = min(mechanism.lower + point * mechanism.resolution, mechanism.upper)
-            worst = max(worst, mechanism.error_bound(0.05))
+        worst = max(mechanism.error_bound(0.05) for mechanism in mechanisms)
+        self.guarantee_ = guarantee
         self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
         self.error_ = QuantileError(rank=worst, confidence=0.95)
         return self
+
+    def _mechanisms(self, ranges: Bound, quantiles: list[float]) -> list[FloatQuantile]:
+        """Return the release of each quantile of each feature; refuse what none can be made of."""
+        halves = half_widths(ranges)
+        parts = split_epsilon(self.epsilon, [1.0] * (len(quantiles) * ranges.dimension))
+        return [
+            FloatQuantile(
+                lower=float(middle - half),
+                upper=float(middle + half),
+                resolution=self.resolution or 2.0 * float(half) * 2.0**-_HALVINGS,
+                epsilon=part,
+                quantile=quantile,
+                relation=self.relation,
+            )
+            for (quantile, (middle, half)), part in zip(
+                itertools.product(quantiles, zip(ranges.centre, halves, strict=True)),
+                parts,
+                strict=True,
+            )
+        ]
 
     def _checked_quantiles(self) -> list[float]:
         given = self.quantiles
@@ -202,11 +213,10 @@ class UserQuantiles(UserEstimator):
         return [float(quantile) for quantile in quantiles]
 
     def _check_reduction(self) -> None:
+        check_epsilon(self.epsilon)
         _validate.one_of(_REDUCTIONS, each_user=self.each_user)
         if self.resolution is not None:
             _validate.positive(resolution=self.resolution)
-        if self.bound is None:
-            as_bound(None, 1)
 
     def _reduce(self, data: UserData) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the lower and upper limit that each user is content with."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
+from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Pure
 from quorate.accounting.ledger import Ledger
@@ -15,7 +16,7 @@ from quorate.bounds import Bound, Box
 from quorate.estimators import UserEstimator
 from quorate.guarantees import Relation
 from quorate.means.median import record_quantile
-from quorate.means.user_mean import as_bound, half_widths
+from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
 from quorate.means.vector_mean import MeanBudget
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.users import UserData
@@ -30,7 +31,7 @@ _QUARTILES_APART = 1.349
 _SMALLEST_SCALE = 2.0**-30
 
 
-class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
+class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type: ignore[misc]
     r"""Subtract a private centre from each feature and divide by a private scale.
 
     Fitted on users, applied to rows. Put it in front of a learner in a pipeline; its cost adds to
@@ -109,15 +110,19 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
         """Release centre and scale of ``X`` (records x features with ``users``, or a UserData)."""
-        if self.bound is None:
-            as_bound(None, 1)
+        check_epsilon(self.epsilon)
+        told_bound(self.bound, X)
+        _validate.delta(delta=self.delta)
+        event = self._budget().event if self.delta else Pure(float(self.epsilon))
         self._charge(X, None, users)
         data = self._gather(X, None, users)
         bound = as_bound(self.bound, data.n_features)
-        release = self._by_quantiles if self.delta == 0 else self._by_moments
+        guarantee = self._promise(event)
+        release = self._by_moments if self.delta else self._by_quantiles
         centre, scale = release(data, bound)
         widths = half_widths(bound)
         visible = scale > _SMALLEST_SCALE * widths
+        self.guarantee_ = guarantee
         self.centre_ = centre
         self.scale_ = np.where(visible, np.minimum(scale, 2.0 * widths), widths)
         return self
@@ -130,13 +135,15 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
         """Return the rows in their own units."""
         return np.asarray(self._features(X) * self.scale_ + self.centre_)
 
+    def _budget(self) -> MeanBudget:
+        return MeanBudget(
+            epsilon=float(self.epsilon), delta=float(self.delta), relation=self.relation
+        )
+
     def _by_moments(
         self, data: UserData, bound: Bound
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        budget = MeanBudget(
-            epsilon=float(self.epsilon), delta=float(self.delta), relation=self.relation
-        )
-        self.guarantee_ = self._promise(budget.event)
+        budget = self._budget()
         means = data.user_means()
         first = budget.mean(means, bound, share=_CENTRE_SHARE)
         centre = first.mean + bound.centre
@@ -151,7 +158,6 @@ class UserScaler(TransformerMixin, UserEstimator):  # type: ignore[misc]
     def _by_quantiles(
         self, data: UserData, bound: Bound
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        self.guarantee_ = self._promise(Pure(float(self.epsilon)))
         widths = half_widths(bound)
         parts = split_epsilon(float(self.epsilon), [1.0] * (3 * data.n_features))
         levels = (0.25, 0.5, 0.75)

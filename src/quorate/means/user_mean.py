@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+import numbers
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Bound, Box, Interval
+from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
-from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.guarantees import Relation
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee, Relation
 from quorate.means.private_range import CONSTANTS
 from quorate.means.pure_routes import PureRun, laplace_error
+from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
 from quorate.means.release import MeanRelease, Route
 from quorate.means.rotation import Rotation
 from quorate.means.vector_mean import MeanBudget
@@ -24,48 +25,10 @@ from quorate.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
 
-__all__ = ["UserMean", "as_bound"]
+__all__ = ["UserMean"]
 
+_ONE_DIMENSION = "algorithm='winsorized' needs delta > 0 in more than one dimension (U3)."
 _ALGORITHMS = ("auto", "clip", "quantile", "ball", "core", "winsorized")
-
-
-def as_bound(bound: Any, dimension: int) -> Bound:
-    """Return a public bound for vectors of ``dimension`` coordinates.
-
-    A number b means that every coordinate lies in [-b, b]; a pair means lower and upper limits,
-    each a number or one number a coordinate; a :class:`~quorate.bounds.Bound` stays itself.
-
-    >>> as_bound(2.0, 2).l2_radius.__round__(6)
-    2.828427
-    >>> as_bound(([0.0, -1.0], 1.0), 2).centre
-    array([0.5, 0. ])
-    """
-    if bound is None:
-        raise UnboundedContributionError(
-            "UserMean needs bound=, a loose public range of the values; it must not be taken from "
-            "the data. Pass a number b for [-b, b], or a pair (lower, upper)."
-        )
-    if isinstance(bound, Bound):
-        if bound.dimension != dimension:
-            raise ParameterError(
-                f"Expected a bound of {dimension} dimensions, got {bound.dimension}."
-            )
-        return bound
-    if isinstance(bound, tuple | list) and len(bound) == 2:
-        lower, upper = (_limit(limit, dimension) for limit in bound)
-        return Box(lower, upper)
-    _validate.positive(bound=bound)
-    return Box(np.full(dimension, -float(bound)), np.full(dimension, float(bound)))
-
-
-def _limit(limit: ArrayLike, dimension: int) -> NDArray[np.float64]:
-    array = np.asarray(limit, dtype=np.float64)
-    if array.ndim > 1 or (array.ndim == 1 and array.size != dimension):
-        raise ParameterError(
-            f"Expected limits of bound as numbers or vectors of length {dimension}, got shape "
-            f"{array.shape}."
-        )
-    return np.broadcast_to(array, (dimension,)).copy()
 
 
 class UserMean(UserEstimator):
@@ -108,6 +71,7 @@ class UserMean(UserEstimator):
     Parameters
     ----------
     epsilon : float
+        At least 1e-9.
     delta : float, default=0.0
         0 gives pure differential privacy and Laplace noise, for few dimensions.
     bound : float, pair or Bound
@@ -194,33 +158,42 @@ class UserMean(UserEstimator):
         users : array of shape (records,)
             Whose record each row is.
         """
-        self._check_parameters()
+        self._check_parameters(X)
         self._charge(X, None, users)
         data = self._gather(X, None, users)
         bound = as_bound(self.bound, data.n_features)
-        release = self._release(data, bound)
+        self.guarantee_, release = self._release(data, bound)
         self.mean_ = release.mean + bound.centre
         self.error_ = release.error
         self.algorithm_ = release.route
         return self
 
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, X: Any) -> None:
+        """Refuse everything that parameters and shapes show to be wrong, before the charge."""
+        check_epsilon(self.epsilon)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
         _validate.delta(delta=self.delta)
-        if self.bound is None:
-            as_bound(None, 1)
+        bound = told_bound(self.bound, X)
         if self.radius is not None:
             _validate.positive(radius=self.radius)
-        if not (isinstance(self.robust, int | float) and 0 <= self.robust <= 0.25):
+        _validate.fraction(robust=self.robust)
+        if self.robust > 0.25:
             raise ParameterError(f"Expected 0 <= robust <= 0.25, got robust={self.robust!r}.")
-        if self.records is not None and self.records != "auto":
+        if self.records is not None and not isinstance(self.records, str):
             _validate.positive_integer(records=self.records)
-        for refused, reason in self._conflicts():
+        elif self.records is not None:
+            _validate.one_of(("auto",), records=self.records)
+        for refused, reason in self._conflicts(bound.dimension):
             if refused:
                 raise ParameterError(reason)
+        if self.algorithm == "winsorized":
+            # What cannot be planned for two users cannot be for more.
+            self._published(bound, X.n_users if isinstance(X, UserData) else 2).error_bound(0.5)
+        elif self.delta:
+            _ = self._budget().mu
 
-    def _conflicts(self) -> list[tuple[bool, str]]:
+    def _conflicts(self, dimension: int) -> list[tuple[bool, str]]:
         """Return combinations of parameters that mean nothing, with what to do."""
         pure, replace = self.delta == 0, self.relation is Relation.REPLACE
         return [
@@ -241,6 +214,10 @@ class UserMean(UserEstimator):
                 f"algorithm={self.algorithm!r} needs Relation.REPLACE; use 'auto' or 'ball'.",
             ),
             (
+                self.algorithm == "winsorized" and pure and dimension > 1,
+                _ONE_DIMENSION,
+            ),
+            (
                 self.records is not None and (pure or not replace),
                 "records= needs delta > 0 and Relation.REPLACE; use records=None, which counts "
                 "every user equally.",
@@ -251,94 +228,85 @@ class UserMean(UserEstimator):
             ),
         ]
 
-    def _release(self, data: UserData, bound: Bound) -> MeanRelease:
+    def _release(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
         if self.algorithm == "winsorized":
             return self._winsorized(data, bound)
         if self.delta == 0:
             return self._pure(data, bound)
         return self._gaussian(data, bound)
 
-    def _gaussian(self, data: UserData, bound: Bound) -> MeanRelease:
-        budget = MeanBudget(
+    def _budget(self) -> MeanBudget:
+        return MeanBudget(
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             relation=self.relation,
             core=self.algorithm in ("auto", "core"),
         )
-        self.guarantee_ = self._promise(budget.event)
+
+    def _gaussian(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
+        budget = self._budget()
+        guarantee = self._promise(budget.event)
         run = budget.run(
             data.user_means(),
             bound,
             counts=None if self.records is None else data.record_counts(),
-            records=float(self.records) if isinstance(self.records, int) else None,
+            records=float(self.records) if isinstance(self.records, numbers.Integral) else None,
             hostile=float(self.robust),
             spread=None if self.radius is None else float(self.radius),
         )
         if self.algorithm == "clip":
-            return run.clip("you asked for it.")
-        return run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
+            return guarantee, run.clip("you asked for it.")
+        return guarantee, run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
 
-    def _pure(self, data: UserData, bound: Bound) -> MeanRelease:
+    def _pure(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
         run = PureRun(
             vectors=bounded_vectors(data.user_means(), bound),
             half_widths=half_widths(bound),
             epsilon=float(self.epsilon),
             relation=self.relation,
         )
-        self.guarantee_ = self._promise(run.event)
+        guarantee = self._promise(run.event)
         if self.algorithm == "auto":
-            return run.adapt()
+            return guarantee, run.adapt()
         if self.algorithm == "clip":
-            return run.clip("you asked for it.")
-        return run.quantile("you asked for it.")
+            return guarantee, run.clip("you asked for it.")
+        return guarantee, run.quantile("you asked for it.")
 
-    def _winsorized(self, data: UserData, bound: Bound) -> MeanRelease:
-        radius = float(self.radius or 0.0)
-        reach = float(half_widths(bound).max())
-        if self.delta == 0 and data.n_features > 1:
-            raise ParameterError(
-                "algorithm='winsorized' needs delta > 0 in more than one dimension (U3)."
-            )
-        route = Route(name="winsorized", reason="you asked for it.", spread=radius)
+    def _published(self, bound: Bound, n_users: int) -> WinsorizedMean | RotatedWinsorizedMean:
+        radius, reach = float(self.radius or 0.0), float(half_widths(bound).max())
         if self.delta == 0:
-            scalar = WinsorizedMean(
+            return WinsorizedMean(
                 lower=-reach,
                 upper=reach,
                 radius=radius,
                 epsilon=float(self.epsilon),
-                n_users=data.n_users,
+                n_users=n_users,
                 constants=self.constants,
             )
-            self.guarantee_ = self._promise(scalar.event)
-            column = bounded_vectors(data.user_means(), bound)[:, 0]
-            scales, mean = np.array([scalar.noise_scale]), np.array([scalar.release(column)])
-            width = scalar.range.half_width
+        return RotatedWinsorizedMean(
+            bound=reach,
+            radius=radius,
+            epsilon=float(self.epsilon),
+            delta=float(self.delta),
+            n_users=n_users,
+            dimension=bound.dimension,
+            constants=self.constants,
+        )
+
+    def _winsorized(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
+        if self.delta == 0 and data.n_features > 1:
+            raise ParameterError(_ONE_DIMENSION)
+        mechanism = self._published(bound, data.n_users)
+        guarantee = self._promise(mechanism.event)
+        vectors = bounded_vectors(data.user_means(), bound)
+        if isinstance(mechanism, WinsorizedMean):
+            mean = np.array([mechanism.release(vectors[:, 0])])
+            scales, width = np.array([mechanism.noise_scale]), mechanism.range.half_width
         else:
-            vector = RotatedWinsorizedMean(
-                bound=reach,
-                radius=radius,
-                epsilon=float(self.epsilon),
-                delta=float(self.delta),
-                n_users=data.n_users,
-                dimension=data.n_features,
-                constants=self.constants,
-            )
-            self.guarantee_ = self._promise(vector.event)
             rotation = Rotation.random(data.n_features, random_state=self.random_state)
-            mean = vector.release(bounded_vectors(data.user_means(), bound), rotation=rotation)
-            scales = np.full(vector.padded, vector.coordinate.noise_scale)
-            width = vector.coordinate.range.half_width * math.sqrt(vector.padded)
+            mean = mechanism.release(vectors, rotation=rotation)
+            scales = np.full(mechanism.padded, mechanism.coordinate.noise_scale)
+            width = mechanism.coordinate.range.half_width * math.sqrt(mechanism.padded)
+        route = Route(name="winsorized", reason="you asked for it.", spread=mechanism.radius)
         error = laplace_error(scales, radius=width, cut_share=0.0)
-        return MeanRelease(mean=mean, error=error, route=route)
-
-
-def half_widths(bound: Bound) -> NDArray[np.float64]:
-    """Return how far an offset may reach in each coordinate.
-
-    >>> half_widths(Interval(0.0, 4.0))
-    array([2.])
-    """
-    if isinstance(bound, Box | Interval):
-        lower, upper = np.atleast_1d(bound.lower), np.atleast_1d(bound.upper)
-        return np.asarray(np.maximum(upper - bound.centre, bound.centre - lower))
-    return np.full(bound.dimension, bound.largest_offset)
+        return guarantee, MeanRelease(mean=mean, error=error, route=route)
