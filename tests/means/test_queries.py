@@ -1,13 +1,16 @@
 """UserQueries: adaptive questions, a budget fixed in advance, isolation of users."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from quorate.accounting.compose import price
 from quorate.auditing import replay
-from quorate.exceptions import ParameterError, QueriesExhaustedError
+from quorate.exceptions import NumericalFailure, ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
 from quorate.means import UserQueries
 from quorate.noise import SeededNoise, use_noise
@@ -48,8 +51,8 @@ class TestBudget:
             before = answers.remaining
             answers.ask(average)
             assert answers.remaining == before - 1
-            run_squares.append(answers._budget.mu**2 / queries)
-        assert sum(run_squares) <= answers._budget.mu**2 * (1 + 1e-12)
+            run_squares.append(answers._desk.budget.mu**2 / queries)
+        assert sum(run_squares) <= answers._desk.budget.mu**2 * (1 + 1e-12)
 
     @pytest.mark.parametrize("constants", ["published", "calibrated"])
     def test_winsorized_answers_cost_no_more(self, constants):
@@ -72,7 +75,8 @@ class TestBudget:
 
     def test_a_saved_object_holds_no_records_and_answers_nothing(self):
         answers = pickle.loads(pickle.dumps(desk()))
-        assert not hasattr(answers, "_records")
+        assert answers._desk.data is None
+        assert answers.remaining == 0
         assert answers.guarantee_.epsilon == 2.0
         with pytest.raises(QueriesExhaustedError):
             answers.ask(average)
@@ -98,18 +102,41 @@ class TestIsolation:
             return records.mean(axis=0)
 
         desk().ask(watch)
-        assert seen == [2] * 2000
+        # The first call sees made-up records.
+        assert seen == [2] * 2001
 
-    def test_errors_warnings_and_wrong_shapes_count_as_the_centre(self):
+    def test_a_question_cannot_change_what_the_next_one_sees(self):
+        def vandal(records):
+            records[:] = 0.0
+            return records.mean(axis=0)
+
+        with pytest.raises(ParameterError, match="read-only"):
+            desk().ask(vandal)
+
+    def test_users_for_whom_a_question_fails_are_absent_from_the_answer(self):
         def fragile(records):
-            if records[0, 0] > 5.0:
+            if records[0, 0] > 5.5:
                 raise ValueError(str(records))
-            if records[0, 0] > 4.5:
+            if records[0, 0] > 5.0:
                 return np.zeros(9)
-            return np.log(-records.mean(axis=0))
+            if records[0, 0] > 4.8:
+                return np.log(-records.mean(axis=0))
+            return np.full(2, 3.0)
 
         with use_noise(SeededNoise(0)):
-            answer = desk(bound=(0.0, 20.0)).ask(fragile)
+            answer = desk(bound=(0.0, 20.0), algorithm="clip").ask(fragile)
+        # Ten times the noise: the probability of a false alarm is below 1e-6. As the centre they
+        # would pull it to 7.
+        assert np.linalg.norm(answer.value - 3.0) < 10 * answer.error.standard_error < 4.0
+
+    def test_a_question_that_fails_for_everybody_says_nothing(self):
+        def hopeless(records):
+            if records.any():
+                raise ValueError
+            return np.zeros(2)
+
+        with use_noise(SeededNoise(0)):
+            answer = desk(bound=(0.0, 20.0)).ask(hopeless)
         assert np.abs(answer.value - 10.0).max() < 1.0
 
     @pytest.mark.parametrize("relation", list(Relation))
@@ -140,6 +167,68 @@ class TestIsolation:
             return desk(data).ask(average)
 
         assert not replay(leaky, DATA, neighbour).same
+
+
+class TestFrozenDesk:
+    """What was charged is what can be spent, whatever is set afterwards."""
+
+    @pytest.mark.parametrize("algorithm", ["clip", "winsorized"])
+    def test_parameters_set_after_fit_buy_nothing(self, algorithm):
+        answers = desk(queries=2, algorithm=algorithm, radius=3.0)
+        before = answers.ask(average).error.standard_error
+        answers.set_params(
+            queries=100, epsilon=1e4, delta=0.5, bound=1e-3, algorithm="clip", radius=1.0
+        )
+        assert answers.remaining == 1
+        assert answers.ask(average).error.standard_error == pytest.approx(before, rel=0.2)
+        with pytest.raises(QueriesExhaustedError, match="queries=2"):
+            answers.ask(average)
+
+    @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, clone])
+    def test_copies_answer_nothing(self, duplicate):
+        answers = desk(queries=1)
+        with pytest.raises((QueriesExhaustedError, NotFittedError)):
+            duplicate(answers).ask(average)
+        assert answers.remaining == 1
+
+    def test_asking_before_fit_is_refused(self):
+        answers = UserQueries(1.0, delta=1e-6, bound=1.0)
+        with pytest.raises(NotFittedError):
+            answers.ask(average)
+        with pytest.raises(NotFittedError):
+            _ = answers.remaining
+
+    def test_a_fit_that_cannot_promise_answers_nothing(self, monkeypatch):
+        answers = desk()
+        monkeypatch.setattr("quorate.estimators.price", lambda *_, **__: float("inf"))
+        with pytest.raises(NumericalFailure):
+            answers.fit(DATA)
+        with pytest.raises(NotFittedError):
+            answers.ask(average)
+        assert not hasattr(answers, "guarantee_")
+
+
+class TestWrongQuestions:
+    @pytest.mark.parametrize(
+        "query",
+        [
+            lambda records: records.men(axis=0),
+            lambda records: records.mean(),
+            lambda records: records.mean(axis=0, keepdims=True),
+            lambda records: "many",
+            lambda records: None,
+        ],
+    )
+    def test_they_are_refused_and_cost_nothing(self, query):
+        answers = desk(queries=1)
+        with pytest.raises(ParameterError, match="made-up"):
+            answers.ask(query)
+        assert answers.remaining == 1
+
+    def test_a_number_is_an_answer_in_one_dimension(self):
+        with use_noise(SeededNoise(0)):
+            answer = desk(dimension=1, bound=100.0).ask(lambda records: records.mean())
+        assert abs(answer.value[0] - 5.0) < 0.5
 
 
 class TestRefusal:

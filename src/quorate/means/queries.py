@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
-from quorate.accounting.events import Event
 from quorate.accounting.ledger import Ledger
 from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Relation
 from quorate.means.private_range import CONSTANTS
 from quorate.means.pure_routes import laplace_error
+from quorate.means.ranges import as_bound, check_epsilon, half_widths
 from quorate.means.release import MeanError, Route
 from quorate.means.rotation import Rotation
-from quorate.means.user_mean import as_bound, half_widths
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
 from quorate.means.winsorized import RotatedWinsorizedMean
@@ -72,9 +72,10 @@ class UserQueries(UserEstimator):
     numerics : exact
     proof : A question sees the records of one user at a time, so a user's value depends on that
         user alone (if the function keeps no memory between calls); a value that is missing, of the
-        wrong shape, or an error, counts as the centre of the bound. Each answer is a private mean
-        with an equal part of the squared Gaussian budget, or (``"winsorized"``) a mean of U3 with
-        an equal part of the composition; the parts add up under adaptive composition.
+        wrong shape, or an error, makes the user absent from this answer. Each answer is a private
+        mean with an equal part of the squared Gaussian budget, or (``"winsorized"``) a mean of U3
+        with an equal part of the composition; the parts add up under adaptive composition. The
+        parts are cut when the data are handed over; parameters set afterwards change none of them.
 
     Utility
     -------
@@ -90,7 +91,7 @@ class UserQueries(UserEstimator):
     ----------
     epsilon : float
     delta : float
-        Must be positive.
+        Must be given, and positive.
     queries : int
         How many questions may be asked.
     bound : float, pair or Bound
@@ -129,11 +130,13 @@ class UserQueries(UserEstimator):
     quorate.exceptions.QueriesExhaustedError: All queries=2 questions have been asked; ...
     """
 
+    _desk: _Desk | None = None
+
     def __init__(
         self,
         epsilon: float = 1.0,
         *,
-        delta: float = 1e-6,
+        delta: float = 0.0,
         queries: int = 1,
         bound: Any = None,
         dimension: int = 1,
@@ -159,108 +162,192 @@ class UserQueries(UserEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQueries:
-        """Charge the whole budget and take the data (records with ``users``, or a UserData)."""
+        """Charge the whole budget and take the data (records with ``users``, or a UserData).
+
+        What the desk needs to answer is fixed here: parameters that are set later change nothing
+        until the next :meth:`fit`.
+        """
         bound = self._checked_bound()
+        if self.algorithm == "winsorized":
+            self._rotated(bound, 2)
+        self._budget()
         self._charge(X, None, users)
+        self._desk = None
         data = self._gather(X, None, users)
-        self._range, self._records = bound, data
-        self._asked = 0
-        self._generator = public_generator(self.random_state)
-        self.guarantee_: Guarantee = self._promise(self._event(data.n_users))
+        budget = self._budget()
+        rotated = self._rotated(bound, data.n_users) if self.algorithm == "winsorized" else None
+        guarantee = self._promise(budget.event if rotated is None else rotated.event)
+        self._desk = _Desk(
+            data=data,
+            bound=bound,
+            queries=int(self.queries),
+            tickets=[None] * int(self.queries),
+            algorithm=self.algorithm,
+            radius=None if self.radius is None else float(self.radius),
+            budget=budget,
+            rotated=rotated,
+            generator=public_generator(self.random_state),
+        )
+        self.guarantee_ = guarantee
         return self
 
     @property
     def remaining(self) -> int:
         """How many questions may still be asked."""
-        return int(self.queries) - self._asked
+        return len(self._fitted_desk().tickets)
 
     def ask(self, query: Query) -> Answer:
         """Return the private mean over users of ``query(records of one user)``.
 
+        The question is first put to made-up records, two rows of zeros: an error or a wrong shape
+        there is refused and costs nothing.
+
         Parameters
         ----------
         query : callable
-            From an array (records x features) to a vector of length ``dimension``. It must not
-            remember anything from one user to the next.
+            From an array (records x features) to a vector of length ``dimension``, or to a number
+            if that is 1. It must not remember anything from one user to the next.
         """
+        desk = self._fitted_desk()
         if not callable(query):
             raise ParameterError(f"Expected query to be a function, got {type(query).__name__}.")
-        if self._asked >= self.queries:
-            raise QueriesExhaustedError(
-                f"All queries={self.queries} questions have been asked; the budget that was set "
-                "aside is spent. Fit again, with a new budget, to ask more."
-            )
-        self._asked += 1
-        values = self._evaluate(query)
-        if self.algorithm == "winsorized":
-            return self._winsorized(values)
-        run = self._budget.run(
-            values,
-            self._range,
-            share=1.0 / self.queries,
-            spread=None if self.radius is None else float(self.radius),
-        )
-        if self.algorithm == "clip":
-            release = run.clip("you asked for it.")
-        else:
-            release = run.adapt(core=False if self.algorithm == "ball" else None)
-        return Answer(
-            value=release.mean + self._range.centre,
-            error=release.error,
-            algorithm=release.route,
-        )
+        return desk.answer(query)
 
-    @property
+    def _fitted_desk(self) -> _Desk:
+        if (desk := self._desk) is None:
+            raise NotFittedError(
+                "This UserQueries instance is not fitted yet: call fit, which charges the budget, "
+                "before asking."
+            )
+        return desk
+
     def _budget(self) -> MeanBudget:
-        return MeanBudget(
+        budget = MeanBudget(
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             relation=self.relation,
             core=self.algorithm == "auto",
         )
+        _ = budget.mu
+        return budget
 
-    def _event(self, n_users: int) -> Event:
-        if self.algorithm == "winsorized":
-            return self._rotated(n_users).event
-        return self._budget.event
-
-    def _rotated(self, n_users: int) -> RotatedWinsorizedMean:
-        return RotatedWinsorizedMean(
-            bound=float(half_widths(self._range).max()),
+    def _rotated(self, bound: Bound, n_users: int) -> RotatedWinsorizedMean:
+        mechanism = RotatedWinsorizedMean(
+            bound=float(half_widths(bound).max()),
             radius=float(self.radius or 0.0),
             epsilon=float(self.epsilon),
             delta=float(self.delta),
             n_users=n_users,
-            dimension=self.dimension,
-            queries=self.queries,
+            dimension=bound.dimension,
+            queries=int(self.queries),
             constants=self.constants,
         )
-
-    def _winsorized(self, values: NDArray[np.float64]) -> Answer:
-        mechanism = self._rotated(self._records.n_users)
-        rotation = Rotation.random(self.dimension, random_state=self._generator)
-        mean = mechanism.release(bounded_vectors(values, self._range), rotation=rotation)
-        each = mechanism.coordinate
-        error = laplace_error(
-            np.full(mechanism.padded, each.noise_scale),
-            radius=each.range.half_width,
-            cut_share=0.0,
-        )
-        route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
-        return Answer(value=mean + self._range.centre, error=error, algorithm=route)
+        _ = mechanism.coordinate
+        return mechanism
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the data behind: a saved object holds no records and answers nothing."""
+        """Leave the data behind: a saved or copied object holds no records, answers nothing."""
         state = dict(super().__getstate__())
-        if state.pop("_records", None) is not None:
-            state["_asked"] = self.queries
+        if (desk := state.get("_desk")) is not None:
+            state["_desk"] = desk.closed()
         return state
 
-    def _evaluate(self, query: Query) -> NDArray[np.float64]:
-        """Return one value a user; whatever goes wrong for a user counts as the centre."""
-        data: UserData = self._records
-        rows, offsets = data.X, data.offsets
-        values = np.full((data.n_users, self.dimension), np.nan)
+    def _checked_bound(self) -> Bound:
+        check_epsilon(self.epsilon)
+        _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
+        _validate.one_of(CONSTANTS, constants=self.constants)
+        _validate.positive_integer(queries=self.queries, dimension=self.dimension)
+        _validate.delta(delta=self.delta)
+        if self.delta == 0:
+            raise ParameterError(
+                "UserQueries needs delta > 0. Pass delta= well below one over the number of users, "
+                "such as delta=1e-6."
+            )
+        if self.radius is not None:
+            _validate.positive(radius=self.radius)
+        if self.algorithm == "winsorized" and self.radius is None:
+            raise ParameterError("algorithm='winsorized' needs radius=; use 'auto' without one.")
+        if self.algorithm == "winsorized" and self.relation is not Relation.REPLACE:
+            raise ParameterError("algorithm='winsorized' needs Relation.REPLACE; use 'auto'.")
+        return as_bound(self.bound, int(self.dimension))
+
+
+@dataclass(kw_only=True)
+class _Desk:
+    """Where questions are answered: the data, the budget that was charged, and what is left.
+
+    Nothing here changes except the tickets, one for each question that may still be asked. Taking
+    one is a single step, so that two threads cannot take the same.
+    """
+
+    data: UserData | None
+    bound: Bound
+    queries: int
+    tickets: list[None]
+    algorithm: str
+    radius: float | None
+    budget: MeanBudget
+    rotated: RotatedWinsorizedMean | None
+    generator: RandomState
+
+    def closed(self) -> _Desk:
+        return replace(self, data=None, tickets=[], generator=None)
+
+    def answer(self, query: Query) -> Answer:
+        if self.data is None or not self.tickets:
+            raise self._exhausted()
+        self._try_out(query, self.data.n_features)
+        try:
+            self.tickets.pop()
+        except IndexError:
+            raise self._exhausted() from None
+        values = self._evaluate(query, self.data)
+        if self.rotated is not None:
+            return self._winsorized(self.rotated, values)
+        run = self.budget.run(values, self.bound, share=1.0 / self.queries, spread=self.radius)
+        if self.algorithm == "clip":
+            release = run.clip("you asked for it.")
+        else:
+            release = run.adapt(core=False if self.algorithm == "ball" else None)
+        return Answer(
+            value=release.mean + self.bound.centre,
+            error=release.error,
+            algorithm=release.route,
+        )
+
+    def _exhausted(self) -> QueriesExhaustedError:
+        return QueriesExhaustedError(
+            f"All queries={self.queries} questions have been asked; the budget that was set aside "
+            "is spent. Fit again, with a new budget, to ask more."
+        )
+
+    def _try_out(self, query: Query, n_features: int) -> None:
+        """Refuse a question that fails on records which are nobody's."""
+        expected = f"a vector of length {self.bound.dimension}"
+        if self.bound.dimension == 1:
+            expected += " or a number"
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                value = np.asarray(query(_unwritable(np.zeros((2, n_features)))), np.float64)
+        except Exception as error:
+            raise ParameterError(
+                f"Expected query to turn the records of one user into {expected}; on two made-up "
+                f"records of zeros it raised {type(error).__name__}: {error}. It was not asked."
+            ) from error
+        if not self._fits(value):
+            raise ParameterError(
+                f"Expected query to turn the records of one user into {expected}; on two made-up "
+                f"records of zeros it gave an array of shape {value.shape}. It was not asked."
+            )
+
+    def _fits(self, value: NDArray[np.float64]) -> bool:
+        size = self.bound.dimension
+        return value.shape == (size,) or (size == 1 and value.shape == ())
+
+    def _evaluate(self, query: Query, data: UserData) -> NDArray[np.float64]:
+        """Return one value a user; one for whom anything goes wrong is absent (NaN)."""
+        rows, offsets = _unwritable(data.X), data.offsets
+        values = np.full((data.n_users, self.bound.dimension), np.nan)
         for user in range(data.n_users):
             records = rows[offsets[user] : offsets[user + 1]]
             # An error or a warning would tell something about one user.
@@ -269,19 +356,25 @@ class UserQueries(UserEstimator):
                     value = np.asarray(query(records), dtype=np.float64)
             except Exception:
                 continue
-            if value.shape == (self.dimension,):
+            if self._fits(value):
                 values[user] = value
         return values
 
-    def _checked_bound(self) -> Bound:
-        _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
-        _validate.one_of(CONSTANTS, constants=self.constants)
-        _validate.positive_integer(queries=self.queries, dimension=self.dimension)
-        _validate.probability(delta=self.delta)
-        if self.radius is not None:
-            _validate.positive(radius=self.radius)
-        if self.algorithm == "winsorized" and self.radius is None:
-            raise ParameterError("algorithm='winsorized' needs radius=; use 'auto' without one.")
-        if self.algorithm == "winsorized" and self.relation is not Relation.REPLACE:
-            raise ParameterError("algorithm='winsorized' needs Relation.REPLACE; use 'auto'.")
-        return as_bound(self.bound, self.dimension)
+    def _winsorized(self, mechanism: RotatedWinsorizedMean, values: NDArray[np.float64]) -> Answer:
+        rotation = Rotation.random(self.bound.dimension, random_state=self.generator)
+        mean = mechanism.release(bounded_vectors(values, self.bound), rotation=rotation)
+        each = mechanism.coordinate
+        error = laplace_error(
+            np.full(mechanism.padded, each.noise_scale),
+            radius=each.range.half_width,
+            cut_share=0.0,
+        )
+        route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
+        return Answer(value=mean + self.bound.centre, error=error, algorithm=route)
+
+
+def _unwritable(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a view that a question cannot write to: the next one is to see the same records."""
+    view = rows.view()
+    view.flags.writeable = False
+    return view
