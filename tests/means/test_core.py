@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -23,6 +24,7 @@ from quorate.means.core import (
     passing_threshold,
     unfriendly_distance,
 )
+from quorate.means.search import NoisySearch
 from quorate.noise import SeededNoise
 
 
@@ -224,6 +226,20 @@ class TestNoise:
         test_sigma, mean_sigma = (draw.parameters["scale"] for draw in noise.log)
         assert test_sigma**2 >= TEST.noise_multiplier**2 + 4 - 1e-12
         assert mean_sigma**2 >= (mean.noise_multiplier * mean.sensitivity) ** 2 + 4 - 1e-6
+
+
+class TestRounding:
+    @given(multiplier=st.floats(0.1, 1e6))
+    def test_noise_is_never_below_what_is_priced(self, multiplier):
+        test = CoreTest(top=700, few=150, noise_multiplier=multiplier, delta=1e-7)
+        assert Fraction(test.sigma) ** 2 >= Fraction(multiplier) ** 2 + 4
+        search = NoisySearch(thresholds=[1.0, 2.0], target=5, noise_multiplier=multiplier)
+        assert Fraction(search.sigma) ** 2 >= (16 * Fraction(multiplier)) ** 2 + 4
+
+    def test_users_without_records_stand_at_the_centre(self):
+        vectors = np.array([[np.nan, np.nan], [0.5, -0.25]])
+        users = IntegerUsers.rounded(vectors, radius=1.0, step=0.25)
+        assert users.steps.tolist() == [[0.0, 0.0], [2.0, -1.0]]
 
 
 class TestReplay:
