@@ -72,7 +72,7 @@ def _threshold(fit: Fit) -> dict[str, Any]:
 
 
 def _model(fit: Fit) -> dict[str, Any]:
-    return {"dimension": len(fit.columns.features) + 1}
+    return {"dimension": len(fit.columns.features)}
 
 
 _SIZES: dict[str, Callable[[Fit], dict[str, Any]]] = {
