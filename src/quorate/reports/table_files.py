@@ -2,15 +2,15 @@
 
 A CSV file declares no types, and guessing them from the rows would make the schema depend on one
 person's value. So every column is read as bytes; what is asked for as a number and does not read as
-one is *missing*, like an empty cell, and a row with too many or too few cells is dropped. Which
-columns exist is the schema, which is public and may raise.
+one is *missing*, like an empty cell. One line is one row, whatever stands in it, and ids are what
+the id cells say (:mod:`quorate.reports.csv_lines`). Which columns exist is the schema, which is
+public and may raise.
 """
 
 from __future__ import annotations
 
-import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from quorate import tables
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.reports.csv_lines import read_cells, read_header
 from quorate.users import UserData
 
 __all__ = ["Columns", "TableFile"]
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
-_TRUTH = {b"true": 1.0, b"false": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +105,7 @@ class TableFile:
         """The names of all columns; of a CSV file only the first line is read."""
         if self.separator is None:
             return list(tables.open_parquet(self.path).schema.names)
-        line = _first_line(Path(self.path))
-        names = next(csv.reader([line], delimiter=self.separator), [])
-        if not names or len(set(names)) < len(names):
-            raise SchemaError(
-                f"Expected a first line of different column names in {Path(self.path).name!r}."
-            )
-        return names
+        return read_header(Path(self.path), self.separator)
 
     def resolve(self, columns: Columns) -> Columns:
         """Return ``columns`` with all features named; refuse what does not exist; read no row."""
@@ -150,7 +144,7 @@ class TableFile:
         numeric = set(columns.features)
         if columns.target is not None and not _are_texts(columns.classes):
             numeric.add(columns.target)
-        table = self._csv(columns.named, numeric)
+        table = self._csv(columns.named, numeric, columns.user)
         return UserData.from_frame(table, features=columns.features, **given)
 
     def features(self, names: Sequence[str]) -> NDArray[np.float64]:
@@ -168,66 +162,11 @@ class TableFile:
             if name not in known:
                 raise SchemaError(f"Expected a column {name!r}, the table has {known}.")
 
-    def _csv(self, names: Sequence[str], numeric: set[str]) -> Any:
-        import pyarrow as pa
-        from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
-
-        try:
-            raw = read_csv(
-                os.fspath(self.path),
-                parse_options=ParseOptions(
-                    delimiter=self.separator, invalid_row_handler=lambda _: "skip"
-                ),
-                convert_options=ConvertOptions(
-                    column_types={name: pa.binary() for name in names},
-                    include_columns=list(names),
-                    null_values=[""],
-                    strings_can_be_null=True,
-                ),
-            )
-        except (pa.ArrowException, OSError):
-            raw = None
-        if raw is None:
-            # Arrow's own message quotes the cell that it stumbled over.
-            raise SchemaError(f"Expected a CSV file, could not read {Path(self.path).name!r}.")
-        columns = [_numbers(raw[name]) if name in numeric else raw[name] for name in names]
-        return pa.table(columns, names=list(names))
+    def _csv(
+        self, names: Sequence[str], numeric: Collection[str], ids: Collection[str] = ()
+    ) -> Any:
+        return read_cells(self.path, str(self.separator), names=names, numeric=numeric, ids=ids)
 
 
 def _are_texts(classes: tuple[Any, ...] | None) -> bool:
     return classes is not None and not all(isinstance(c, int | float) for c in classes)
-
-
-def _first_line(path: Path) -> str:
-    if not path.is_file():
-        raise SchemaError(f"Expected a CSV file, found none at {str(path)!r}.")
-    try:
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            return file.readline().rstrip("\r\n")
-    except OSError:
-        pass
-    raise SchemaError(f"Expected a CSV file, could not open {path.name!r}.")
-
-
-def _numbers(column: Any) -> Any:
-    """Return cells as floats, null where a cell is not a number."""
-    import pyarrow as pa
-
-    try:
-        return column.cast(pa.string()).cast(pa.float64())
-    except pa.ArrowInvalid:
-        return pa.chunked_array(
-            [pa.array([_number(cell) for cell in column.to_pylist()], pa.float64())]
-        )
-
-
-def _number(cell: bytes | None) -> float | None:
-    if cell is None:
-        return None
-    truth = _TRUTH.get(cell.strip().lower())
-    if truth is not None:
-        return truth
-    try:
-        return float(cell)
-    except ValueError:
-        return None

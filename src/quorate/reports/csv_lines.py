@@ -1,0 +1,287 @@
+"""CSV files line by line: what stands in one line has no influence on how another one is read.
+
+A usual CSV parser lets a cell reach into other people's rows: an opening quote swallows everything
+up to the next quote, a row with a cell too many stops the reading or vanishes. The rules here are:
+
+* one physical line (it ends with a line feed; a carriage return before that belongs to the end) is
+  one row, always; a carriage return elsewhere is a character of its cell. A table with line feeds
+  inside cells is no CSV file in this sense: convert it, to Parquet for instance;
+* a cell may stand in quotes, with quotes doubled inside, and then hold separators. Quotes that do
+  not close within their line are characters like any other;
+* a line with too many or too few cells keeps the ids that it has, and all else in it is missing;
+* a blank line is no row. A row without an id belongs to nobody.
+
+Ids are what the id cells say, no more and no less. Lines without anything peculiar are read by
+Arrow, all others one by one; a test holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import SchemaError
+
+__all__ = ["read_cells", "read_header", "split_line"]
+
+_BLOCK = 2**24
+_LONGEST_HEADER = 2**24
+# Arrow's reader works in blocks of 2^20 bytes and fails at a line that is longer than one.
+_LONGEST_PLAIN = 2**16
+_MARK = b"\xef\xbb\xbf"
+_TRUTH = {b"true": 1.0, b"false": 0.0}
+
+
+def split_line(line: bytes, separator: bytes) -> list[bytes]:
+    r"""Return the cells of one line.
+
+    >>> split_line(b'"Smith, John",5,"6 ""or"" 7"', b",")
+    [b'Smith, John', b'5', b'6 "or" 7']
+    >>> split_line(b'ann,"5', b",")
+    [b'ann', b'"5']
+    """
+    return _quoted_cells(line, separator) or line.split(separator)
+
+
+def read_header(path: Path, separator: str) -> list[str]:
+    """Return the names in the first line; what is wrong with it is public and may be said."""
+    if not path.is_file():
+        raise SchemaError(f"Expected a CSV file, found none at {str(path)!r}.")
+    line = None
+    with suppress(OSError), path.open("rb") as file:
+        line = _header_line(file)
+    if line is None:
+        raise SchemaError(f"Expected a CSV file, could not open {path.name!r}.")
+    names: list[str] = []
+    if len(line) <= _LONGEST_HEADER and b"\r" not in line and b"\0" not in line:
+        with suppress(UnicodeDecodeError):
+            cells = _quoted_cells(line, separator.encode()) or []
+            names = [cell.decode() for cell in cells]
+    if not any(names) or len(set(names)) < len(names):
+        raise SchemaError(
+            f"Expected UTF-8, one header line of different column names, in {path.name!r}."
+        )
+    return names
+
+
+def read_cells(
+    path: str | os.PathLike[str],
+    separator: str,
+    *,
+    names: Sequence[str],
+    numeric: Collection[str],
+    ids: Collection[str] = (),
+) -> Any:
+    r"""Return an Arrow table of the columns ``names``: floats where ``numeric``, bytes elsewhere.
+
+    Parameters
+    ----------
+    path, separator
+        The file, and what separates its cells.
+    names, numeric, ids : collections of str
+        The columns to read, those with numbers, and those that a line with too many or too few
+        cells keeps.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "visits.csv"
+    ...     _ = path.write_bytes(b'patient,age\nann,"30\nbob,40\ncy,50,60\n')
+    ...     cells = read_cells(
+    ...         path, ",", names=["patient", "age"], numeric={"age"}, ids={"patient"})
+    >>> cells["age"].to_pylist()
+    [None, 40.0, None]
+    """
+    import pyarrow as pa
+
+    header = read_header(Path(path), separator)
+    lines = _Lines(separator.encode(), len(header), [header.index(name) for name in names])
+    kinds = [pa.float64() if name in numeric else pa.large_binary() for name in names]
+    kept = [name in ids for name in names]
+    chunks: list[list[Any]] = [[] for _ in names]
+    try:
+        with Path(path).open("rb") as file:
+            _header_line(file)
+            for block in _blocks(file):
+                for column, found in zip(chunks, lines.columns(block, kinds, kept), strict=True):
+                    column.extend(found)
+    except (pa.ArrowException, OSError):
+        # Arrow's own message would quote the line that it stumbled over.
+        chunks = []
+    if len(chunks) < len(names):
+        raise SchemaError(f"Expected a CSV file, could not read {Path(path).name!r}.")
+    columns = [pa.chunked_array(parts, kind) for parts, kind in zip(chunks, kinds, strict=True)]
+    return pa.table(columns, names=list(names))
+
+
+class _Lines:
+    """How lines become cells: the separator, the number of cells, the places of those wanted."""
+
+    def __init__(self, separator: bytes, width: int, places: list[int]) -> None:
+        self.separator = separator
+        self.width = width
+        self.places = places
+
+    def columns(self, block: bytes, kinds: list[Any], kept: list[bool]) -> list[list[Any]]:
+        """Return the chunks of each wanted column, for lines that all end with a line feed."""
+        import pyarrow as pa
+
+        octets = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero(octets == ord("\n"))
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        plain, blank = self._sort_out(octets, starts, ends)
+        found = self._plain_columns(_selected(block, starts, ends, plain), kinds)
+        others = np.flatnonzero(~(plain | blank))
+        if len(others) == 0:
+            return found
+        rows = [self._cells(block[starts[i] : ends[i]], kept) for i in others]
+        order = pa.array(np.argsort(np.concatenate([np.flatnonzero(plain), others])))
+        columns = []
+        for chunks, kind, cells in zip(found, kinds, zip(*rows, strict=True), strict=True):
+            if kind == pa.float64():
+                values = [_number(cell) for cell in cells]
+            else:
+                values = [cell or None for cell in cells]
+            both = pa.concat_arrays([*chunks, pa.array(values, kind)])
+            columns.append([both.take(order)])
+        return columns
+
+    def _sort_out(
+        self, octets: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell which lines hold nothing peculiar, and which hold nothing at all."""
+
+        def count(octet: bytes) -> NDArray[np.int64]:
+            places = np.flatnonzero(octets == ord(octet))
+            if len(places) == 0:
+                return np.zeros(len(ends), np.int64)
+            return np.diff(np.searchsorted(places, ends), prepend=0)
+
+        # At the first place of a block there is nothing before; the line feed itself will do.
+        returned = octets[np.maximum(ends - 1, 0)] == ord("\r")
+        blank = ends - returned == starts
+        plain = ~blank & (count(self.separator) == self.width - 1) & (count(b'"') == 0)
+        return plain & (count(b"\r") == returned) & (ends - starts < _LONGEST_PLAIN), blank
+
+    def _plain_columns(self, lines: bytes, kinds: list[Any]) -> list[list[Any]]:
+        import pyarrow as pa
+        from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
+
+        # A header of our own: Arrow drops a byte order mark at the beginning, which is a cell's.
+        header = self.separator.join(b"%d" % j for j in range(self.width)) + b"\n"
+        wanted = [str(place) for place in self.places]
+        table = read_csv(
+            pa.BufferReader(header + lines),
+            parse_options=ParseOptions(
+                delimiter=self.separator.decode(),
+                quote_char=False,
+                double_quote=False,
+                escape_char=False,
+            ),
+            convert_options=ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.large_binary()),
+                include_columns=list(dict.fromkeys(wanted)),
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+        return [
+            [_numbers(chunk) if kind == pa.float64() else chunk for chunk in table[name].chunks]
+            for name, kind in zip(wanted, kinds, strict=True)
+        ]
+
+    def _cells(self, line: bytes, kept: list[bool]) -> list[bytes | None]:
+        cells = split_line(line.removesuffix(b"\r"), self.separator)
+        if len(cells) == self.width:
+            return [cells[place] for place in self.places]
+        return [
+            cells[place] if keep and place < len(cells) else None
+            for place, keep in zip(self.places, kept, strict=True)
+        ]
+
+
+def _selected(
+    block: bytes, starts: NDArray[np.int64], ends: NDArray[np.int64], chosen: NDArray[np.bool_]
+) -> bytes:
+    """Return the chosen lines with their ends."""
+    if chosen.all():
+        return block
+    edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
+    first, last = edges[::2], edges[1::2] - 1
+    return b"".join(block[starts[i] : ends[j] + 1] for i, j in zip(first, last, strict=True))
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the rest of a file in pieces of whole lines, however long a line is."""
+    rest: list[bytes] = []
+    while piece := file.read(_BLOCK):
+        cut = piece.rfind(b"\n") + 1
+        if cut > 0:
+            yield b"".join([*rest, piece[:cut]])
+            rest = []
+        rest.append(piece[cut:])
+    last = b"".join(rest)
+    if last:
+        yield last + b"\n"
+
+
+def _header_line(file: BinaryIO) -> bytes:
+    line = file.readline(_LONGEST_HEADER + 1)
+    return line.removeprefix(_MARK).removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _quoted_cells(line: bytes, separator: bytes) -> list[bytes] | None:
+    """Return the cells of a line, None if a quote opens one and nothing closes it."""
+    cells: list[bytes] = []
+    place = 0
+    while True:
+        inside = b""
+        if line.startswith(b'"', place):
+            end = _closing_quote(line, place + 1)
+            if end < 0:
+                return None
+            inside = line[place + 1 : end].replace(b'""', b'"')
+            place = end + 1
+        end = line.find(separator, place)
+        if end < 0:
+            return [*cells, inside + line[place:]]
+        cells.append(inside + line[place:end])
+        place = end + 1
+
+
+def _closing_quote(line: bytes, place: int) -> int:
+    """Return where the quote closes that opened before ``place``, -1 if nowhere."""
+    while True:
+        place = line.find(b'"', place)
+        if place < 0 or line[place + 1 : place + 2] != b'"':
+            return place
+        place += 2
+
+
+def _numbers(column: Any) -> Any:
+    """Return cells as floats, null where a cell is not a number."""
+    import pyarrow as pa
+
+    # Arrow accepts less than Python does, and nothing else: one cell does not change another.
+    with suppress(pa.ArrowInvalid):
+        return column.cast(pa.large_string()).cast(pa.float64())
+    return pa.array([_number(cell) for cell in column.to_pylist()], pa.float64())
+
+
+def _number(cell: bytes | None) -> float | None:
+    if cell is None:
+        return None
+    truth = _TRUTH.get(cell.strip().lower())
+    if truth is not None:
+        return truth
+    try:
+        return float(cell)
+    except ValueError:
+        return None
