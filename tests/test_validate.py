@@ -72,3 +72,8 @@ def test_a_dtype_is_public_and_may_be_refused():
     _validate.integer_dtype(table=np.dtype(np.uint8))
     with pytest.raises(SchemaError, match="float64"):
         _validate.integer_dtype(table=np.dtype(np.float64))
+
+
+def test_an_array_given_in_place_of_a_number_is_not_printed():
+    with pytest.raises(ParameterError, match=r"bound=<ndarray>\.$"):
+        _validate.positive(bound=np.array([51.2, 77.7]))

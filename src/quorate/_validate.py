@@ -31,6 +31,13 @@ __all__ = [
 ]
 
 
+def _shown(value: object) -> str:
+    """Return a parameter as text; a whole array may be data in the wrong place."""
+    if isinstance(value, np.ndarray) or (hasattr(value, "__len__") and not isinstance(value, str)):
+        return f"<{type(value).__name__}>"
+    return repr(value)
+
+
 def _is_real(value: object) -> bool:
     return isinstance(value, numbers.Real | Fraction) and not isinstance(value, bool | np.bool_)
 
@@ -39,21 +46,21 @@ def positive(**values: Any) -> None:
     """Reject a value that is not a finite number greater than zero."""
     for name, value in values.items():
         if not (_is_real(value) and 0 < value < math.inf):
-            raise ParameterError(f"Expected a finite {name} > 0, got {name}={value!r}.")
+            raise ParameterError(f"Expected a finite {name} > 0, got {name}={_shown(value)}.")
 
 
 def non_negative(**values: Any) -> None:
     """Reject a value that is not a finite number of at least zero."""
     for name, value in values.items():
         if not (_is_real(value) and 0 <= value < math.inf):
-            raise ParameterError(f"Expected a finite {name} >= 0, got {name}={value!r}.")
+            raise ParameterError(f"Expected a finite {name} >= 0, got {name}={_shown(value)}.")
 
 
 def finite(**values: Any) -> None:
     """Reject a value that is not a finite number."""
     for name, value in values.items():
         if not (_is_real(value) and -math.inf < value < math.inf):
-            raise ParameterError(f"Expected a finite {name}, got {name}={value!r}.")
+            raise ParameterError(f"Expected a finite {name}, got {name}={_shown(value)}.")
 
 
 def _is_integer(value: object) -> bool:
@@ -64,42 +71,43 @@ def positive_integer(**values: Any) -> None:
     """Reject a value that is not an integer greater than zero."""
     for name, value in values.items():
         if not (_is_integer(value) and value > 0):
-            raise ParameterError(f"Expected an integer {name} > 0, got {name}={value!r}.")
+            raise ParameterError(f"Expected an integer {name} > 0, got {name}={_shown(value)}.")
 
 
 def non_negative_integer(**values: Any) -> None:
     """Reject a value that is not an integer of at least zero."""
     for name, value in values.items():
         if not (_is_integer(value) and value >= 0):
-            raise ParameterError(f"Expected an integer {name} >= 0, got {name}={value!r}.")
+            raise ParameterError(f"Expected an integer {name} >= 0, got {name}={_shown(value)}.")
 
 
 def probability(**values: Any) -> None:
     """Reject a value outside the open interval (0, 1)."""
     for name, value in values.items():
         if not (_is_real(value) and 0 < value < 1):
-            raise ParameterError(f"Expected 0 < {name} < 1, got {name}={value!r}.")
+            raise ParameterError(f"Expected 0 < {name} < 1, got {name}={_shown(value)}.")
 
 
 def fraction(**values: Any) -> None:
     """Reject a value outside the closed interval [0, 1]."""
     for name, value in values.items():
         if not (_is_real(value) and 0 <= value <= 1):
-            raise ParameterError(f"Expected 0 <= {name} <= 1, got {name}={value!r}.")
+            raise ParameterError(f"Expected 0 <= {name} <= 1, got {name}={_shown(value)}.")
 
 
 def delta(**values: Any) -> None:
     """Reject a value outside the half-open interval [0, 1)."""
     for name, value in values.items():
         if not (_is_real(value) and 0 <= value < 1):
-            raise ParameterError(f"Expected 0 <= {name} < 1, got {name}={value!r}.")
+            raise ParameterError(f"Expected 0 <= {name} < 1, got {name}={_shown(value)}.")
 
 
 def ordered(lower: Any, upper: Any, *, name: str) -> None:
     """Reject bounds that are not finite or not in order."""
     if not (_is_real(lower) and _is_real(upper) and -math.inf < lower < upper < math.inf):
         raise ParameterError(
-            f"Expected finite {name} with lower < upper, got lower={lower!r} and upper={upper!r}."
+            f"Expected finite {name} with lower < upper, got lower={_shown(lower)} "
+            f"and upper={_shown(upper)}."
         )
 
 
@@ -108,7 +116,9 @@ def one_of(choices: tuple[Any, ...], **values: Any) -> None:
     for name, value in values.items():
         if not any(type(value) is type(choice) and value == choice for choice in choices):
             wording = ", ".join(repr(choice) for choice in choices)
-            raise ParameterError(f"Expected {name} to be one of {wording}, got {name}={value!r}.")
+            raise ParameterError(
+                f"Expected {name} to be one of {wording}, got {name}={_shown(value)}."
+            )
 
 
 def integer_dtype(**dtypes: np.dtype[Any]) -> None:

@@ -78,7 +78,11 @@ class ThresholdLearner(RuleLearner):
     concept class : "x >= threshold" over {lower, ..., upper} (or "x <", or both); VC dimension 1
         (2 with both directions); Littlestone dimension the number of binary digits
     setting : agnostic or realizable, proper; users i.i.d., records of one user i.i.d.; privacy
-        needs none of this
+        needs none of this. Where users differ in kind, not by chance (each with a best cut-off of
+        their own), the automatic choices for huge domains favour the cut-off most users would
+        choose for themselves, which may err more than the best common one (measured on salaries of
+        players: 0.12 more); ``algorithm="mistakes"`` has no such bias, needs more users, and is
+        the choice for them
     users needed : of order :math:`\ln|X| / \varepsilon` whatever the records, plus
         :math:`\ln|X| / (\varepsilon\alpha\sqrt{m})` and :math:`1/(m\alpha^2)` (Section 5 of [1]_)
 
