@@ -42,6 +42,25 @@ def test_a_missing_folder_and_a_folder_as_file_are_refused(tmp_path):
         check_writable(tmp_path)
 
 
+def test_a_place_that_only_looks_writable_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(ParameterError, match="folder that can be written"):
+        check_writable(tmp_path / ("a" * 300))
+
+    def read_only(*_args, **_kwargs):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "touch", read_only)
+    with pytest.raises(ParameterError, match="folder that can be written"):
+        check_writable(tmp_path / "a.json")
+
+
+def test_the_check_leaves_nothing_behind(tmp_path):
+    (tmp_path / "a.json").write_text("old")
+    check_writable(tmp_path / "a.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert (tmp_path / "a.json").read_text() == "old"
+
+
 def test_a_name_without_a_folder_means_the_present_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert check_writable("a.json") == Path("a.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from quorate.exceptions import ParameterError
@@ -18,12 +19,15 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     quorate.exceptions.ParameterError: Expected a folder that can be written, got 'no such folder'.
     """
     target = Path(path)
-    folder = target.parent
-    if not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise ParameterError(f"Expected a folder that can be written, got {str(folder)!r}.")
-    if target.is_dir():
-        raise ParameterError(f"Expected the name of a file, got the folder {str(target)!r}.")
-    return target
+    with suppress(OSError):
+        if target.is_dir():
+            raise ParameterError(f"Expected the name of a file, got the folder {str(target)!r}.")
+        # Permissions do not tell all: a file system may be read-only or full, a name too long.
+        part = _part(target)
+        part.touch()
+        part.unlink()
+        return target
+    raise ParameterError(f"Expected a folder that can be written, got {str(target.parent)!r}.")
 
 
 def write_atomically(path: str | os.PathLike[str], text: str) -> Path:
@@ -35,7 +39,7 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> Path:
     'whole'
     """
     target = check_writable(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = _part(target)
     try:
         with part.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -45,3 +49,7 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> Path:
     finally:
         part.unlink(missing_ok=True)
     return target
+
+
+def _part(target: Path) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.part")
