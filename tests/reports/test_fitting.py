@@ -136,9 +136,13 @@ class TestTheOrder:
         ledger = ledger_with(tmp_path, epsilon=0.5)
         opened = []
         monkeypatch.setattr(fitting, "_check_affordable", lambda *_: None)
-        monkeypatch.setattr(
-            table_files, "_first_line", lambda path: opened.append(path) or "patient,age"
-        )
+        original = table_files.read_header
+
+        def read_header(path, separator):
+            opened.append(path)
+            return original(path, separator)
+
+        monkeypatch.setattr(table_files, "read_header", read_header)
         (tmp_path / "table.csv").write_text("patient,age\n")
         asked = make_request(ledger=ledger.path, data_name="visits")
         with pytest.raises(BudgetExceededError):
@@ -164,6 +168,14 @@ class TestTheOrder:
         )
         refused(ParameterError, "delta", task="linear", target="cost")
         refused(ParameterError, "epsilon", epsilon=-1.0)
+        with pytest.raises(ParameterError, match="no feature and no target"):
+            make_request(features=("age", "patient"))
+        with pytest.raises(ParameterError, match="no feature and no target"):
+            make_request("linear", target="patient")
+        with pytest.raises(ParameterError, match="no feature at the same time"):
+            make_request("linear", target="age")
+        with pytest.raises(ParameterError, match="printable"):
+            make_request(unit="patient\x1b[31m")
         assert ledger.spent("visits").epsilon == 0.0
 
     def test_a_budget_of_another_kind_is_refused_before_reading(
@@ -222,10 +234,19 @@ class TestRequests:
         with pytest.raises(ParameterError, match="target"):
             make_request("linear")
 
-    @pytest.mark.parametrize("text", ["", "a", "1,2,3", "2,1", "nan", "1,nan", "age=", "age"])
+    @pytest.mark.parametrize(
+        "text", ["", "a", "1,2,3", "2,1", "nan", "1,nan", "age=", "age", "0,1e400", "0,inf"]
+    )
     def test_bounds_that_are_none_are_refused(self, text):
         with pytest.raises(ParameterError, match="Expected bounds as"):
             Limit.parse(text)
+
+    @pytest.mark.parametrize(
+        ("lower", "upper"), [(0, 10**400), (0.0, np.inf), (-1.5e308, 1.5e308), (1, 1), (2, np.nan)]
+    )
+    def test_limits_are_finite_and_in_order(self, lower, upper):
+        with pytest.raises(ParameterError, match="finite"):
+            Limit(lower, upper)
 
     def test_bounds_of_integers_stay_exact(self):
         assert Limit.parse(f"0,{2**62 + 1}").upper == 2**62 + 1

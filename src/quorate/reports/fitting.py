@@ -9,6 +9,7 @@ an estimator does, the ledger is charged exactly once, and before a row is read.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -48,6 +49,12 @@ class Limit:
     upper: Number
     column: str | None = None
 
+    def __post_init__(self) -> None:
+        if not (self.lower < self.upper and _is_finite(self.lower, self.upper)):
+            raise ParameterError(
+                "Expected a finite range with lower < upper, within what 64-bit floats can hold."
+            )
+
     @classmethod
     def parse(cls, text: str) -> Limit:
         """Read ``"column=lower,upper"``, ``"lower,upper"`` or ``"b"`` for [-b, b]."""
@@ -59,11 +66,19 @@ class Limit:
             values = []
         if len(values) == 1:
             values = [-values[0], values[0]]
-        if len(values) != 2 or not values[0] < values[1]:
+        if len(values) != 2 or not (values[0] < values[1] and _is_finite(*values)):
             raise ParameterError(
                 f"Expected bounds as 'lower,upper', 'b' or 'column=lower,upper', got {text!r}."
             )
         return cls(values[0], values[1], column or None)
+
+
+def _is_finite(lower: Number, upper: Number) -> bool:
+    """Tell whether both limits and their distance are finite as floats."""
+    try:
+        return math.isfinite(float(upper) - float(lower))
+    except OverflowError:
+        return False
 
 
 def _number(text: str) -> Number:

@@ -64,6 +64,14 @@ class Columns:
                 "Expected the column with the user ids, got none: a row is no person."
             )
         tables.check_missing(self.missing)
+        if {*self.features, self.target} & set(self.user):
+            raise ParameterError(
+                f"An id is no feature and no target: take {', '.join(self.user)} out of them."
+            )
+        if self.target in self.features:
+            raise ParameterError(f"The target {self.target!r} is no feature at the same time.")
+        if not self.protected.isprintable():
+            raise ParameterError("Expected a printable word for what is protected: state the unit.")
 
     @property
     def protected(self) -> str:
