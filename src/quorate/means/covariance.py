@@ -14,7 +14,7 @@ from quorate.bounds import Ball, Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.ranges import as_bound, check_epsilon, told_bound
+from quorate.means.ranges import as_bound, check_epsilon, for_squares, told_bound
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
 
@@ -139,7 +139,7 @@ class UserCovariance(UserEstimator):
         """Release the covariance of ``X`` (records x features, with ``users``, or a UserData)."""
         _validate.one_of(_SHAPES, shape=self.shape)
         check_epsilon(self.epsilon)
-        told_bound(self.bound, X)
+        for_squares(told_bound(self.bound, X))
         _validate.delta(delta=self.delta)
         if self.delta == 0:
             raise ParameterError(
@@ -152,7 +152,7 @@ class UserCovariance(UserEstimator):
         event = budget.event
         self._charge(X, None, users)
         data = self._gather(X, None, users)
-        bound = as_bound(self.bound, data.n_features)
+        bound = for_squares(as_bound(self.bound, data.n_features))
         guarantee = self._promise(event)
         vectors = bounded_vectors(data.user_means(), bound)
         reach, d = bound.l2_radius, data.n_features

@@ -17,11 +17,19 @@ from quorate.bounds import Bound, Box, Interval
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.users import UserData
 
-__all__ = ["as_bound", "check_epsilon", "features_told", "half_widths", "told_bound"]
+__all__ = [
+    "as_bound",
+    "check_epsilon",
+    "features_told",
+    "for_squares",
+    "half_widths",
+    "told_bound",
+]
 
 _SMALLEST_EPSILON = 1e-9
-_LARGEST = 2.0**256
-_SMALLEST_WIDTH = 2.0**-256
+# Balls from 2^-256 to 2^256 can be made, and routes make smaller and larger ones than the range.
+_LARGEST, _SMALLEST = 2.0**240, 2.0**-200
+_LARGEST_SQUARED, _SMALLEST_SQUARED = 2.0**110, 2.0**-90
 
 
 def as_bound(bound: Any, dimension: int) -> Bound:
@@ -46,20 +54,44 @@ def as_bound(bound: Any, dimension: int) -> Bound:
                 f"Expected a bound of {dimension} dimensions, one for each feature, got "
                 f"{bound.dimension}."
             )
-        return bound
+        return _of_usual_size(bound, _SMALLEST, _LARGEST)
     if isinstance(bound, tuple | list) and len(bound) == 2:
         lower, upper = (_limits(limit, dimension) for limit in bound)
     else:
         upper = _limits(bound, dimension) if _is_number(bound) else np.zeros(0)
         lower = -upper
-    sizes = np.abs(np.concatenate([lower, upper]))
-    in_order = lower.size and np.all(upper - lower >= _SMALLEST_WIDTH) and np.all(sizes <= _LARGEST)
-    if not in_order:
+    finite = np.all(np.isfinite(np.concatenate([lower, upper])))
+    if not (lower.size and finite and np.all(lower < upper)):
         raise ParameterError(
             "Expected bound to be a finite number > 0, a pair (lower, upper) of finite limits with "
             f"lower < upper in every coordinate, or a Bound, got {_described(bound)}."
         )
-    return Box(lower, upper)
+    if not (np.all(upper - lower >= _SMALLEST) and np.all(np.maximum(upper, -lower) <= _LARGEST)):
+        raise ParameterError(_unusual(_SMALLEST, _LARGEST))
+    return _of_usual_size(Box(lower, upper), _SMALLEST, _LARGEST)
+
+
+def for_squares(bound: Bound) -> Bound:
+    """Return the bound if squares of what lies in it can be bounded too.
+
+    >>> for_squares(Interval(-1.0, 1.0)).dimension
+    1
+    """
+    return _of_usual_size(bound, _SMALLEST_SQUARED, _LARGEST_SQUARED)
+
+
+def _of_usual_size(bound: Bound, smallest: float, largest: float) -> Bound:
+    reach = max(bound.l2_radius, float(np.abs(bound.centre).max()))
+    if not (smallest <= bound.l2_radius and reach <= largest):
+        raise ParameterError(_unusual(smallest, largest))
+    return bound
+
+
+def _unusual(smallest: float, largest: float) -> str:
+    return (
+        f"Expected a bound between {smallest:.0e} and {largest:.0e} in size; use other units, such "
+        "as thousands or thousandths."
+    )
 
 
 def _limits(limit: Any, dimension: int) -> NDArray[np.float64]:

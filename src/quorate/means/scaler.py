@@ -16,7 +16,7 @@ from quorate.bounds import Bound, Box
 from quorate.estimators import UserEstimator
 from quorate.guarantees import Relation
 from quorate.means.median import record_quantile
-from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
+from quorate.means.ranges import as_bound, check_epsilon, for_squares, half_widths, told_bound
 from quorate.means.vector_mean import MeanBudget
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.users import UserData
@@ -111,12 +111,12 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
         """Release centre and scale of ``X`` (records x features with ``users``, or a UserData)."""
         check_epsilon(self.epsilon)
-        told_bound(self.bound, X)
+        for_squares(told_bound(self.bound, X))
         _validate.delta(delta=self.delta)
         event = self._budget().event if self.delta else Pure(float(self.epsilon))
         self._charge(X, None, users)
         data = self._gather(X, None, users)
-        bound = as_bound(self.bound, data.n_features)
+        bound = for_squares(as_bound(self.bound, data.n_features))
         guarantee = self._promise(event)
         release = self._by_moments if self.delta else self._by_quantiles
         centre, scale = release(data, bound)
