@@ -5,7 +5,15 @@ import json
 import numpy as np
 import pytest
 
-from quorate import ConceptLearner, Ledger, PrivateMedian, ThresholdLearner, UserData, UserMean
+from quorate import (
+    ConceptLearner,
+    Ledger,
+    LogisticRegression,
+    PrivateMedian,
+    ThresholdLearner,
+    UserData,
+    UserMean,
+)
 from quorate.concepts import Classifiers, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.means import UserQuantiles, UserScaler
@@ -164,6 +172,12 @@ class TestUntrustedFiles:
             (["released", "records_"], {"kind": "Route", "fields": {"name": "a", "reason": "b"}}),
             (["n_features"], 0),
             (["n_features"], "1"),
+            (["n_features"], True),
+            (["n_features"], 7),
+            (["n_features"], 10**30),
+            (["released", "reason_"], "\x1b[31m"),
+            (["parameters", "classes"], "ab"),
+            (["labels"], ["a", "b", "c"]),
             (["feature_names"], ["a", "b"]),
             (["feature_names"], [1]),
             (["labels"], ["only"]),
@@ -203,10 +217,80 @@ class TestUntrustedFiles:
 
         assert naive({"estimator": "quorate.noise.SeededNoise"}).__name__ == "SeededNoise"
 
-    def test_the_guarantee_of_an_array_of_the_wrong_width_is_refused(self):
-        document = StoredModel(FITTED["mean"]()).to_dict()
-        document["released"]["mean_"]["shape"] = [1, 2]
+    @pytest.mark.parametrize("kind", ["mean", "median", "quantiles"])
+    def test_an_array_of_the_wrong_shape_or_with_infinities_is_refused(self, kind):
+        document = StoredModel(FITTED[kind]()).to_dict()
         assert StoredModel.from_dict(document) is not None
-        document["n_features"] = 3
+        name = "mean_" if kind == "mean" else "values_"
+        given = document["released"][name]
+        for wrong in (
+            given | {"shape": [1, *given["shape"]]},
+            given | {"shape": [0], "values": []},
+            given | {"values": [{"kind": "float", "value": "nan"}] * len(given["values"])},
+            given | {"dtype": "int64", "values": [1] * len(given["values"])},
+        ):
+            with pytest.raises(ModelFileError):
+                StoredModel.from_dict(document | {"released": document["released"] | {name: wrong}})
         with pytest.raises(ModelFileError):
-            StoredModel.from_dict(document)
+            StoredModel.from_dict(document | {"n_features": 3})
+
+
+def array(dtype, shape, values):
+    return {"kind": "array", "dtype": dtype, "shape": shape, "values": values}
+
+
+NAN = {"kind": "float", "value": "nan"}
+
+
+@pytest.fixture(scope="module")
+def document():
+    """A sound classifier as plain data."""
+    y = (X[:, 0] > 3.0).astype(int)
+    model = LogisticRegression(epsilon=1.0, delta=1e-6, bounds=9.0).fit(X, y, users=USERS)
+    return json.loads(json.dumps(StoredModel(model).to_dict()))
+
+
+class TestClassifiersFromUntrustedPlaces:
+    def test_a_sound_file_is_loaded(self, document):
+        assert StoredModel.from_dict(document).predict(X[:3]).shape == (3,)
+
+    @pytest.mark.parametrize(
+        ("section", "changes"),
+        [
+            ("released", {"coef_": array("float64", [1, 2], [NAN, NAN])}),
+            ("released", {"coef_": array("float64", [1, 1, 2], [1.0, 2.0])}),
+            ("released", {"coef_": array("float64", [3, 2], [1.0] * 6)}),
+            ("released", {"coef_": array("float64", [2], [1.0] * 2)}),
+            ("released", {"coef_": array("float64", [0, 2], [])}),
+            (
+                "released",
+                {
+                    "coef_": array("float64", [5, 2], [1.0] * 10),
+                    "intercept_": array("float64", [5], [0.0, 0.0, 0.0, 0.0, 9.0]),
+                },
+            ),
+            ("released", {"intercept_": array("float64", [7], [1.0] * 7)}),
+            ("released", {"intercept_": array("text", [1], ["a"])}),
+            ("released", {"classes_": array("int64", [0], [])}),
+            ("released", {"classes_": array("int64", [2], [3, 4])}),
+            ("released", {"classes_": array("int64", [1, 2], [0, 1])}),
+            ("parameters", {"classes": "abc"}),
+            ("guarantee", {"epsilon": float("inf")}),
+            ("guarantee", {"epsilon": "1"}),
+            ("guarantee", {"epsilon": True}),
+            ("guarantee", {"delta": "0"}),
+            ("guarantee", {"unit": "\x1b[31m"}),
+            ("guarantee", {"unit": 3}),
+            ("guarantee", {"events": "abc"}),
+            ("guarantee", {"events": [1]}),
+        ],
+        ids=str,
+    )
+    def test_what_does_not_fit_together_is_refused(self, document, section, changes):
+        with pytest.raises(ModelFileError):
+            StoredModel.from_dict(document | {section: document[section] | changes})
+
+    def test_labels_are_as_many_as_classes(self, document):
+        assert StoredModel.from_dict(document | {"labels": ["a", "b"]}).labels == ("a", "b")
+        with pytest.raises(ModelFileError):
+            StoredModel.from_dict(document | {"labels": ["a", "b", "c"]})

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ import numpy as np
 from quorate import __version__
 from quorate.exceptions import ParameterError, QuorateError
 from quorate.guarantees import Guarantee
+from quorate.learners.refusals import check_classes
 from quorate.reports.atomic import write_atomically
 from quorate.reports.plain_data import decode, decode_scalar, encode
 
@@ -32,6 +34,8 @@ FORMAT = "quorate-model"
 VERSION = 1
 
 _LARGEST_FILE = 2**28
+_MOST_FEATURES = 2**24
+_DAMAGE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, QuorateError)
 _NOT_STORED = ("ledger", "engine")
 
 
@@ -43,12 +47,13 @@ class ModelFileError(QuorateError, ValueError):
 class _Entry:
     """An estimator that can be stored: where it lives, and what its releases look like.
 
-    ``released`` names the types of each attribute; ``finish`` computes attributes that follow from
-    the stored ones.
+    ``released`` names the types of each attribute; ``fits`` tells whether their values go together;
+    ``finish`` computes attributes that follow from the stored ones.
     """
 
     home: str
     released: Mapping[str, tuple[str, ...]]
+    fits: Callable[[Any], bool]
     finish: Callable[[Any], None] | None = None
 
 
@@ -64,8 +69,39 @@ _RULE = {
 
 _REGRESSION = {"coef_": ("ndarray",), "intercept_": ("float",)}
 _CLASSIFIER = {"coef_": ("ndarray",), "intercept_": ("ndarray",), "classes_": ("ndarray",)}
-# Releases with one number for each feature.
-_WIDE = ("coef_", "mean_", "values_")
+
+
+def _mean_fits(mean: Any) -> bool:
+    return _are_numbers(mean.mean_, (mean.n_features_in_,))
+
+
+def _quantiles_fit(quantiles: Any) -> bool:
+    values = quantiles.values_
+    return len(values) > 0 and _are_numbers(values, (len(values), quantiles.n_features_in_))
+
+
+def _regression_fits(model: Any) -> bool:
+    return _are_numbers(model.coef_, (model.n_features_in_,)) and math.isfinite(model.intercept_)
+
+
+def _classifier_fits(model: Any) -> bool:
+    labels, places = list(model._check_classes()), len(model.classes_)
+    rows = 1 if places == 2 else places
+    return (
+        model.classes_.tolist() == labels
+        and _are_numbers(model.coef_, (rows, model.n_features_in_))
+        and _are_numbers(model.intercept_, (rows,))
+    )
+
+
+def _rule_fits(learner: Any) -> bool:
+    check_classes(learner.classes)
+    return bool(learner.n_features_in_ == learner.concepts.n_features)
+
+
+def _threshold_fits(learner: Any) -> bool:
+    check_classes(learner.classes)
+    return bool(learner.n_features_in_ == 1)
 
 
 def _finish_rule(learner: Any) -> None:
@@ -87,16 +123,18 @@ def _finish_median(median: Any) -> None:
 
 
 _ENTRIES = {
-    "ConceptLearner": _Entry("quorate.learners.concept_learner", _RULE, _finish_rule),
-    "HuberRegression": _Entry("quorate.models.linear", _REGRESSION),
-    "LinearRegression": _Entry("quorate.models.linear", _REGRESSION),
-    "LinearSVC": _Entry("quorate.models.classification", _CLASSIFIER),
-    "LogisticRegression": _Entry("quorate.models.classification", _CLASSIFIER),
-    "PrivateMedian": _Entry("quorate.means.median", _QUANTILES, _finish_median),
-    "Ridge": _Entry("quorate.models.linear", _REGRESSION),
-    "ThresholdLearner": _Entry("quorate.learners.threshold", _RULE, _finish_threshold),
-    "UserMean": _Entry("quorate.means.user_mean", _MEAN),
-    "UserQuantiles": _Entry("quorate.means.median", _QUANTILES),
+    "ConceptLearner": _Entry("quorate.learners.concept_learner", _RULE, _rule_fits, _finish_rule),
+    "HuberRegression": _Entry("quorate.models.linear", _REGRESSION, _regression_fits),
+    "LinearRegression": _Entry("quorate.models.linear", _REGRESSION, _regression_fits),
+    "LinearSVC": _Entry("quorate.models.classification", _CLASSIFIER, _classifier_fits),
+    "LogisticRegression": _Entry("quorate.models.classification", _CLASSIFIER, _classifier_fits),
+    "PrivateMedian": _Entry("quorate.means.median", _QUANTILES, _quantiles_fit, _finish_median),
+    "Ridge": _Entry("quorate.models.linear", _REGRESSION, _regression_fits),
+    "ThresholdLearner": _Entry(
+        "quorate.learners.threshold", _RULE, _threshold_fits, _finish_threshold
+    ),
+    "UserMean": _Entry("quorate.means.user_mean", _MEAN, _mean_fits),
+    "UserQuantiles": _Entry("quorate.means.median", _QUANTILES, _quantiles_fit),
 }
 
 
@@ -149,6 +187,14 @@ class StoredModel:
             )
         if not hasattr(self.estimator, "guarantee_"):
             raise ParameterError(f"Expected a fitted {name}, got one without a guarantee_.")
+        if not self.estimator.guarantee_.unit.isprintable():
+            raise ParameterError("Expected a printable unit in the guarantee.")
+        if self.labels is not None:
+            places = np.asarray(getattr(self.estimator, "classes_", ()))
+            if places.tolist() != list(range(max(len(self.labels), 2))):
+                raise ParameterError(
+                    "Expected labels for a model with the classes 0, 1, ..., one for each of them."
+                )
 
     @property
     def predicts(self) -> bool:
@@ -205,7 +251,7 @@ class StoredModel:
             return _read(document)
         except ModelFileError:
             raise
-        except (KeyError, TypeError, ValueError, LookupError, AttributeError, QuorateError) as why:
+        except _DAMAGE as why:
             reason = str(why) if isinstance(why, QuorateError) else f"{type(why).__name__}: {why}"
         raise ModelFileError(f"Expected a sound model file; it was not loaded. {reason}")
 
@@ -251,28 +297,43 @@ def _read(document: Any) -> StoredModel:
     released = _section(document["released"])
     if set(released) != set(entry.released):
         raise ModelFileError(f"Expected the releases {sorted(entry.released)} of a {name}.")
-    n_features = document["n_features"]
     for attribute, kinds in entry.released.items():
         value = decode(released[attribute])
-        fits = attribute not in _WIDE or _has_width(value, n_features)
-        if type(value).__name__ not in kinds or not fits:
+        text = isinstance(value, str)
+        if type(value).__name__ not in kinds or (text and not value.isprintable()):
             raise ModelFileError(f"Expected another {attribute} in a {name}.")
         setattr(estimator, attribute, value)
-    _set_schema(estimator, n_features, document["feature_names"])
+    _set_schema(estimator, document["n_features"], document["feature_names"])
     estimator.guarantee_ = _guarantee(_section(document["guarantee"]))
+    if not entry.fits(estimator):
+        raise ModelFileError(
+            f"Expected finite releases of a {name}, as many as its features and classes ask for."
+        )
     if entry.finish is not None:
         entry.finish(estimator)
     labels = document["labels"]
     if labels is not None and not (isinstance(labels, list) and len(labels) >= 2):
         raise ModelFileError("Expected null or a list of at least two labels.")
-    return StoredModel(estimator, None if labels is None else tuple(map(decode_scalar, labels)))
+    model = StoredModel(estimator, None if labels is None else tuple(map(decode_scalar, labels)))
+    if model.predicts:
+        # Whatever else is wrong with the file shall show now, not in the middle of a table.
+        model.predict(_one_row(estimator))
+    return model
 
 
-def _has_width(value: Any, n_features: Any) -> bool:
-    """Tell whether an array has a number for each feature."""
-    if not isinstance(value, np.ndarray) or value.ndim == 0 or value.dtype.kind != "f":
-        return False
-    return bool(value.shape[-1] == n_features)
+def _one_row(estimator: Any) -> Any:
+    """Return a row of zeros, with the names of the features if there are any."""
+    import pyarrow as pa
+
+    row = np.zeros((1, estimator.n_features_in_))
+    names = getattr(estimator, "feature_names_in_", None)
+    return row if names is None else pa.table(list(row.T), names=names.tolist())
+
+
+def _are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether an array has finite floats, in this shape."""
+    right = value.dtype.kind == "f" and value.shape == shape
+    return bool(right and np.isfinite(value).all())
 
 
 def _parameters(kind: Any, given: Any) -> dict[str, Any]:
@@ -284,8 +345,9 @@ def _parameters(kind: Any, given: Any) -> dict[str, Any]:
 
 
 def _set_schema(estimator: Any, n_features: Any, names: Any) -> None:
-    if not (isinstance(n_features, int) and n_features > 0):
-        raise ModelFileError(f"Expected n_features > 0, got n_features={n_features!r}.")
+    whole = isinstance(n_features, int) and not isinstance(n_features, bool)
+    if not (whole and 0 < n_features <= _MOST_FEATURES):
+        raise ModelFileError(f"Expected 0 < n_features <= {_MOST_FEATURES} in a model file.")
     estimator.n_features_in_ = n_features
     if names is not None:
         texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -298,7 +360,16 @@ def _guarantee(document: dict[str, Any]) -> Guarantee:
     name = document.get("data_name")
     if not (name is None or isinstance(name, str)):
         raise ModelFileError("Expected data_name to be text or null.")
-    events = tuple(_RecordedEvent(json.dumps(event)) for event in document["events"])
+    loss = document["epsilon"]
+    numbers = [document["delta"], *([] if loss == "infinity" else [loss])]
+    if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+        raise ModelFileError("Expected epsilon and delta to be finite numbers.")
+    found = document["events"]
+    if not (isinstance(found, list) and all(isinstance(event, dict) for event in found)):
+        raise ModelFileError("Expected a list of events.")
+    if not isinstance(document["unit"], str):
+        raise ModelFileError("Expected the unit to be a word.")
+    events = tuple(_RecordedEvent(json.dumps(event)) for event in found)
     return replace(Guarantee.from_dict(document), events=events)
 
 
