@@ -241,6 +241,15 @@ class TestRequests:
         with pytest.raises(ParameterError, match="Expected bounds as"):
             Limit.parse(text)
 
+    def test_classes_are_for_tasks_that_tell_them_apart(self, make_request):
+        with pytest.raises(ParameterError, match="has no classes"):
+            make_request("linear", target="cost", classes=("no", "yes"))
+        for classes in (("no",), ("no", "no"), ("no", "yes", "perhaps")):
+            with pytest.raises(ParameterError, match="two different classes, and no more"):
+                make_request("threshold", target="ill", classes=classes)
+        with pytest.raises(ParameterError, match="two different classes for"):
+            make_request("svc", target="ill", classes=("yes",))
+
     @pytest.mark.parametrize(
         ("lower", "upper"), [(0, 10**400), (0.0, np.inf), (-1.5e308, 1.5e308), (1, 1), (2, np.nan)]
     )

@@ -122,6 +122,19 @@ class FitRequest:
             )
         if TASKS[self.task].supervised and self.columns.target is None:
             raise ParameterError(f"The task {self.task!r} needs the name of a target column.")
+        self._check_classes()
+
+    def _check_classes(self) -> None:
+        labels, most = self.columns.classes, TASKS[self.task].most_classes
+        if labels is None:
+            return
+        if most == 0:
+            raise ParameterError(f"The task {self.task!r} has no classes: leave them out.")
+        if not 2 <= len(set(labels)) == len(labels) <= most:
+            raise ParameterError(
+                "Expected at least two different classes"
+                f"{', and no more,' if most == 2 else ''} for the task {self.task!r}."
+            )
 
     def ranges(self, names: tuple[str, ...]) -> tuple[list[Number], list[Number]]:
         """Return the lower and upper limits of columns."""
@@ -192,6 +205,7 @@ class _Task:
     describe: Callable[[FitRequest, Columns], dict[str, Any]]
     supervised: bool = False
     classifies: bool = False
+    most_classes: float = 0
 
     @property
     def kind(self) -> Any:
@@ -259,6 +273,7 @@ def _classifier(name: str) -> _Task:
         describe=_ranges_and_classes,
         supervised=True,
         classifies=True,
+        most_classes=math.inf,
     )
 
 
@@ -270,6 +285,7 @@ TASKS: dict[str, _Task] = {
         name="ThresholdLearner",
         describe=_one_domain,
         supervised=True,
+        most_classes=2,
     ),
     "logistic": _classifier("LogisticRegression"),
     "svc": _classifier("LinearSVC"),
