@@ -353,3 +353,33 @@ def test_the_program_starts_without_the_heavy_libraries():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in found.stdout.split()}
     assert not loaded & {"scipy", "sklearn", "pyarrow", "matplotlib", "dp_accounting", "opendp"}
+
+
+class TestWhatIsWrongPubliclyCostsNothing:
+    @pytest.mark.parametrize(
+        "more",
+        [
+            ["--bounds", "0,1e400"],
+            ["--features", "patient"],
+            ["--model", "/proc/none/model.json"],
+            ["--task", "svc", "--target", "ill", "--delta", "1e-6", "--classes", "a,b,c"],
+            ["--unit", "patient\x1b"],
+        ],
+        ids=str,
+    )
+    def test_no_budget_is_spent(self, visits, book, capsys, more):
+        asked = mean_of(visits, "--ledger", book.path, "--data-name", "visits", *more)
+        code, out, err = run(asked, capsys)
+        assert (code, out, one_line(err)) == (2, "", True)
+        assert book.spent("visits").epsilon == 0.0
+
+    def test_an_open_quote_does_not_change_the_number_of_users(self, visits, tmp_path, capsys):
+        lines = visits.read_text().splitlines()
+        lines[100] = lines[100].replace(",", ',"', 1)
+        (tmp_path / "quote.csv").write_text("\n".join(lines) + "\n")
+        counts = []
+        for path in (visits, tmp_path / "quote.csv"):
+            code, out, _ = run(mean_of(path, "--json"), capsys)
+            assert code == 0
+            counts.append(json.loads(out)["users"])
+        assert counts == [400, 400]

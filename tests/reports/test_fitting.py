@@ -247,8 +247,10 @@ class TestRequests:
         for classes in (("no",), ("no", "no"), ("no", "yes", "perhaps")):
             with pytest.raises(ParameterError, match="two different classes, and no more"):
                 make_request("threshold", target="ill", classes=classes)
+        with pytest.raises(ParameterError, match="two different classes, and no more"):
+            make_request("svc", target="ill", classes=("no", "yes", "perhaps"))
         with pytest.raises(ParameterError, match="two different classes for"):
-            make_request("svc", target="ill", classes=("yes",))
+            make_request("logistic", target="ill", classes=("yes",))
 
     @pytest.mark.parametrize(
         ("lower", "upper"), [(0, 10**400), (0.0, np.inf), (-1.5e308, 1.5e308), (1, 1), (2, np.nan)]

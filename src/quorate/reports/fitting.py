@@ -68,7 +68,8 @@ class Limit:
             values = [-values[0], values[0]]
         if len(values) != 2 or not (values[0] < values[1] and _is_finite(*values)):
             raise ParameterError(
-                f"Expected bounds as 'lower,upper', 'b' or 'column=lower,upper', got {text!r}."
+                "Expected bounds as 'lower,upper', 'b' or 'column=lower,upper', in finite numbers, "
+                f"got {text!r}."
             )
         return cls(values[0], values[1], column or None)
 
@@ -266,14 +267,14 @@ def _regression(name: str) -> _Task:
     return _Task(home=home, name=name, describe=_ranges_and_target, supervised=True)
 
 
-def _classifier(name: str) -> _Task:
+def _classifier(name: str, *, most_classes: float = math.inf) -> _Task:
     return _Task(
         home="quorate.models.classification",
         name=name,
         describe=_ranges_and_classes,
         supervised=True,
         classifies=True,
-        most_classes=math.inf,
+        most_classes=most_classes,
     )
 
 
@@ -288,7 +289,7 @@ TASKS: dict[str, _Task] = {
         most_classes=2,
     ),
     "logistic": _classifier("LogisticRegression"),
-    "svc": _classifier("LinearSVC"),
+    "svc": _classifier("LinearSVC", most_classes=2),
     "linear": _regression("LinearRegression"),
     "ridge": _regression("Ridge"),
     "huber": _regression("HuberRegression"),
