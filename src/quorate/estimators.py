@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,16 @@ from quorate import _validate
 from quorate.accounting.compose import price
 from quorate.accounting.events import Event
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import exact, float_up
 from quorate.arrays import as_array
 from quorate.engines.base import Engine
 from quorate.engines.local import LocalEngine
-from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
+from quorate.exceptions import (
+    NumericalFailure,
+    ParameterError,
+    RelationMismatchError,
+    SchemaError,
+)
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import ambient_noise
 from quorate.public_randomness import public_generator
@@ -199,12 +206,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     def _forget(self) -> None:
-        """Drop what an earlier fit released, so that no old figure stands beside a new promise.
-
-        A warm start goes on from earlier releases and keeps them.
-        """
-        if getattr(self, "warm_start", False):
-            return
+        """Drop what an earlier fit released, so that no old figure stands beside a new promise."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
 
@@ -265,8 +267,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return engine
 
-    def _promise(self, event: Event) -> Guarantee:
+    def _promise(self, event: Event, *, after: Guarantee | None = None) -> Guarantee:
         """Price what was done and return the declared guarantee with its events.
+
+        A release that goes on from an earlier one carries both: ``after`` is the earlier promise,
+        and the costs add up as if both were about the same users.
 
         A price above the declared budget means a planning bug: no guarantee is given, because the
         declared figure would be a lie.
@@ -278,13 +283,17 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} planned a cost of epsilon={cost!r} for a declared "
                 f"epsilon={declared.epsilon!r}: no guarantee is claimed. Please report this."
             )
-        return Guarantee(
-            epsilon=declared.epsilon,
-            delta=declared.delta,
-            unit=declared.unit,
-            relation=declared.relation,
-            trust=declared.trust,
-            numerics=declared.numerics,
-            events=(event,),
-            data_name=declared.data_name,
+        if after is None:
+            return replace(declared, events=(event,))
+        if (after.unit, after.relation) != (declared.unit, declared.relation):
+            raise RelationMismatchError(
+                f"An earlier fit protects a {after.unit} ({after.relation.value}), this one a "
+                f"{declared.unit} ({declared.relation.value}): start from a fresh model."
+            )
+        return replace(
+            declared,
+            epsilon=float_up(exact(after.epsilon) + exact(declared.epsilon)),
+            delta=min(float_up(exact(after.delta) + exact(declared.delta)), 1.0),
+            numerics=declared.numerics.weakest(after.numerics),
+            events=(*after.events, event),
         )

@@ -140,6 +140,16 @@ class TestWarmStart:
             errors = [error(model.fit(X, Y, users=USERS)) for _ in range(6)]
         assert errors[-1] < errors[0]
 
+    def test_its_promise_covers_the_fits_it_went_on_from(self):
+        model = fitted(warm_start=True)
+        once = model.guarantee_
+        twice = model.fit(X, Y, users=USERS).guarantee_
+        assert twice.epsilon == 2 * once.epsilon
+        assert twice.delta == 2 * once.delta
+        assert len(twice.events) == 2
+        cold = fitted()
+        assert cold.fit(X, Y, users=USERS).guarantee_.epsilon == once.epsilon
+
     def test_another_number_of_features_is_refused(self):
         model = fitted(warm_start=True)
         with pytest.raises(ParameterError, match="warm_start"):

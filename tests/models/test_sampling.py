@@ -12,7 +12,7 @@ from quorate.engines import LocalEngine, UserMeans
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.releases import UserReleases
-from quorate.models.sampling import UserSample
+from quorate.models.sampling import UserSample, check_public_steps
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -71,3 +71,14 @@ class TestSample:
     def test_a_rate_lies_between_zero_and_one(self, rate):
         with pytest.raises(ParameterError, match="rate"):
             UserSample(rate=rate, multiplier=1.0)
+
+
+class TestPublicSteps:
+    @pytest.mark.parametrize(
+        ("records", "relation"), [("auto", Relation.REPLACE), (20, Relation.ADD_REMOVE)]
+    )
+    def test_a_number_of_steps_that_was_released_is_refused(self, records, relation):
+        with pytest.raises(ParameterError, match="steps="):
+            check_public_steps(0.1, steps=None, records=records, relation=relation)
+        check_public_steps(0.1, steps=5, records=records, relation=relation)
+        check_public_steps(None, steps=None, records=records, relation=relation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,7 +15,7 @@ from quorate.bounds import Bound, Box, Interval
 from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
+from quorate.guarantees import Guarantee, Relation
 from quorate.models.budget import Budget
 from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.geometry import PreconditionedLoss, release_geometry
@@ -24,6 +25,7 @@ from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.models.records import check_records, typical_records
 from quorate.models.releases import UserReleases
+from quorate.models.sampling import check_public_steps
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
 
@@ -103,6 +105,15 @@ def _vector(limit: Any, size: int) -> Vector:
             f"Expected limits of bounds as numbers or {size} numbers, got shape {array.shape}."
         )
     return np.broadcast_to(array.ravel(), (size,)).copy()
+
+
+@dataclass(frozen=True)
+class _LastFit:
+    """What a warm start goes on from: released coefficients and what they promised."""
+
+    weights: Vector
+    offsets: Vector
+    guarantee: Guarantee
 
 
 class LinearModel(UserEstimator):
@@ -199,6 +210,9 @@ class LinearModel(UserEstimator):
                     f"Expected {name} to be True or False, got {name}={getattr(self, name)!r}."
                 )
         _validate.delta(delta=self.delta)
+        check_public_steps(
+            self.batch_rate, steps=self.steps, records=self.records, relation=self.relation
+        )
         return Budget(
             epsilon=self.epsilon, delta=self.delta, relation=self.relation, rate=self.batch_rate
         )
@@ -229,15 +243,15 @@ class LinearModel(UserEstimator):
             # Before the charge: a refusal costs nothing, as it follows from public numbers.
             self.refuse_hopeless(*sizes)
         # The charge forgets what the last fit released.
-        last = self._stored() if self.warm_start and hasattr(self, "coef_") else None
+        last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self.bounds, data.n_features)
-        if last is not None and last[0].shape[1] != data.n_features:
+        if last is not None and last.weights.shape[1] != data.n_features:
             raise ParameterError(
                 f"warm_start=True needs a model of {data.n_features} features, got one of "
-                f"{last[0].shape[1]}; use a fresh model."
+                f"{last.weights.shape[1]}; use a fresh model."
             )
         self._release(_scaled(data, limits, self._scaled_targets), budget, limits, last)
         return self
@@ -247,7 +261,7 @@ class LinearModel(UserEstimator):
         data: UserData,
         budget: Budget,
         limits: FeatureRange,
-        last: tuple[Vector, Vector] | None,
+        last: _LastFit | None,
     ) -> None:
         inner = self._loss()
         dimension = inner.dimension(data.n_features)
@@ -264,7 +278,8 @@ class LinearModel(UserEstimator):
         geometry = release_geometry(run, centred=inner.intercept)
         initial = np.zeros(dimension)
         if last is not None:
-            initial = geometry.inward(self._warm(limits.rescaled(*last), inner), inner)
+            scaled = limits.rescaled(last.weights, last.offsets)
+            initial = geometry.inward(self._warm(scaled, inner), inner)
         minimum = descend(
             run,
             PreconditionedLoss(inner, geometry),
@@ -280,7 +295,10 @@ class LinearModel(UserEstimator):
         rows = geometry.outward(minimum.theta, inner).reshape(inner.outputs, -1)
         weights = rows[:, : data.n_features]
         offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
-        self.guarantee_ = self._promise(minimum.event)
+        # The result carries what the last fit released, so it promises no more than both together.
+        self.guarantee_ = self._promise(
+            minimum.event, after=None if last is None else last.guarantee
+        )
         self.trace_ = minimum.trace
         self._store(*limits.unscaled(weights, offsets))
 
@@ -302,6 +320,10 @@ class LinearModel(UserEstimator):
         zeros = np.zeros((loss.outputs, run.data.n_features))
         offsets = self._constant_offsets(noisy.value)
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
+
+    def _last_fit(self) -> _LastFit:
+        weights, offsets = self._stored()
+        return _LastFit(weights, offsets, self.guarantee_)
 
     def _warm(self, last: tuple[Vector, Vector], loss: LinearLoss) -> Vector:
         """Return the parameters of the last fit, in scaled features and targets."""

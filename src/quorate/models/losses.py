@@ -2,8 +2,10 @@
 
 A loss sees a batch of whole users and returns, for each of them, the mean of the gradients over the
 user's own records: everybody counts once, however many records they hold (U5). Losses know nothing
-of privacy: whoever sums their gradients clips them first, so a loss that misbehaves costs accuracy
-and never privacy.
+of privacy: whoever sums their gradients clips them first, so wrong values cost accuracy and never
+privacy. One duty stays with a loss: the gradient of a user must follow from that user's records and
+the parameters alone. A loss that mixes users (centring or normalising over the batch) or that
+raises on some values breaks the promise, and no clipping can mend that.
 
 Bring your own by deriving from :class:`Loss`; ``examples/neural_network.py`` does.
 """

@@ -28,6 +28,7 @@ from quorate.models.optimizers import Adam, AveragedDescent, Optimizer, Optimize
 from quorate.models.progress import follow
 from quorate.models.records import check_records, typical_records
 from quorate.models.releases import UserReleases
+from quorate.models.sampling import check_public_steps
 from quorate.noise import ambient_noise
 from quorate.users import UserData
 
@@ -270,6 +271,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     """
     budget = Budget(epsilon=epsilon, delta=delta, relation=relation, rate=batch_rate)
     check_records(records)
+    check_public_steps(batch_rate, steps=steps, records=records, relation=relation)
     if not isinstance(data, UserData):
         raise SchemaError(f"Expected a UserData, got {type(data).__name__}.")
     dimension = loss.dimension(data.n_features)

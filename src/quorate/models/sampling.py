@@ -15,17 +15,36 @@ from quorate import _validate
 from quorate.accounting.calibrate import calibrate, gaussian_multiplier
 from quorate.accounting.events import Composed, Event, Gaussian, Repeated, Subsampled
 from quorate.engines.base import Statistic
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.releases import NoisyMean, UserReleases, bounded_mean
 from quorate.noise import NoiseSource, ambient_noise
 
-__all__ = ["SETUP_SHARE", "UserSample"]
+__all__ = ["SETUP_SHARE", "UserSample", "check_public_steps"]
 
 SETUP_SHARE = 0.3
 """Share of mu squared for radii and geometry, which see all users, in a run with minibatches."""
 
 # Less noise than this is never asked for: its price takes long to compute.
 _LEAST_NOISE = 0.5
+
+
+def check_public_steps(
+    rate: float | None, *, steps: int | None, records: int | str, relation: Relation
+) -> None:
+    """Refuse minibatches whose number would follow from what was released.
+
+    Each number of steps gets the noise that keeps the budget, but the prices of sampled chains
+    cross: a length chosen by a released number is covered by the price of no single one of them.
+
+    >>> check_public_steps(0.1, steps=None, records=20, relation=Relation.REPLACE)
+    """
+    planned_publicly = not isinstance(records, str) and relation is Relation.REPLACE
+    if rate is not None and steps is None and not planned_publicly:
+        raise ParameterError(
+            "batch_rate= needs a public number of steps: give steps=, or records= as a number "
+            "under Relation.REPLACE."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

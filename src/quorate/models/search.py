@@ -206,13 +206,13 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             relation=self.relation,
         )
         marks = self._marks(halves[1], judged[0]) + self._marks(halves[0], judged[1])
-        self.best_index_ = choice.release(marks)
-        self.best_params_ = dict(settings[self.best_index_])
-        self.best_estimator_ = self._fitted(
-            data, self.best_params_, mu * math.sqrt(1.0 - self.fit_share)
-        )
-        fits = (*judged[0], self.best_estimator_)
+        chosen = choice.release(marks)
+        best = self._fitted(data, settings[chosen], mu * math.sqrt(1.0 - self.fit_share))
+        fits = (*judged[0], best)
         self.guarantee_ = self._promise(Composed((*map(_cost, fits), choice.event)))
+        self.best_index_ = chosen
+        self.best_params_ = dict(settings[chosen])
+        self.best_estimator_ = best
         if classes is not None:
             self.classes_ = np.asarray(classes)
         return self
@@ -246,11 +246,17 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             )
         settings = list(ParameterGrid(self.param_grid))
         owned = {"epsilon", "delta", "relation", "ledger", "data_name", "engine", "classes"}
+        # Sampled chains cost differently, so which one is fitted last must not be a choice.
+        owned |= (
+            {"batch_rate"}
+            if self.estimator.batch_rate is None
+            else {"batch_rate", "steps", "records"}
+        )
         taken = owned & {name for setting in settings for name in setting}
         if taken:
             raise ParameterError(
                 f"Expected settings of the model, got {sorted(taken)}: the search divides the "
-                "budget itself, and classes are the estimator's."
+                "budget itself; classes and minibatches are the estimator's."
             )
         return settings
 
