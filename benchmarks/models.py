@@ -160,7 +160,7 @@ def synthetic(*, tuning: int, reported: int) -> list[Figure]:
         kinds = () if factor is None else ("group", "tuned")
         settings = {kind: tuned_setting(n, m, kind, tuning) for kind in kinds}
         found: dict[str, list[float]] = {name: [] for name in (*kinds, "default", "constant")}
-        repetitions = 4 * reported if factor is None else reported
+        repetitions = 16 * reported if factor is None else reported
         for seed in range(repetitions):
             rng = np.random.default_rng([2, n, m, seed])
             world = World.draw(n, m, rng)

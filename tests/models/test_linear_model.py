@@ -248,3 +248,13 @@ class TestFeatureRange:
     def test_no_bounds_change_nothing(self):
         rows = np.ones((2, 2))
         assert FeatureRange(None, 2).scaled(rows) is rows
+
+
+class TestLostRadius:
+    def test_a_radius_search_that_went_wrong_leaves_the_constant_model(self):
+        # Seen at 300 users with one record each: a radius of 55,705 and an excess risk of 8,217.
+        model = LogisticRegression()
+        assert model._only_noise(6060.0, 21)
+        assert model._only_noise(0.74, 21)
+        assert not model._only_noise(0.24, 21)
+        assert not LinearRegression()._only_noise(6060.0, 21)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,9 @@ _SMALLEST_SHARE = 0.01
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     """What both classifiers share: public classes and the way from scores to labels."""
+
+    # Of the softmax: the difference of two probability vectors. The other losses have 1.
+    _largest_slope = math.sqrt(2.0)
 
     classes: Sequence[Any]
 

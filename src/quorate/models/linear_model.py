@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -123,6 +124,9 @@ class LinearModel(UserEstimator):
     the records; release (records per user, centre and spread of the features, radii, gradients);
     promise. Parameters are described by the subclasses.
     """
+
+    # Largest derivative of the loss by a prediction, where there is one.
+    _largest_slope: float | None = None
 
     def __init__(  # noqa: PLR0913 - the common keywords
         self,
@@ -292,7 +296,10 @@ class LinearModel(UserEstimator):
             penalty=float(self.penalty),
             progress=self.progress,
         )
-        rows = geometry.outward(minimum.theta, inner).reshape(inner.outputs, -1)
+        theta = minimum.theta
+        if self._only_noise(minimum.trace[0].noise, dimension):
+            theta = np.zeros(dimension)
+        rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
         weights = rows[:, : data.n_features]
         offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
         # The result carries what the last fit released, so it promises no more than both together.
@@ -320,6 +327,16 @@ class LinearModel(UserEstimator):
         zeros = np.zeros((loss.outputs, run.data.n_features))
         offsets = self._constant_offsets(noisy.value)
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
+
+    def _only_noise(self, noise: float, dimension: int) -> bool:
+        """Tell from released numbers whether gradients drowned in noise.
+
+        In coordinates of unit spread a mean gradient is at most as long as the largest slope of the
+        loss, by Cauchy and Schwarz. Noise of twice that length comes from a radius search that went
+        wrong; steps along it would lead anywhere, so the constant model is kept instead.
+        """
+        largest = self._largest_slope
+        return largest is not None and noise * math.sqrt(dimension) > 2.0 * largest
 
     def _last_fit(self) -> _LastFit:
         weights, offsets = self._stored()
