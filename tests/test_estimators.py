@@ -84,6 +84,15 @@ class TestCharging:
             Half(ledger=ledger, data_name="visits").fit(table, users=users)
         assert ledger.spent("visits").epsilon == 0.0
 
+    def test_lengths_that_differ_are_not_told(self):
+        with pytest.raises(SchemaError, match="same length") as caught:
+            Half().fit(X, users=USERS[:-1])
+        assert not any(character.isdigit() for character in str(caught.value))
+
+    def test_a_plan_above_the_budget_by_one_unit_gives_no_guarantee(self):
+        with pytest.raises(NumericalFailure, match="no guarantee"):
+            Half(epsilon=1.0, cost=np.nextafter(1.0, 2.0)).fit(X, users=USERS)
+
     def test_a_failed_second_fit_leaves_no_old_release(self):
         estimator = Half().fit(X, users=USERS)
         estimator.cost = 2.0

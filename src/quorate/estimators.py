@@ -13,7 +13,6 @@ scikit-learn's contract, with the parts that leak replaced:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -44,10 +43,6 @@ from quorate.users import UserData
 
 __all__ = ["UserEstimator", "as_feature_matrix"]
 
-# The accountant rounds up; a plan that was calibrated to the budget may exceed it by this much
-# through rounding alone, and no more.
-_ROUNDING = 1e-9
-
 
 def as_feature_matrix(
     X: Any, *, single: bool = False
@@ -69,7 +64,7 @@ def as_feature_matrix(
         if X.ndim != 2:
             raise SchemaError(_two_dimensions(X.ndim))
         if X.shape[1] == 0:
-            raise SchemaError(f"0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+            raise SchemaError("0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return as_matrix(X)
 
 
@@ -93,8 +88,11 @@ def _check_lengths(**columns: Any) -> None:
         if getattr(column, "shape", None) or isinstance(column, list | range)
     }
     if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{length} in {name}" for name, length in lengths.items())
-        raise SchemaError(f"Found input variables with inconsistent numbers of samples: {found}.")
+        # How many records there are is private, so the lengths themselves are not told.
+        raise SchemaError(
+            "Found input variables with inconsistent numbers of samples: expected "
+            f"{', '.join(lengths)} of the same length."
+        )
 
 
 class UserEstimator(BaseEstimator):  # type: ignore[misc]
@@ -278,7 +276,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         """
         declared = self._declared
         cost = price(event, delta=declared.delta, relation=declared.relation)
-        if not cost <= declared.epsilon * (1 + _ROUNDING) or math.isnan(cost):
+        if not cost <= declared.epsilon:
             raise NumericalFailure(
                 f"{type(self).__name__} planned a cost of epsilon={cost!r} for a declared "
                 f"epsilon={declared.epsilon!r}: no guarantee is claimed. Please report this."

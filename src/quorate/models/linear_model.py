@@ -15,7 +15,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.bounds import Bound, Box, Interval
 from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.budget import Budget
 from quorate.models.feasibility import Feasibility, model_feasibility
@@ -240,8 +240,6 @@ class LinearModel(UserEstimator):
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
     ) -> LinearModel:
         budget = self._check_parameters()
-        if hasattr(X, "toarray") and hasattr(X, "nnz"):
-            raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
         sizes = public_sizes(X, users)
         if sizes is not None:
             # Before the charge: a refusal costs nothing, as it follows from public numbers.
