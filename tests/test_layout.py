@@ -15,20 +15,23 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 LAYERS = [
     {"guarantees", "exceptions", "_validate", "arrays"},
     {"concepts", "users", "tables", "grouping", "noise", "bounds", "grid", "public_randomness"},
-    {"mechanisms", "engines", "accounting"},
-    {"estimators"},
+    {"mechanisms", "engines", "accounting", "ranges"},
+    {"releases", "estimators"},
     {
         "learners",
         "means",
         "models",
         "stability",
+        "conversion",
         "queries",
         "protocols",
         "distributions",
+        "tabulate",
         "auditing",
     },
     {"planning"},
-    {"reports"},
+    {"files", "tasks"},
+    {"reports", "serve"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
