@@ -14,7 +14,7 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 # From the ground up. A module may import from its own layer and from lower ones.
 LAYERS = [
     {"guarantees", "exceptions", "_validate", "arrays"},
-    {"concepts", "users", "tables", "grouping", "noise", "bounds", "grid", "public_randomness"},
+    {"concepts", "users", "noise", "bounds", "grid", "rotation", "public_randomness"},
     {"mechanisms", "engines", "accounting", "ranges"},
     {"releases", "estimators"},
     {

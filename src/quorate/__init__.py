@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quorate.means.median import PrivateMedian
     from quorate.means.user_mean import UserMean
     from quorate.models.classification import LinearSVC, LogisticRegression
-    from quorate.models.linear import LinearRegression
+    from quorate.models.regression import LinearRegression
     from quorate.planning.questions import plan
     from quorate.users import UserData
 

@@ -38,8 +38,8 @@ from quorate.exceptions import (
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import ambient_noise
 from quorate.public_randomness import public_generator
-from quorate.tables import as_matrix, is_frame
 from quorate.users import UserData
+from quorate.users.tables import as_matrix, is_frame
 
 __all__ = ["UserEstimator", "as_feature_matrix"]
 

@@ -12,7 +12,7 @@ import pytest
 
 from quorate import Ledger, __version__
 from quorate.cli import main
-from quorate.reports.model_files import StoredModel
+from quorate.files.model_files import StoredModel
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ class TestManners:
         assert expected in found.stdout
 
     def test_a_fault_of_the_program_shows_no_record(self, visits, capsys, monkeypatch):
-        from quorate.reports.table_files import TableFile
+        from quorate.files.table_files import TableFile
 
         def broken(*_):
             raise ZeroDivisionError("secret record 7391")
@@ -325,7 +325,7 @@ def wait():
 SLOW = {
     "reading": WAIT
     + """
-from quorate.reports.table_files import TableFile
+from quorate.files.table_files import TableFile
 original = TableFile.read
 TableFile.read = lambda self, columns: (original(self, columns), wait())[0]
 sys.exit(main())
@@ -333,7 +333,7 @@ sys.exit(main())
     "writing": WAIT
     + """
 import os, types
-from quorate.reports import atomic
+from quorate.files import atomic
 atomic.os = types.SimpleNamespace(**vars(os) | {"fsync": lambda _: wait()})
 sys.exit(main())
 """,

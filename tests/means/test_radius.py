@@ -13,7 +13,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means import UserMean
 from quorate.means.allowance import Allowance
-from quorate.means.plan import Setting
+from quorate.means.budget_split import Setting
 from quorate.means.radius import (
     disjoint_pairs,
     find_final_radius,

@@ -10,7 +10,7 @@ from quorate.accounting.events import Gaussian
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means.allowance import Allowance
-from quorate.means.plan import Setting, plan_shrinking
+from quorate.means.budget_split import Setting, plan_shrinking
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from quorate import Guarantee, Ledger, Relation
+from quorate.files.table_files import TableFile
 from quorate.guarantees import Numerics
 from quorate.reports.fit_report import fit_page, fit_summary, plan_blocks, plan_drawing
-from quorate.reports.fitting import fit
 from quorate.reports.page import render
-from quorate.reports.table_files import TableFile
+from quorate.tasks.fitting import fit
 
 
 @pytest.fixture

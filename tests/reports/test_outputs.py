@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.exceptions import MissingExtraError, ParameterError
-from quorate.reports.model_files import StoredModel
+from quorate.files.model_files import StoredModel
 from quorate.reports.outputs import Outputs, predictions_as_csv, predictions_as_list
 
 

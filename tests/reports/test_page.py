@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from browser import CHROMIUM, open_browser
-from quorate.reports.atomic import write_atomically
+from quorate.files.atomic import write_atomically
 from quorate.reports.demo import DemoResult, Experiment, Way
 from quorate.reports.demo_page import demo_page
 from quorate.reports.figures import Line, draw_curves

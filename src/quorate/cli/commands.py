@@ -31,7 +31,7 @@ def plan_tasks() -> list[str]:
 
 def fit_tasks() -> list[str]:
     """Return what can be fitted, for completion."""
-    from quorate.reports.fitting import TASKS
+    from quorate.tasks.fitting import TASKS
 
     return list(TASKS)
 
@@ -142,13 +142,13 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     as_json: Json = False,
 ) -> None:
     """Learn from a table of records, protecting each user as a whole."""
-    from quorate.reports.answers import answer
+    from quorate.files.table_files import Columns, TableFile
     from quorate.reports.fit_report import fit_summary
-    from quorate.reports.fitting import FitRequest, Limit
-    from quorate.reports.fitting import fit as run
-    from quorate.reports.forecast import forecast
     from quorate.reports.outputs import Outputs
-    from quorate.reports.table_files import Columns, TableFile
+    from quorate.tasks.answers import answer
+    from quorate.tasks.fitting import FitRequest, Limit
+    from quorate.tasks.fitting import fit as run
+    from quorate.tasks.forecast import forecast
 
     request = FitRequest(
         task=task,
@@ -200,10 +200,10 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Predict for every row of a table, with a model file from wherever."""
-    from quorate.reports.atomic import write_atomically
-    from quorate.reports.model_files import StoredModel
+    from quorate.files.atomic import write_atomically
+    from quorate.files.model_files import StoredModel
+    from quorate.files.table_files import TableFile
     from quorate.reports.outputs import predictions_as_csv, predictions_as_list
-    from quorate.reports.table_files import TableFile
 
     stored = StoredModel.read(model)
     rows = TableFile(table).features(stored.feature_names)
@@ -226,7 +226,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Learn from 20,000 real players and compare with simpler ways and with no privacy at all."""
-    from quorate.reports.atomic import write_atomically
+    from quorate.files.atomic import write_atomically
     from quorate.reports.demo import run_demo
     from quorate.reports.demo_page import demo_page, demo_tables
     from quorate.reports.outputs import Outputs

@@ -67,7 +67,7 @@ def export(
 ) -> None:
     """Print or write the whole ledger as JSON, with exact amounts and digests."""
     from quorate.accounting.ledger import Ledger
-    from quorate.reports.atomic import write_atomically
+    from quorate.files.atomic import write_atomically
 
     document = Ledger(path, must_exist=True).to_json()
     if out is None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from quorate.learners.concept_learner import ConceptLearner
 from quorate.learners.covers import box_cover
-from quorate.learners.losses import LossSelector
+from quorate.learners.loss_selector import LossSelector
 from quorate.learners.min_error import PrivateMinError
 from quorate.learners.private_threshold import PrivateThreshold
 from quorate.learners.threshold import ThresholdLearner

@@ -17,7 +17,6 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
-from quorate.learners.error_search import choose_by_estimated_level
 from quorate.learners.purse import Purse
 from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.scores import (
@@ -40,6 +39,7 @@ from quorate.learners.selection import (
     choose_by_score,
     is_walked,
 )
+from quorate.learners.smallest_error_search import choose_by_estimated_level
 from quorate.users import UserData
 
 __all__ = ["CONSTANTS", "RuleLearner"]

@@ -11,9 +11,9 @@ from quorate.concepts.base import ConceptClass
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.error_search import MinErrorSearch
 from quorate.learners.purse import Purse
 from quorate.learners.refusals import check_classes, check_columns, check_labels
+from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.public_randomness import RandomState
 
 __all__ = ["PrivateMinError"]
@@ -41,8 +41,9 @@ class PrivateMinError(UserEstimator):
     trust : central
     public : the class and all parameters; under ``Relation.REPLACE`` the number of users
     numerics : exact
-    proof : ``rounds`` comparisons of :class:`~quorate.learners.error_search.PrivateCompare`, each
-        chosen by the answers before it, at epsilon/rounds each; costs add up. Released:
+    proof : ``rounds`` comparisons of
+        :class:`~quorate.learners.smallest_error_search.PrivateCompare`, each chosen by the
+        answers before it, at epsilon/rounds each; costs add up. Released:
         ``min_error_`` and ``records_``.
 
     Complexity

@@ -33,11 +33,11 @@ from quorate.concepts.mistake_events import MistakeEvents, group_by_user
 from quorate.concepts.thresholds import Direction
 from quorate.guarantees import Relation
 from quorate.learners.base import RuleLearner
-from quorate.learners.error_search import MinErrorSearch
 from quorate.learners.purse import Purse
 from quorate.learners.scores.base import Integers, MistakeLine
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan, separating_rate
+from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.learners.threshold import threshold_class
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.intervals import ChooseOrdered

@@ -11,8 +11,8 @@ from typing import Any
 
 from quorate.arrays import described
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.tables import as_labels
 from quorate.users import UserData
+from quorate.users.tables import as_labels
 
 __all__ = ["check_classes", "check_columns", "check_labels"]
 

@@ -10,7 +10,7 @@ from quorate.means.covariance import UserCovariance
 from quorate.means.median import PrivateMedian, QuantileError, UserQuantiles
 from quorate.means.private_range import PrivateRange
 from quorate.means.queries import Answer, UserQueries
-from quorate.means.release import MeanError, Route
+from quorate.means.released_mean import MeanError, Route
 from quorate.means.rotation import Rotation
 from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean

@@ -18,9 +18,7 @@ from quorate.bounds import Interval
 from quorate.exceptions import NumericalFailure
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
-from quorate.means.core import CoreMean, CoreTest, IntegerUsers, friends_within
-from quorate.means.measuring import can_shrink, shrink_by_measuring
-from quorate.means.plan import (
+from quorate.means.budget_split import (
     CORE_RADII,
     RADIUS_CERTAINTY,
     CorePlan,
@@ -31,8 +29,10 @@ from quorate.means.plan import (
     radius_share,
     spread_looks_cost,
 )
+from quorate.means.core import CoreMean, CoreTest, IntegerUsers, friends_within
+from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.radius import find_spread, smallest_spread
-from quorate.means.release import MeanError, MeanRelease, Route
+from quorate.means.released_mean import MeanError, MeanRelease, Route
 from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import WeightedUsers, fitting_grid, record_weights

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
-from quorate.means.plan import RADIUS_CERTAINTY
+from quorate.means.budget_split import RADIUS_CERTAINTY
 from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.shrinking import clipped_mean
 from quorate.means.weighted_users import WeightedUsers

@@ -18,7 +18,7 @@ from quorate.accounting.events import Event, Pure
 from quorate.bounds import Bound, Box, Interval
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, laplace_vote, marked, present_users
-from quorate.means.release import MeanError, MeanRelease, Route
+from quorate.means.released_mean import MeanError, MeanRelease, Route
 from quorate.means.weighted_users import fitting_grid
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import LaplaceSum

@@ -25,7 +25,7 @@ from quorate.guarantees import Relation
 from quorate.means.private_range import CONSTANTS
 from quorate.means.pure_routes import laplace_error
 from quorate.means.ranges import as_bound, check_epsilon, half_widths
-from quorate.means.release import MeanError, Route
+from quorate.means.released_mean import MeanError, Route
 from quorate.means.rotation import Rotation
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
-from quorate.means.plan import (
+from quorate.means.budget_split import (
     CUT_FACTOR,
     RADIUS_CERTAINTY,
     SPREAD_CANDIDATES,

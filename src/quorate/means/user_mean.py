@@ -17,7 +17,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.means.private_range import CONSTANTS
 from quorate.means.pure_routes import PureRun, laplace_error
 from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
-from quorate.means.release import MeanRelease, Route
+from quorate.means.released_mean import MeanRelease, Route
 from quorate.means.rotation import Rotation
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors

@@ -14,7 +14,7 @@ from quorate.bounds import Bound
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.gaussian_routes import GaussianRun
-from quorate.means.release import MeanRelease
+from quorate.means.released_mean import MeanRelease
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
 
 __all__ = ["MeanBudget"]

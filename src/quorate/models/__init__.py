@@ -6,7 +6,7 @@ from quorate.models.budget import Budget
 from quorate.models.classification import LinearSVC, LogisticRegression
 from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.gradients import ClippedGradients, WinsorizedGradients
-from quorate.models.linear import HuberRegression, LinearRegression, Ridge
+from quorate.models.grid_search import PrivateGridSearch
 from quorate.models.losses import (
     HuberLoss,
     LogisticLoss,
@@ -24,7 +24,7 @@ from quorate.models.optimizers import (
     RestartedDescent,
 )
 from quorate.models.phased import PhasedMinimizer
-from quorate.models.search import PrivateGridSearch
+from quorate.models.regression import HuberRegression, LinearRegression, Ridge
 
 __all__ = [
     "Adam",

@@ -15,7 +15,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.engines.base import Engine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.linear_model import LinearModel
+from quorate.models.base import LinearModel
 from quorate.models.losses import (
     LinearLoss,
     LogisticLoss,

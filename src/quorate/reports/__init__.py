@@ -1,7 +1,6 @@
-"""What people see: model files, report pages, figures and the demonstration.
+"""What people see: report pages, figures and the demonstration.
 
-The highest rooms below the command line: they read tables for a fit, write what was released, and
-explain it.
+The highest rooms below the command line: they explain what was released.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ from quorate.exceptions import MissingExtraError
 from quorate.guarantees import Guarantee
 from quorate.learners.threshold import ThresholdLearner
 from quorate.means.user_mean import UserMean
-from quorate.models.linear import LinearRegression
+from quorate.models.regression import LinearRegression
 from quorate.planning import Plan, plan
-from quorate.reports.answers import figure
+from quorate.tasks.answers import figure
 from quorate.users import UserData
 
 __all__ = ["DemoResult", "Experiment", "Way", "run_demo"]

@@ -8,10 +8,10 @@ from typing import Any
 from quorate import __version__
 from quorate.guarantees import Guarantee
 from quorate.planning.plan import Plan
-from quorate.reports.answers import Answer, answer, figure
 from quorate.reports.figures import Drawing, Line, draw_curves
-from quorate.reports.fitting import Account, Fit
 from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
+from quorate.tasks.answers import Answer, answer, figure
+from quorate.tasks.fitting import Account, Fit
 
 __all__ = ["fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
 

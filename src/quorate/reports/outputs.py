@@ -12,13 +12,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from quorate.exceptions import MissingExtraError
-from quorate.reports.atomic import check_writable, write_atomically
+from quorate.files.atomic import check_writable, write_atomically
+from quorate.files.model_files import StoredModel
 from quorate.reports.figures import has_matplotlib
 from quorate.reports.fit_report import fit_page
-from quorate.reports.fitting import Fit
-from quorate.reports.forecast import forecast
-from quorate.reports.model_files import StoredModel
 from quorate.reports.page import render
+from quorate.tasks.fitting import Fit
+from quorate.tasks.forecast import forecast
 
 __all__ = ["Outputs", "predictions_as_csv", "predictions_as_list"]
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
 from quorate.guarantees import Relation
+from quorate.means.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
 from quorate.means.measuring import can_shrink
-from quorate.means.plan import Setting, plan_core, plan_shrinking, spread_looks_cost
 from quorate.means.pure_routes import USERS_NEEDED
 from quorate.means.vector_mean import MeanBudget
 from quorate.planning.limits import fano_users, packing_users, two_point_users
@@ -151,7 +151,7 @@ class MeanTask(Task):
 
     The error is the Euclidean distance of the released mean from the mean of the population, in
     the units of the data. The noise of each route comes from the functions by which the estimator
-    itself splits its budget (:mod:`quorate.means.plan`).
+    itself splits its budget (:mod:`quorate.means.budget_split`).
 
     Parameters
     ----------

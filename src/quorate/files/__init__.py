@@ -1,0 +1,8 @@
+"""What is read from and written to disk: tables, model files, and writing that is all or nothing.
+
+``table_files`` tables by name of column · ``csv_lines`` their text form · ``model_files`` what a
+fit released, to predict with elsewhere · ``plain_data`` the plain values inside · ``atomic`` whole
+files or none.
+"""
+
+from __future__ import annotations

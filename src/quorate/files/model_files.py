@@ -1,0 +1,379 @@
+"""Fitted estimators as JSON files that can be opened without trusting their author.
+
+A file holds numbers and text only: which estimator (one of a closed list), its parameters, what was
+released, and the guarantee. Loading checks every part, calls no code that the file names and
+never unpickles, so a file from an untrusted place can be *wrong* but it cannot run anything. What a
+file says about privacy is its author's claim; the ledger is the record.
+
+Ledgers and engines are not stored: they belong to a machine, not to a model.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quorate import __version__
+from quorate.exceptions import ParameterError, QuorateError
+from quorate.files.atomic import write_atomically
+from quorate.files.plain_data import decode, decode_scalar, encode
+from quorate.guarantees import Guarantee
+from quorate.learners.refusals import check_classes
+
+__all__ = ["FORMAT", "VERSION", "ModelFileError", "StoredModel"]
+
+FORMAT = "quorate-model"
+VERSION = 1
+
+_LARGEST_FILE = 2**28
+_MOST_FEATURES = 2**24
+_DAMAGE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, QuorateError)
+_NOT_STORED = ("ledger", "engine")
+
+
+class ModelFileError(QuorateError, ValueError):
+    """The file is not a model, is damaged, or comes from a newer version."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An estimator that can be stored: where it lives, and what its releases look like.
+
+    ``released`` names the types of each attribute; ``fits`` tells whether their values go together;
+    ``finish`` computes attributes that follow from the stored ones.
+    """
+
+    home: str
+    released: Mapping[str, tuple[str, ...]]
+    fits: Callable[[Any], bool]
+    finish: Callable[[Any], None] | None = None
+
+
+_MEAN = {"mean_": ("ndarray",), "error_": ("MeanError",), "algorithm_": ("Route",)}
+_QUANTILES = {"values_": ("ndarray",), "error_": ("QuantileError",)}
+_RULE = {
+    "index_": ("int",),
+    "score_": ("str",),
+    "reason_": ("str",),
+    "records_": ("RecordRange", "NoneType"),
+}
+
+
+_REGRESSION = {"coef_": ("ndarray",), "intercept_": ("float",)}
+_CLASSIFIER = {"coef_": ("ndarray",), "intercept_": ("ndarray",), "classes_": ("ndarray",)}
+
+
+def _mean_fits(mean: Any) -> bool:
+    return _are_numbers(mean.mean_, (mean.n_features_in_,))
+
+
+def _quantiles_fit(quantiles: Any) -> bool:
+    values = quantiles.values_
+    return len(values) > 0 and _are_numbers(values, (len(values), quantiles.n_features_in_))
+
+
+def _regression_fits(model: Any) -> bool:
+    return _are_numbers(model.coef_, (model.n_features_in_,)) and math.isfinite(model.intercept_)
+
+
+def _classifier_fits(model: Any) -> bool:
+    labels, places = list(model._check_classes()), len(model.classes_)
+    rows = 1 if places == 2 else places
+    return (
+        model.classes_.tolist() == labels
+        and _are_numbers(model.coef_, (rows, model.n_features_in_))
+        and _are_numbers(model.intercept_, (rows,))
+    )
+
+
+def _rule_fits(learner: Any) -> bool:
+    check_classes(learner.classes)
+    return bool(learner.n_features_in_ == learner.concepts.n_features)
+
+
+def _threshold_fits(learner: Any) -> bool:
+    check_classes(learner.classes)
+    return bool(learner.n_features_in_ == 1)
+
+
+def _finish_rule(learner: Any) -> None:
+    learner.concept_ = learner.concepts.concept(learner.index_)
+    learner.classes_ = np.asarray(learner.classes)
+
+
+def _finish_threshold(learner: Any) -> None:
+    from quorate.learners.threshold import threshold_class
+
+    concepts = threshold_class(learner.domain, step=learner.step, direction=learner.direction)
+    learner.concept_ = concepts.concept(learner.index_)
+    learner.threshold_ = concepts.cut_off(learner.index_)
+    learner.classes_ = np.asarray(learner.classes)
+
+
+def _finish_median(median: Any) -> None:
+    median.median_ = median.values_[0]
+
+
+_ENTRIES = {
+    "ConceptLearner": _Entry("quorate.learners.concept_learner", _RULE, _rule_fits, _finish_rule),
+    "HuberRegression": _Entry("quorate.models.regression", _REGRESSION, _regression_fits),
+    "LinearRegression": _Entry("quorate.models.regression", _REGRESSION, _regression_fits),
+    "LinearSVC": _Entry("quorate.models.classification", _CLASSIFIER, _classifier_fits),
+    "LogisticRegression": _Entry("quorate.models.classification", _CLASSIFIER, _classifier_fits),
+    "PrivateMedian": _Entry("quorate.means.median", _QUANTILES, _quantiles_fit, _finish_median),
+    "Ridge": _Entry("quorate.models.regression", _REGRESSION, _regression_fits),
+    "ThresholdLearner": _Entry(
+        "quorate.learners.threshold", _RULE, _threshold_fits, _finish_threshold
+    ),
+    "UserMean": _Entry("quorate.means.user_mean", _MEAN, _mean_fits),
+    "UserQuantiles": _Entry("quorate.means.median", _QUANTILES, _quantiles_fit),
+}
+
+
+@dataclass(frozen=True)
+class _RecordedEvent:
+    """An event as a file holds it: plain data that writes itself back and prices nothing."""
+
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.text)
+        return document
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A fitted estimator, and the public labels its predictions stand for.
+
+    Parameters
+    ----------
+    estimator : UserEstimator
+        Fitted, and of a class that files know.
+    labels : tuple or None, default=None
+        What the predictions 0, 1, ... mean.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from quorate import ThresholdLearner
+    >>> x = np.tile([3, 900, 1100, 7000], 200)
+    >>> learner = ThresholdLearner(epsilon=1.0, domain=(0, 9999), records=4)
+    >>> learner = learner.fit(x.reshape(-1, 1), x >= 1000, users=np.arange(800) // 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = StoredModel(learner, ("low", "high")).write(Path(folder) / "model.json")
+    ...     model = StoredModel.read(path)
+    >>> model.estimator.threshold_ == learner.threshold_, model.estimator.guarantee_.epsilon
+    (True, 1.0)
+    >>> model.predict([[10.0], [9000.0]]).tolist()
+    ['low', 'high']
+    """
+
+    estimator: Any
+    labels: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        name = type(self.estimator).__name__
+        if name not in _ENTRIES or type(self.estimator) is not _class(name):
+            raise ParameterError(
+                f"Expected an estimator that model files know ({', '.join(_ENTRIES)}), got {name}."
+            )
+        if not hasattr(self.estimator, "guarantee_"):
+            raise ParameterError(f"Expected a fitted {name}, got one without a guarantee_.")
+        if not self.estimator.guarantee_.unit.isprintable():
+            raise ParameterError("Expected a printable unit in the guarantee.")
+        if self.labels is not None:
+            places = np.asarray(getattr(self.estimator, "classes_", ()))
+            if places.tolist() != list(range(max(len(self.labels), 2))):
+                raise ParameterError(
+                    "Expected labels for a model with the classes 0, 1, ..., one for each of them."
+                )
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the model predicts something for a record."""
+        return hasattr(self.estimator, "predict")
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The columns that the model was fitted on, in their order."""
+        names = getattr(self.estimator, "feature_names_in_", None)
+        if names is None:
+            raise ParameterError("Expected a model with names of features, got one without.")
+        return tuple(str(name) for name in names)
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """Predict a label, or a number, for every row."""
+        if not self.predicts:
+            raise ParameterError(
+                f"Expected a model that predicts, got {type(self.estimator).__name__}, which is an "
+                "answer about the crowd."
+            )
+        values: np.ndarray[Any, Any] = np.asarray(self.estimator.predict(X))
+        if self.labels is None:
+            return values
+        named: np.ndarray[Any, Any] = np.array(self.labels, dtype=object)[values.astype(np.int64)]
+        return named
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the model as plain data."""
+        estimator, entry = self.estimator, _ENTRIES[type(self.estimator).__name__]
+        parameters = {
+            name: encode(value)
+            for name, value in estimator.get_params(deep=False).items()
+            if name not in _NOT_STORED
+        }
+        names = getattr(estimator, "feature_names_in_", None)
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "written_by": f"quorate {__version__}",
+            "estimator": type(estimator).__name__,
+            "parameters": parameters,
+            "released": {name: encode(getattr(estimator, name)) for name in entry.released},
+            "n_features": int(estimator.n_features_in_),
+            "feature_names": None if names is None else [str(name) for name in names],
+            "labels": None if self.labels is None else [encode(label) for label in self.labels],
+            "guarantee": estimator.guarantee_.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Any) -> StoredModel:
+        """Check plain data and return the model in it."""
+        try:
+            return _read(document)
+        except ModelFileError:
+            raise
+        except _DAMAGE as why:
+            reason = str(why) if isinstance(why, QuorateError) else f"{type(why).__name__}: {why}"
+        raise ModelFileError(f"Expected a sound model file; it was not loaded. {reason}")
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write the model, whole or not at all."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=2, allow_nan=False)
+        return write_atomically(path, text + "\n")
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> StoredModel:
+        """Read a model that :meth:`write` wrote, from whatever place."""
+        file = Path(path)
+        if not file.is_file():
+            raise ModelFileError(f"Expected a model file, found none at {str(path)!r}.")
+        if file.stat().st_size > _LARGEST_FILE:
+            raise ModelFileError(f"Expected a model file of at most {_LARGEST_FILE} bytes.")
+        try:
+            document = json.loads(file.read_bytes())
+        except (ValueError, RecursionError):
+            document = None
+        return cls.from_dict(document)
+
+
+def _class(name: str) -> Any:
+    # The module comes from the table above, never from a file.
+    return getattr(importlib.import_module(_ENTRIES[name].home), name)
+
+
+def _read(document: Any) -> StoredModel:
+    if not (isinstance(document, dict) and document.get("format") == FORMAT):
+        raise ModelFileError(f"Expected a {FORMAT} file (JSON), got something else.")
+    version = document.get("version")
+    if not (isinstance(version, int) and 1 <= version <= VERSION):
+        raise ModelFileError(
+            f"Expected a model file of version {VERSION} or older, got version={version!r}. "
+            "Install a newer quorate to read it."
+        )
+    name = document.get("estimator")
+    if name not in _ENTRIES:
+        raise ModelFileError(f"Expected one of {', '.join(_ENTRIES)}, got estimator={name!r}.")
+    entry, kind = _ENTRIES[name], _class(name)
+    estimator = kind(**_parameters(kind, document["parameters"]))
+    released = _section(document["released"])
+    if set(released) != set(entry.released):
+        raise ModelFileError(f"Expected the releases {sorted(entry.released)} of a {name}.")
+    for attribute, kinds in entry.released.items():
+        value = decode(released[attribute])
+        text = isinstance(value, str)
+        if type(value).__name__ not in kinds or (text and not value.isprintable()):
+            raise ModelFileError(f"Expected another {attribute} in a {name}.")
+        setattr(estimator, attribute, value)
+    _set_schema(estimator, document["n_features"], document["feature_names"])
+    estimator.guarantee_ = _guarantee(_section(document["guarantee"]))
+    if not entry.fits(estimator):
+        raise ModelFileError(
+            f"Expected finite releases of a {name}, as many as its features and classes ask for."
+        )
+    if entry.finish is not None:
+        entry.finish(estimator)
+    labels = document["labels"]
+    if labels is not None and not (isinstance(labels, list) and len(labels) >= 2):
+        raise ModelFileError("Expected null or a list of at least two labels.")
+    model = StoredModel(estimator, None if labels is None else tuple(map(decode_scalar, labels)))
+    if model.predicts:
+        # Whatever else is wrong with the file shall show now, not in the middle of a table.
+        model.predict(_one_row(estimator))
+    return model
+
+
+def _one_row(estimator: Any) -> Any:
+    """Return a row of zeros, with the names of the features if there are any."""
+    import pyarrow as pa
+
+    row = np.zeros((1, estimator.n_features_in_))
+    names = getattr(estimator, "feature_names_in_", None)
+    return row if names is None else pa.table(list(row.T), names=names.tolist())
+
+
+def _are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether an array has finite floats, in this shape."""
+    right = value.dtype.kind == "f" and value.shape == shape
+    return bool(right and np.isfinite(value).all())
+
+
+def _parameters(kind: Any, given: Any) -> dict[str, Any]:
+    known = set(kind._get_param_names()) - set(_NOT_STORED)
+    unknown = set(_section(given)) - known
+    if unknown:
+        raise ModelFileError(f"Expected parameters among {sorted(known)}, got {sorted(unknown)}.")
+    return {name: decode(value) for name, value in given.items()}
+
+
+def _set_schema(estimator: Any, n_features: Any, names: Any) -> None:
+    whole = isinstance(n_features, int) and not isinstance(n_features, bool)
+    if not (whole and 0 < n_features <= _MOST_FEATURES):
+        raise ModelFileError(f"Expected 0 < n_features <= {_MOST_FEATURES} in a model file.")
+    estimator.n_features_in_ = n_features
+    if names is not None:
+        texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        if not texts or len(names) != n_features:
+            raise ModelFileError("Expected a name for each feature.")
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def _guarantee(document: dict[str, Any]) -> Guarantee:
+    name = document.get("data_name")
+    if not (name is None or isinstance(name, str)):
+        raise ModelFileError("Expected data_name to be text or null.")
+    loss = document["epsilon"]
+    numbers = [document["delta"], *([] if loss == "infinity" else [loss])]
+    if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+        raise ModelFileError("Expected epsilon and delta to be finite numbers.")
+    found = document["events"]
+    if not (isinstance(found, list) and all(isinstance(event, dict) for event in found)):
+        raise ModelFileError("Expected a list of events.")
+    if not isinstance(document["unit"], str):
+        raise ModelFileError("Expected the unit to be a word.")
+    events = tuple(_RecordedEvent(json.dumps(event)) for event in found)
+    return replace(Guarantee.from_dict(document), events=events)
+
+
+def _section(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ModelFileError(f"Expected a JSON object, got {type(value).__name__}.")
+    return value

@@ -1,0 +1,179 @@
+"""CSV and Parquet files as records grouped by user, under rules that no value can break.
+
+A CSV file declares no types, and guessing them from the rows would make the schema depend on one
+person's value. So every column is read as bytes; what is asked for as a number and does not read as
+one is *missing*, like an empty cell. One line is one row, whatever stands in it, and ids are what
+the id cells say (:mod:`quorate.files.csv_lines`). Which columns exist is the schema, which is
+public and may raise.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.files.csv_lines import read_cells, read_header
+from quorate.users import UserData, tables
+
+__all__ = ["Columns", "TableFile"]
+
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Which columns mean what; all of it is public.
+
+    Parameters
+    ----------
+    user : tuple of str
+        The id; several columns together form the unit, such as person and day.
+    features : tuple of str
+        Empty means all other numeric columns, for files that declare types.
+    target : str or None, default=None
+    unit : str or None, default=None
+        The word for what is protected; the names of ``user`` if not given.
+    missing : float or "drop", default="drop"
+    classes : tuple or None, default=None
+        Public labels of the target.
+
+    Examples
+    --------
+    >>> Columns(user=("person", "day"), features=("steps",)).protected
+    'person x day'
+    """
+
+    user: tuple[str, ...]
+    features: tuple[str, ...] = ()
+    target: str | None = None
+    unit: str | None = None
+    missing: str | float = "drop"
+    classes: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.user:
+            raise ParameterError(
+                "Expected the column with the user ids, got none: a row is no person."
+            )
+        tables.check_missing(self.missing)
+        if {*self.features, self.target} & set(self.user):
+            raise ParameterError(
+                f"An id is no feature and no target: take {', '.join(self.user)} out of them."
+            )
+        if self.target in self.features:
+            raise ParameterError(f"The target {self.target!r} is no feature at the same time.")
+        if not self.protected.isprintable():
+            raise ParameterError("Expected a printable word for what is protected: state the unit.")
+
+    @property
+    def protected(self) -> str:
+        """The word for what is protected."""
+        return self.unit or " x ".join(self.user)
+
+    @property
+    def named(self) -> list[str]:
+        """All columns that are named, each once."""
+        target = [] if self.target is None else [self.target]
+        return list(dict.fromkeys([*self.user, *self.features, *target]))
+
+
+@dataclass(frozen=True)
+class TableFile:
+    r"""A CSV, TSV or Parquet file, or a folder of Parquet files.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "visits.csv"
+    ...     _ = path.write_text("patient,age\nann,30\nbob,old\nann,32\n")
+    ...     table = TableFile(path)
+    ...     people = table.read(Columns(user=("patient",), features=("age",)))
+    ...     table.column_names, people
+    (['patient', 'age'], UserData(n_features=1, target=False, unit='patient'))
+    >>> people.user_means().ravel()
+    array([31., nan])
+    """
+
+    path: str | os.PathLike[str]
+
+    @property
+    def separator(self) -> str | None:
+        """What separates cells, or None for Parquet."""
+        return _SEPARATORS.get(Path(self.path).suffix.lower())
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of all columns; of a CSV file only the first line is read."""
+        if self.separator is None:
+            return list(tables.open_parquet(self.path).schema.names)
+        return read_header(Path(self.path), self.separator)
+
+    def resolve(self, columns: Columns) -> Columns:
+        """Return ``columns`` with all features named; refuse what does not exist; read no row."""
+        if not Path(self.path).exists():
+            raise SchemaError(
+                f"Expected a CSV or Parquet file, found nothing at {str(self.path)!r}."
+            )
+        self._check_names(columns.named)
+        if self.separator is None:
+            target = [] if columns.target is None else [columns.target]
+            chosen = tables.check_features(
+                tables.open_parquet(self.path).schema,
+                features=columns.features or None,
+                others=[*columns.user, *target],
+            )
+            return replace(columns, features=tuple(chosen))
+        if not columns.features:
+            raise SchemaError(
+                "Expected the names of the feature columns: a CSV file declares no types, and they "
+                "must not be guessed from the rows."
+            )
+        return columns
+
+    def read(self, columns: Columns) -> UserData:
+        """Read the records, grouped by user."""
+        columns = self.resolve(columns)
+        given: dict[str, Any] = {
+            "user": columns.user,
+            "target": columns.target,
+            "unit": columns.protected,
+            "missing": columns.missing,
+            "classes": columns.classes,
+        }
+        if self.separator is None:
+            return UserData.from_parquet(self.path, features=columns.features, **given)
+        numeric = set(columns.features)
+        if columns.target is not None and not _are_texts(columns.classes):
+            numeric.add(columns.target)
+        table = self._csv(columns.named, numeric, columns.user)
+        return UserData.from_frame(table, features=columns.features, **given)
+
+    def features(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Read columns of numbers as they are, NaN where a value is missing, for predictions."""
+        if self.separator is None:
+            source = tables.open_parquet(self.path)
+        else:
+            self._check_names(names)
+            source = self._csv(names, set(names))
+        return tables.load(source, users=[], features=list(names), target=None).rows
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        known = self.column_names
+        for name in names:
+            if name not in known:
+                raise SchemaError(f"Expected a column {name!r}, the table has {known}.")
+
+    def _csv(
+        self, names: Sequence[str], numeric: Collection[str], ids: Collection[str] = ()
+    ) -> Any:
+        return read_cells(self.path, str(self.separator), names=names, numeric=numeric, ids=ids)
+
+
+def _are_texts(classes: tuple[Any, ...] | None) -> bool:
+    return classes is not None and not all(isinstance(c, int | float) for c in classes)

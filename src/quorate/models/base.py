@@ -1,0 +1,382 @@
+"""What all linear models share: bounds, budget, geometry, descent, and the way back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.ledger import Ledger
+from quorate.bounds import Bound, Box, Interval
+from quorate.engines.base import Engine
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee, Relation
+from quorate.models.budget import Budget
+from quorate.models.feasibility import Feasibility, model_feasibility
+from quorate.models.geometry import PreconditionedLoss, release_geometry
+from quorate.models.gradients import ClippedGradients
+from quorate.models.losses import LinearLoss
+from quorate.models.minimization import descend, plan_steps
+from quorate.models.optimizers import AveragedDescent
+from quorate.models.records import check_records, typical_records
+from quorate.models.releases import UserReleases
+from quorate.models.sampling import check_public_steps
+from quorate.public_randomness import RandomState
+from quorate.users import UserData, grouping
+
+__all__ = ["FeatureRange", "LinearModel", "public_sizes"]
+
+Vector = NDArray[np.float64]
+
+
+class FeatureRange:
+    """Public limits of the features, which are cut to them and scaled to [-1, 1].
+
+    Parameters
+    ----------
+    bounds : None, float, pair, Bound
+        ``None`` leaves features as they are; a number b means [-b, b]; a pair means lower and upper
+        limits, each a number or one number a feature; an :class:`~quorate.bounds.Interval` or
+        :class:`~quorate.bounds.Box` stays itself.
+    n_features : int
+
+    Examples
+    --------
+    >>> limits = FeatureRange((0.0, [10.0, 2.0]), 2)
+    >>> limits.scaled(np.array([[5.0, 9.0]]))
+    array([[0., 1.]])
+    """
+
+    def __init__(self, bounds: Any, n_features: int) -> None:
+        self.bounded = bounds is not None
+        lower, upper = np.full(n_features, -1.0), np.full(n_features, 1.0)
+        if self.bounded:
+            low, high = _limits(bounds)
+            lower, upper = (_vector(limit, n_features) for limit in (low, high))
+            Box(lower, upper)
+        self.centre = (lower + upper) / 2.0
+        self.half_width = (upper - lower) / 2.0
+
+    def scaled(self, rows: Vector) -> Vector:
+        """Return the rows, cut and scaled."""
+        if not self.bounded:
+            return rows
+        # A warning about an overflow would tell of a value.
+        with np.errstate(all="ignore"):
+            scaled: Vector = rows - self.centre
+            scaled /= self.half_width
+            np.clip(scaled, -1.0, 1.0, out=scaled)
+        return scaled
+
+    def unscaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
+        """Return weights and offsets that act on the features as they come."""
+        if not self.bounded:
+            return weights, offsets
+        outer = weights / self.half_width
+        return outer, offsets - outer @ self.centre
+
+    def rescaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
+        """Undo :meth:`unscaled`."""
+        if not self.bounded:
+            return weights, offsets
+        return weights * self.half_width, offsets + weights @ self.centre
+
+
+def _limits(bounds: Any) -> tuple[Any, Any]:
+    if isinstance(bounds, Box | Interval):
+        return bounds.lower, bounds.upper
+    if isinstance(bounds, tuple | list) and len(bounds) == 2:
+        return bounds[0], bounds[1]
+    if isinstance(bounds, Bound):
+        raise ParameterError(f"Expected bounds as a Box or an Interval, got {bounds!r}.")
+    _validate.positive(bounds=bounds)
+    return -float(bounds), float(bounds)
+
+
+def _vector(limit: Any, size: int) -> Vector:
+    array = np.asarray(limit, dtype=np.float64)
+    if array.ndim > 1 or array.size not in (1, size):
+        raise ParameterError(
+            f"Expected limits of bounds as numbers or {size} numbers, got shape {array.shape}."
+        )
+    return np.broadcast_to(array.ravel(), (size,)).copy()
+
+
+@dataclass(frozen=True)
+class _LastFit:
+    """What a warm start goes on from: released coefficients and what they promised."""
+
+    weights: Vector
+    offsets: Vector
+    guarantee: Guarantee
+
+
+class LinearModel(UserEstimator):
+    """Base of the linear models: one private descent in released coordinates.
+
+    The order of a fit: check parameters; refuse what public numbers call hopeless; charge; group
+    the records; release (records per user, centre and spread of the features, radii, gradients);
+    promise. Parameters are described by the subclasses.
+    """
+
+    # Largest derivative of the loss by a prediction, where there is one.
+    _largest_slope: float | None = None
+
+    def __init__(  # noqa: PLR0913 - the common keywords
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        bounds: Any = None,
+        fit_intercept: bool = True,
+        penalty: float = 0.0,
+        records: int | str = "auto",
+        steps: int | None = None,
+        batch_rate: float | None = None,
+        warm_start: bool = False,
+        hopeless: str = "refuse",
+        progress: bool | None = None,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.fit_intercept = fit_intercept
+        self.penalty = penalty
+        self.records = records
+        self.steps = steps
+        self.batch_rate = batch_rate
+        self.warm_start = warm_start
+        self.hopeless = hopeless
+        self.progress = progress
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.engine = engine
+        self.random_state = random_state
+
+    @property
+    def partial_fit(self) -> NoReturn:
+        """Refused: see the message."""
+        raise AttributeError(
+            f"{type(self).__name__} has no partial_fit: every call would be another release about "
+            "the same users and would be charged again, without a bound on the sum. Fit once on "
+            "all records, or use warm_start=True with a ledger that adds up the fits."
+        )
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LinearModel:
+        """Fit on records with their users, or on a UserData."""
+        return self._fit(X, y, users)
+
+    def record_marks(self, rows: Vector, targets: Vector) -> Vector:
+        """Return how good the prediction of each record is, from 0 to 1."""
+        raise NotImplementedError
+
+    def _loss(self) -> LinearLoss:
+        raise NotImplementedError
+
+    def _scaled_targets(self, targets: Vector) -> Vector:
+        return targets
+
+    def _constant_targets(self, targets: Vector) -> Vector:
+        """Return what a constant model averages: rows of length at most 1, one a record."""
+        raise NotImplementedError
+
+    def _constant_offsets(self, means: Vector) -> Vector:
+        """Return the offsets of the constant model from the noisy means."""
+        raise NotImplementedError
+
+    def _store(self, weights: Vector, offsets: Vector) -> None:
+        raise NotImplementedError
+
+    def _stored(self) -> tuple[Vector, Vector]:
+        raise NotImplementedError
+
+    def _check_parameters(self) -> Budget:
+        _validate.non_negative(penalty=self.penalty)
+        check_records(self.records)
+        if self.steps is not None:
+            _validate.positive_integer(steps=self.steps)
+        _validate.one_of(("refuse", "constant"), hopeless=self.hopeless)
+        for name in ("fit_intercept", "warm_start"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ParameterError(
+                    f"Expected {name} to be True or False, got {name}={getattr(self, name)!r}."
+                )
+        _validate.delta(delta=self.delta)
+        check_public_steps(
+            self.batch_rate, steps=self.steps, records=self.records, relation=self.relation
+        )
+        return Budget(
+            epsilon=self.epsilon, delta=self.delta, relation=self.relation, rate=self.batch_rate
+        )
+
+    def _feasibility(self, n_users: int, n_features: int) -> Feasibility:
+        return model_feasibility(
+            n_users=n_users,
+            dimension=self._loss().dimension(n_features),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            records=None if isinstance(self.records, str) else self.records,
+            relation=self.relation,
+        )
+
+    def refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Raise if public numbers call a fit hopeless; under add/remove n is not public."""
+        if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
+            self._feasibility(n_users, n_features).require()
+
+    def _fit(
+        self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
+    ) -> LinearModel:
+        budget = self._check_parameters()
+        sizes = public_sizes(X, users)
+        if sizes is not None:
+            # Before the charge: a refusal costs nothing, as it follows from public numbers.
+            self.refuse_hopeless(*sizes)
+        # The charge forgets what the last fit released.
+        last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
+        self._charge(X, y, users, target=True)
+        data = self._gather(X, y, users, classes=classes)
+        self.refuse_hopeless(data.n_users, data.n_features)
+        limits = FeatureRange(self.bounds, data.n_features)
+        if last is not None and last.weights.shape[1] != data.n_features:
+            raise ParameterError(
+                f"warm_start=True needs a model of {data.n_features} features, got one of "
+                f"{last.weights.shape[1]}; use a fresh model."
+            )
+        self._release(_scaled(data, limits, self._scaled_targets), budget, limits, last)
+        return self
+
+    def _release(
+        self,
+        data: UserData,
+        budget: Budget,
+        limits: FeatureRange,
+        last: _LastFit | None,
+    ) -> None:
+        inner = self._loss()
+        dimension = inner.dimension(data.n_features)
+        run = budget.start(data, self._engine())
+        if self._feasibility(round(run.n_users), data.n_features).hopeless:
+            self._release_constant(run, inner)
+            return
+        steps = self.steps or plan_steps(
+            n_users=run.n_users,
+            mu=budget.mu,
+            records=typical_records(run, self.records),
+            dimension=dimension,
+        )
+        geometry = release_geometry(run, centred=inner.intercept)
+        initial = np.zeros(dimension)
+        if last is not None:
+            scaled = limits.rescaled(last.weights, last.offsets)
+            initial = geometry.inward(self._warm(scaled, inner), inner)
+        minimum = descend(
+            run,
+            PreconditionedLoss(inner, geometry),
+            budget=budget,
+            steps=steps,
+            optimizer=AveragedDescent(),
+            gradients=ClippedGradients(),
+            initial=initial,
+            curvature=inner.curvature,
+            penalty=float(self.penalty),
+            progress=self.progress,
+        )
+        theta = minimum.theta
+        if self._only_noise(minimum.trace[0].noise, dimension):
+            theta = np.zeros(dimension)
+        rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
+        weights = rows[:, : data.n_features]
+        offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
+        # The result carries what the last fit released, so it promises no more than both together.
+        self.guarantee_ = self._promise(
+            minimum.event, after=None if last is None else last.guarantee
+        )
+        self.trace_ = minimum.trace
+        self._store(*limits.unscaled(weights, offsets))
+
+    def _release_constant(self, run: UserReleases, loss: LinearLoss) -> None:
+        """Spend the budget of all users' noise on the mean target, and on nothing else."""
+
+        def targets(users: UserData) -> Vector:
+            held = np.zeros(users.n_records) if users.y is None else users.y
+            counts = np.maximum(users.record_counts(), 1)
+            columns = self._constant_targets(held).T
+            sums = [np.bincount(users.user_index(), c, minlength=users.n_users) for c in columns]
+            return np.asarray(np.column_stack(sums) / counts[:, None])
+
+        size = self._constant_targets(np.zeros(0)).shape[1]
+        square = run.allowance.left * (1.0 - 1e-9)
+        noisy = run.mean(targets, dimension=size, radius=1.0, square=square)
+        self.guarantee_ = self._promise(run.allowance.event)
+        self.trace_ = ()
+        zeros = np.zeros((loss.outputs, run.data.n_features))
+        offsets = self._constant_offsets(noisy.value)
+        self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
+
+    def _only_noise(self, noise: float, dimension: int) -> bool:
+        """Tell from released numbers whether gradients drowned in noise.
+
+        In coordinates of unit spread a mean gradient is at most as long as the largest slope of the
+        loss, by Cauchy and Schwarz. Noise of twice that length comes from a radius search that went
+        wrong; steps along it would lead anywhere, so the constant model is kept instead.
+        """
+        largest = self._largest_slope
+        return largest is not None and noise * math.sqrt(dimension) > 2.0 * largest
+
+    def _last_fit(self) -> _LastFit:
+        weights, offsets = self._stored()
+        return _LastFit(weights, offsets, self.guarantee_)
+
+    def _warm(self, last: tuple[Vector, Vector], loss: LinearLoss) -> Vector:
+        """Return the parameters of the last fit, in scaled features and targets."""
+        weights, offsets = last
+        return (np.column_stack([weights, offsets]) if loss.intercept else weights).ravel()
+
+    def _predictions(self, X: Any) -> Vector:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        return self._stored_predictions(self._features(X))
+
+    def _stored_predictions(self, rows: Vector) -> Vector:
+        weights, offsets = self._stored()
+        return np.asarray(rows @ weights.T + offsets)
+
+
+def _scaled(data: UserData, limits: FeatureRange, targets: Any) -> UserData:
+    """Return the data with bounded features and targets; unbounded ones are not copied."""
+    y = data.y
+    return UserData(
+        limits.scaled(data.X),
+        None if y is None else targets(y),
+        offsets=data.offsets,
+        unit=data.unit,
+        feature_names=data.feature_names,
+    )
+
+
+def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
+    """Return users and features if they can be told without reading a record.
+
+    >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
+    (2, 2)
+    """
+    if isinstance(X, UserData):
+        return X.n_users, X.n_features
+    shape = getattr(X, "shape", None)
+    if users is None or not isinstance(shape, tuple) or len(shape) != 2:
+        return None
+    return len(grouping.group(users).keys), int(shape[1])

@@ -1,0 +1,292 @@
+"""Private model choice: candidates are fitted and compared by users, and the choice is paid for.
+
+Half of the users fit every candidate for the other half to judge, and the other way round. Each
+user gives every candidate a mark between 0 and 1; a candidate with a high total is chosen privately
+and fitted again on everybody. No mark leaves the house, so there is no ``cv_results_``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin, clone
+
+from quorate import _validate
+from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.events import Composed, Event
+from quorate.accounting.gaussian_dp import epsilon_bound
+from quorate.accounting.ledger import Ledger
+from quorate.bounds import Box
+from quorate.engines.base import Engine
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError, UnsupportedEventError
+from quorate.grid import Grid
+from quorate.guarantees import Relation
+from quorate.mechanisms.choose import ChooseBest
+from quorate.models.base import LinearModel, public_sizes
+from quorate.models.releases import sum_in_parts
+from quorate.public_randomness import RandomState
+from quorate.users import UserData
+
+__all__ = ["PrivateGridSearch", "UserMarks"]
+
+# A mark is counted in thousandths, nearly: integers add up exactly.
+_MARK_STEP = 2.0**-10
+
+
+@dataclass(frozen=True)
+class UserMarks:
+    """What each user thinks of each model: the share of good predictions on the user's records.
+
+    Examples
+    --------
+    >>> from quorate.models import LinearRegression
+    >>> model = LinearRegression(target_bounds=(0.0, 4.0))
+    >>> model.coef_, model.intercept_, model.n_features_in_ = np.array([1.0]), 0.0, 1
+    >>> people = UserData([[1.0], [3.0]], [1.0, 1.0], offsets=[0, 1, 2])
+    >>> UserMarks((model,))(people)
+    array([[1.  ],
+           [0.75]])
+    """
+
+    models: tuple[LinearModel, ...]
+
+    @property
+    def bound(self) -> Box:
+        """Marks lie between 0 and 1; zero is the centre."""
+        zeros = np.zeros(len(self.models))
+        return Box(zeros, zeros + 1.0, centre=zeros)
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        """Return one row of marks a user; zeros for a user without records."""
+        counts = np.maximum(users.record_counts(), 1)
+        targets = np.zeros(users.n_records) if users.y is None else users.y
+        index = users.user_index()
+        columns = [
+            np.bincount(index, model.record_marks(users.X, targets), minlength=users.n_users)
+            for model in self.models
+        ]
+        return np.column_stack(columns) / counts[:, None]
+
+
+class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc]
+    r"""Choose among parameter settings of a linear model, hiding any one user's whole record.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP for candidates, choice and final fit
+        together
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters and, under ``Relation.REPLACE``, the number of users; which user is in
+        which half (from the seed and the ids); released: ``best_params_``, ``best_estimator_``
+    numerics : exact
+    proof : A user is in one half, so takes part in one fit per candidate, gives one mark between 0
+        and 1 per candidate to models fitted on others, and takes part in the final fit. The choice
+        is :class:`~quorate.mechanisms.choose.ChooseBest` on sums of marks. The events of one
+        half's fits, the choice and the final fit are composed by the accountant; both halves cost
+        the same.
+
+    Utility
+    -------
+    The chosen total mark is within ``ChooseBest.error_bound`` of the best. Candidates are fitted on
+    half of the users with a part of the budget: differences seen there may shrink in the final fit.
+    With few users take few candidates, or none: the defaults are untuned for a reason.
+
+    Complexity
+    ----------
+    Two fits on half of the users per candidate, and one on all.
+
+    Parameters
+    ----------
+    estimator : LinearModel
+        Its epsilon, delta, relation, ledger and engine are set by the search.
+    param_grid : mapping or sequence of mappings
+        As in scikit-learn; public.
+    epsilon, delta : float
+    selection_share : float, default=0.1
+        Share of epsilon for the choice.
+    fit_share : float, default=0.4
+        Share of the remaining (squared Gaussian) budget for all candidates together.
+    relation, ledger, data_name, engine, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    best_params_ : dict
+    best_index_ : int
+    best_estimator_ : LinearModel
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] McKenna, Sheldon. Permute-and-Flip: a new mechanism for differentially private selection.
+       arXiv:2010.12603.
+
+    Examples
+    --------
+    >>> from quorate.models import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> people = np.repeat(np.arange(2000), 10)
+    >>> search = PrivateGridSearch(
+    ...     LogisticRegression(), {"penalty": [0.0, 100.0]}, epsilon=2.0, random_state=0
+    ... )
+    >>> search.fit(X, X[:, 0] > 0, users=people).best_params_
+    {'penalty': 0.0}
+    >>> search.guarantee_.epsilon
+    2.0
+    """
+
+    def __init__(
+        self,
+        estimator: LinearModel,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]],
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        selection_share: float = 0.1,
+        fit_share: float = 0.4,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        engine: Engine | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.selection_share = selection_share
+        self.fit_share = fit_share
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.engine = engine
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PrivateGridSearch:
+        """Fit the candidates, choose one, and fit it on everybody.
+
+        Parameters
+        ----------
+        X : array, frame or UserData
+        y : array of shape (records,)
+        users : array of shape (records,)
+            Whose record each row is.
+        """
+        settings = self._settings()
+        _validate.probability(
+            selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
+        )
+        chosen_cost = self.selection_share * self.epsilon
+        mu = gdp_mu(self.epsilon - chosen_cost, self.delta)
+        each = mu * math.sqrt(self.fit_share / len(settings))
+        sizes = public_sizes(X, users)
+        if sizes is not None:
+            # Before the charge, as it follows from public numbers.
+            self._configured(settings[0], each).refuse_hopeless(sizes[0] // 2, sizes[1])
+        self._charge(X, y, users, target=True)
+        classes = getattr(self.estimator, "classes", None)
+        data = self._gather(X, y, users, classes=classes)
+        halves = data.split(0.5, relation=self.relation, random_state=self.random_state)
+        judged = [
+            tuple(self._fitted(part, setting, each) for setting in settings) for part in halves
+        ]
+        choice = ChooseBest(
+            candidates=len(settings),
+            epsilon=chosen_cost,
+            sensitivity=round(1.0 / _MARK_STEP),
+            relation=self.relation,
+        )
+        marks = self._marks(halves[1], judged[0]) + self._marks(halves[0], judged[1])
+        chosen = choice.release(marks)
+        best = self._fitted(data, settings[chosen], mu * math.sqrt(1.0 - self.fit_share))
+        fits = (*judged[0], best)
+        self.guarantee_ = self._promise(Composed((*map(_cost, fits), choice.event)))
+        self.best_index_ = chosen
+        self.best_params_ = dict(settings[chosen])
+        self.best_estimator_ = best
+        if classes is not None:
+            self.classes_ = np.asarray(classes)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict with the chosen model."""
+        return np.asarray(self._best().predict(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the chosen model's score; not private on the records it was fitted on."""
+        return float(self._best().score(X, y))
+
+    def _best(self) -> Any:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def _settings(self) -> list[dict[str, Any]]:
+        from sklearn.model_selection import ParameterGrid
+
+        if not isinstance(self.estimator, LinearModel):
+            raise ParameterError(
+                f"Expected estimator to be one of Quorate's linear models, got "
+                f"{type(self.estimator).__name__}."
+            )
+        if getattr(self.estimator, "target_bounds", ()) is None:
+            raise ParameterError(
+                "Candidates of a regression are judged by their errors, whose scale must be "
+                "public: give the estimator target_bounds=."
+            )
+        settings = list(ParameterGrid(self.param_grid))
+        owned = {"epsilon", "delta", "relation", "ledger", "data_name", "engine", "classes"}
+        # Sampled chains cost differently, so which one is fitted last must not be a choice.
+        owned |= (
+            {"batch_rate"}
+            if self.estimator.batch_rate is None
+            else {"batch_rate", "steps", "records"}
+        )
+        taken = owned & {name for setting in settings for name in setting}
+        if taken:
+            raise ParameterError(
+                f"Expected settings of the model, got {sorted(taken)}: the search divides the "
+                "budget itself; classes and minibatches are the estimator's."
+            )
+        return settings
+
+    def _fitted(self, data: UserData, setting: Mapping[str, Any], mu: float) -> LinearModel:
+        return self._configured(setting, mu).fit(data)
+
+    def _configured(self, setting: Mapping[str, Any], mu: float) -> LinearModel:
+        model: LinearModel = clone(self.estimator)
+        # A little below, so that the parameter the model calibrates back never exceeds mu.
+        epsilon = epsilon_bound(self.delta, mu * (1.0 - 1e-9)) * (1.0 - 1e-12)
+        model.set_params(
+            **setting,
+            epsilon=epsilon,
+            delta=self.delta,
+            relation=self.relation,
+            ledger=None,
+            data_name=None,
+            engine=self.engine,
+        )
+        return model
+
+    def _marks(self, data: UserData, models: tuple[LinearModel, ...]) -> NDArray[np.int64]:
+        statistic = UserMarks(models)
+        grid = Grid(statistic.bound, step=_MARK_STEP)
+        return sum_in_parts(self._engine(), data, statistic, grid)
+
+
+def _cost(model: LinearModel) -> Event:
+    """Return what a fit cost, in the accountant's words."""
+    [event] = model.guarantee_.events
+    if not isinstance(event, Event):
+        raise UnsupportedEventError(f"No rule prices {event!r}.")
+    return event

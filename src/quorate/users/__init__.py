@@ -1,0 +1,11 @@
+"""Who holds what: the records of many users, grouped by user.
+
+``data`` the one type that data enter as · ``grouping`` from ids to users · ``tables`` from arrays,
+frames and files to columns · ``store`` records as they lie in memory.
+"""
+
+from __future__ import annotations
+
+from quorate.users.data import UserData
+
+__all__ = ["UserData"]

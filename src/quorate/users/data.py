@@ -1,0 +1,486 @@
+"""Who holds what: the records of many users, grouped by user.
+
+Data enter Quorate only as :class:`UserData`, so that no algorithm can take a row for a person. Rows
+stay where they are until an algorithm needs them in the order of the users; sums and means per user
+are computed in one pass over the table as it lies in memory.
+
+Public are the schema, the unit and, under ``Relation.REPLACE``, the number of users. How many
+records a user holds is *private*: ``n_records``, ``offsets`` and ``record_counts`` are inputs of
+mechanisms, not outputs, and are never printed. Neither is ``n_users``, because the data do not know
+under which relation they will be used.
+
+Public rules, none of which raises because of a value:
+
+* a record without a user id is dropped;
+* a feature that is null, NaN or infinite is missing: ``missing="drop"`` drops the record,
+  ``missing=0.0`` puts that number in its place; a record without a target is always dropped;
+* a user whose records were all dropped keeps a place, with no records;
+* an empty table is a data set of zero users: under add/remove it is a neighbour of every data set
+  of one user, hence no error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.arrays import described, readonly
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Relation
+from quorate.public_randomness import RandomState, public_generator
+from quorate.users import grouping, tables
+from quorate.users.store import RecordStore, offsets_of
+
+__all__ = ["UserData"]
+
+
+class UserData:
+    """The records of n users.
+
+    Usually built by :meth:`from_arrays`, :meth:`from_frame` or :meth:`from_parquet`; the
+    constructor takes records that already lie user by user, and no missing values.
+
+    Parameters
+    ----------
+    X : array of shape (N, d)
+        Features, the records of one user next to each other.
+    y : array of shape (N,), optional
+        Targets.
+    offsets : array of shape (n + 1,)
+        The records of user i are ``X[offsets[i]:offsets[i + 1]]``.
+    unit : str, default="user"
+        The word for what is protected: "patient", "person x day".
+    feature_names : sequence of str, optional
+    ids : array-like of shape (n,), optional
+        A different id for each user. Public choices about a user (:meth:`cap`, :meth:`split`,
+        :meth:`public_draws`) follow from the id and the seed alone. Without ids they follow from
+        random numbers that every user gets here, and that another object does not share. (The place
+        of a user would not do: when the first user leaves, all others move up.)
+
+    Examples
+    --------
+    >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
+    >>> people
+    UserData(n_features=1, target=False, unit='user')
+    >>> people.user_means()
+    array([[2.],
+           [5.]])
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        offsets: ArrayLike,
+        unit: str = "user",
+        feature_names: Sequence[str] | None = None,
+        ids: Any = None,
+    ) -> None:
+        rows, names = tables.as_matrix(X)
+        targets = None if y is None else tables.as_vector(y)
+        starts = np.asarray(offsets)
+        _validate.integer_dtype(offsets=starts.dtype)
+        ends_fit = starts.ndim == 1 and len(starts) and starts[0] == 0 and starts[-1] == len(rows)
+        if not ends_fit or np.any(starts[1:] < starts[:-1]):
+            raise SchemaError("Expected offsets that climb from 0 to the number of records.")
+        if targets is not None and len(targets) != len(rows):
+            raise SchemaError("Expected X and y with one entry per record, got other lengths.")
+        n_users = len(starts) - 1
+        keys = _seed(None, size=n_users) if ids is None else grouping.keys_of(ids, n_users)
+        names = names if feature_names is None else tuple(map(str, feature_names))
+        self._set(RecordStore(rows, targets, None), starts.astype(np.int64), keys, unit, names)
+
+    def _set(
+        self,
+        store: RecordStore,
+        offsets: NDArray[np.int64],
+        keys: NDArray[np.uint64],
+        unit: str,
+        names: tuple[str, ...] | None,
+    ) -> UserData:
+        if not (isinstance(unit, str) and unit.strip()):
+            raise ParameterError(f"Expected unit to be a word for a person, got unit={unit!r}.")
+        if names is not None and len(names) != store.rows.shape[1]:
+            raise SchemaError(f"Expected a name for each feature, got {len(names)} names.")
+        self._store, self._offsets, self._keys = store, readonly(offsets), keys
+        self._unit, self._names = unit, names
+        return self
+
+    def _derived(
+        self, store: RecordStore, offsets: NDArray[np.int64], keys: NDArray[np.uint64]
+    ) -> UserData:
+        """Return other records under the same description."""
+        return UserData.__new__(UserData)._set(store, offsets, keys, self._unit, self._names)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any = None,
+        *,
+        users: Any = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+    ) -> UserData:
+        """Group the rows of arrays by user.
+
+        Parameters
+        ----------
+        X : array-like of shape (N, d) or (N,), or a frame of numbers
+            Not copied if it is C-ordered float64; do not change it afterwards.
+        y : array-like of shape (N,), optional
+        users : array-like of shape (N,), or a tuple of several
+            The id of the person behind each row; see :mod:`quorate.users.grouping`. Several columns
+            together form the unit, such as person x day.
+        unit : str, default="user", or "combination of 2 ids" if there are several columns
+        missing : "drop" or float, default="drop"
+        classes : sequence, optional
+            Public labels; ``y`` becomes the place of its label, other labels count as missing.
+
+        Examples
+        --------
+        >>> UserData.from_arrays([[1.0], [np.nan]], [0, 1], users=[8, 9]).record_counts()
+        array([1, 0])
+        """
+        tables.check_missing(missing)
+        groups = grouping.group(users)
+        rows, names = tables.as_matrix(X)
+        if unit is None:
+            unit = "user" if groups.n_columns == 1 else f"combination of {groups.n_columns} ids"
+        return _grouped(rows, tables.as_targets(y, classes), groups, missing, unit, names)
+
+    @classmethod
+    def from_frame(
+        cls,
+        table: Any,
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+    ) -> UserData:
+        """Group the rows of a pandas, polars, duckdb or pyarrow table by user.
+
+        Parameters
+        ----------
+        table : any object with an Arrow stream
+        user : str or sequence of str
+            Column(s) with the ids; their names become the unit unless ``unit`` is given.
+        features : sequence of str, default=all other numeric columns
+        target, unit, missing, classes
+            See :meth:`from_arrays`; ``target`` is the name of a column.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"patient": ["a", "b", "a"], "age": [50, 61, 52]})
+        >>> UserData.from_frame(table, user="patient")
+        UserData(n_features=1, target=False, unit='patient')
+        """
+        others = [*_names(user), *([] if target is None else _names(target))]
+        asked = None if features is None else list(dict.fromkeys([*_names(features), *others]))
+        source = tables.open_frame(table, asked)
+        return _loaded(source, user, features, target, unit, missing, classes)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+    ) -> UserData:
+        """Group the rows of a Parquet file, or of a folder of them, by user.
+
+        The files are read batch by batch into one matrix; parameters as in :meth:`from_frame`.
+        """
+        source = tables.open_parquet(path)
+        return _loaded(source, user, features, target, unit, missing, classes)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users; public under ``Relation.REPLACE``, private under add/remove."""
+        return len(self._keys)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features; public."""
+        return int(self._store.rows.shape[1])
+
+    @property
+    def n_records(self) -> int:
+        """Number of records. Private: release it only through a mechanism."""
+        return len(self._store.rows)
+
+    @property
+    def unit(self) -> str:
+        """The word for what is protected; it goes into the guarantee."""
+        return self._unit
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, if the table had any; public."""
+        return self._names
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there are targets; public."""
+        return self._store.targets is not None
+
+    @property
+    def X(self) -> NDArray[np.float64]:
+        """Features, user by user. Private; finite; put into this order at the first use."""
+        return readonly(self._ordered().rows)
+
+    @property
+    def y(self) -> NDArray[np.float64] | None:
+        """Targets in the order of ``X``, or None. Private."""
+        targets = self._ordered().targets if self.has_target else None
+        return None if targets is None else readonly(targets)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where the records of each user begin in ``X``, and the end. Private."""
+        return self._offsets
+
+    def record_counts(self) -> NDArray[np.int64]:
+        """Return how many records each user holds. Private."""
+        return np.diff(self._offsets)
+
+    def user_index(self) -> NDArray[Any]:
+        """Return for each row of ``X`` the number of its user."""
+        dtype = np.int32 if self.n_users < 2**31 else np.int64
+        return np.repeat(np.arange(self.n_users, dtype=dtype), self.record_counts())
+
+    def user_sums(
+        self, values: ArrayLike | None = None, *, weights: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Add up the rows of ``values`` user by user, each times its weight.
+
+        Parameters
+        ----------
+        values : array of shape (N, k), default=the features
+            One row per record, in the order of ``X``.
+        weights : array of shape (N,), optional
+            One number per record, in the order of ``X``.
+
+        Examples
+        --------
+        >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=[4, 9, 4])
+        >>> people.user_sums(weights=[1.0, 2.0, 1.0])
+        array([[7.],
+               [5.]])
+        """
+        if values is None and weights is None:
+            store = self._store  # any order will do, so do not sort for it
+            codes = self.user_index() if store.codes is None else store.codes
+            return grouping.sums_by_user(codes, self.n_users, store.rows)
+        rows = self.X if values is None else np.ascontiguousarray(values, dtype=np.float64)
+        factors = None if weights is None else np.asarray(weights, dtype=np.float64)
+        if rows.ndim != 2 or len(rows) != self.n_records:
+            raise SchemaError("Expected values of shape (records, k), one row per record.")
+        if factors is not None and factors.shape != (self.n_records,):
+            raise SchemaError("Expected weights of shape (records,), one number per record.")
+        return grouping.sums_by_user(self.user_index(), self.n_users, rows, factors)
+
+    def user_means(self) -> NDArray[np.float64]:
+        """Return the mean record of each user; NaN, which a grid counts as its centre, if none."""
+        with np.errstate(all="ignore"):
+            return self.user_sums() / self.record_counts()[:, None]
+
+    def public_draws(self, random_state: RandomState = None) -> NDArray[np.float64]:
+        """Return a public random number in [0, 1) per user, from the seed and the id alone.
+
+        Use it for public choices about users: unlike numbers drawn in the order of the users, it
+        does not change for the others when somebody joins or leaves.
+
+        >>> people = UserData.from_arrays([[1.0], [5.0]], users=[4, 9])
+        >>> bool(people.public_draws(0)[1] == people.take([1]).public_draws(0)[0])
+        True
+        """
+        numbers = grouping.mix(self._keys + _seed(random_state))
+        return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def cap(self, records: int, *, random_state: RandomState = None) -> UserData:
+        """Keep at most ``records`` random records of each user, in their old order.
+
+        A user's j-th record gets the random number mix(mix(key + seed) + j): a function of the
+        public seed, of the user's own id and of j. The smallest numbers stay. What is kept of one
+        user therefore does not depend on any other user's records, and two neighbouring data sets
+        stay neighbours *for every seed*, even one that the attacker knows. (Numbers drawn row by
+        row would shift all later users when one user's records change.) The numbers of one user
+        differ, since mix is a bijection: no tie is broken by what lies around it.
+
+        Both parameters are public.
+
+        Examples
+        --------
+        >>> UserData.from_arrays([[1.0], [5.0], [3.0]], users=[4, 9, 4]).cap(1).record_counts()
+        array([1, 1])
+        """
+        _validate.positive_integer(records=records)
+        streams = grouping.mix(self._keys + _seed(random_state))
+        counts = self.record_counts()
+        full = np.flatnonzero(counts > records)
+        places = grouping.ranges(self._offsets[full], counts[full])
+        ranks = places - np.repeat(self._offsets[full], counts[full])
+        numbers = grouping.mix(np.repeat(streams[full], counts[full]) + ranks.astype(np.uint64))
+        keep = np.ones(self.n_records, dtype=np.bool_)
+        keep[places] = grouping.keep_smallest(numbers, counts[full], records)
+        kept = np.minimum(counts, records)
+        return self._derived(
+            self._store.gather(np.flatnonzero(keep), n_users=self.n_users),
+            offsets_of(kept),
+            self._keys,
+        )
+
+    def split(
+        self,
+        fraction: float,
+        *,
+        relation: Relation = Relation.REPLACE,
+        random_state: RandomState = None,
+    ) -> tuple[UserData, UserData]:
+        """Split the users, each with all their records, into two data sets.
+
+        Every user gets a random number that depends on the public seed and on the user's id only.
+        Under ``REPLACE`` the round(fraction x n) users with the smallest numbers go to the left;
+        ids and n are public there, so the sides are. Under ``ADD_REMOVE`` each user goes to the
+        left if the number is below ``fraction``: the sizes vary, but the arrival of one user moves
+        nobody else.
+
+        Examples
+        --------
+        >>> people = UserData.from_arrays(np.arange(8.0), users=np.arange(8))
+        >>> [side.n_users for side in people.split(0.25, random_state=0)]
+        [2, 6]
+        """
+        _validate.probability(fraction=fraction)
+        numbers = grouping.mix(self._keys + _seed(random_state))
+        if relation is Relation.REPLACE:
+            size = round(fraction * self.n_users)
+            # By value and not by place: two ids with one key, if there are any, stay together.
+            left = np.isin(numbers, np.sort(numbers)[:size])
+        elif relation is Relation.ADD_REMOVE:
+            left = numbers < np.uint64(int(fraction * 2.0**64))
+        else:
+            raise ParameterError(f"Expected relation to be a Relation, got relation={relation!r}.")
+        return self.take(np.flatnonzero(left)), self.take(np.flatnonzero(~left))
+
+    def take(self, user_indices: ArrayLike) -> UserData:
+        """Return the users with these numbers, in this order; nobody may be taken twice.
+
+        >>> UserData.from_arrays([[1.0], [5.0]], users=[4, 9]).take([1]).X
+        array([[5.]])
+        """
+        users = np.asarray(user_indices)
+        if users.size == 0:
+            users = users.astype(np.int64)
+        _validate.integer_dtype(user_indices=users.dtype)
+        if users.ndim != 1 or np.any(users < 0) or np.any(users >= self.n_users):
+            raise ParameterError("Expected numbers of users from 0 to n_users - 1.")
+        if len(np.unique(users)) < len(users):
+            raise ParameterError("Expected every user at most once, got some user_indices twice.")
+        counts = self.record_counts()[users]
+        places = grouping.ranges(self._offsets[users], counts)
+        return self._derived(
+            self._store.gather(places, n_users=self.n_users), offsets_of(counts), self._keys[users]
+        )
+
+    def batches(
+        self, max_records: int | None = None, *, users: int | None = None
+    ) -> Iterator[UserData]:
+        """Yield views of whole users, at most so many records or users each.
+
+        A user with more than ``max_records`` records is a part alone.
+
+        >>> people = UserData.from_arrays(np.arange(6.0), users=[0, 0, 0, 1, 1, 2])
+        >>> [part.n_users for part in people.batches(3)]
+        [1, 2]
+        """
+        if (max_records is None) == (users is None):
+            raise ParameterError("Expected either max_records or users, got both or neither.")
+        _validate.positive_integer(size=max_records if users is None else users)
+        start = 0
+        while start < self.n_users:
+            stop = start + (users or 0)
+            if max_records is not None:
+                reach = self._offsets[start] + max_records
+                stop = int(np.searchsorted(self._offsets, reach, side="right")) - 1
+            stop = min(max(stop, start + 1), self.n_users)
+            part = slice(self._offsets[start], self._offsets[stop])
+            whole = self._ordered()
+            targets = None if whole.targets is None else whole.targets[part]
+            offsets = self._offsets[start : stop + 1] - self._offsets[start]
+            store = RecordStore(whole.rows[part], targets, None)
+            yield self._derived(store, offsets, self._keys[start:stop])
+            start = stop
+
+    def __repr__(self) -> str:
+        # Without n_users, which is private under addition and removal.
+        return (
+            f"UserData(n_features={self.n_features}, target={self.has_target}, unit={self._unit!r})"
+        )
+
+    def _ordered(self) -> RecordStore:
+        """Return the records user by user; they stay so, and the old order is forgotten."""
+        if self._store.codes is not None:
+            # Replaced as a whole: other threads see either the old order or the new one.
+            self._store = self._store.gather(np.arange(self.n_records), n_users=self.n_users)
+        return self._store
+
+
+def _loaded(
+    source: Any,
+    user: str | Sequence[str],
+    features: Sequence[str] | None,
+    target: str | None,
+    unit: str | None,
+    missing: str | float,
+    classes: Sequence[Any] | None,
+) -> UserData:
+    tables.check_missing(missing)
+    columns = _names(user)
+    read = tables.load(source, users=columns, features=features, target=target)
+    targets = tables.as_targets(read.target, classes)
+    name = unit or " x ".join(columns)
+    return _grouped(read.rows, targets, grouping.group(read.ids), missing, name, read.names)
+
+
+def _grouped(
+    rows: NDArray[np.float64],
+    targets: NDArray[np.float64] | None,
+    groups: grouping.Groups,
+    missing: str | float,
+    unit: str,
+    names: tuple[str, ...] | None,
+) -> UserData:
+    rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
+    offsets = offsets_of(np.bincount(codes, minlength=len(groups.keys)))
+    in_order = bool(np.all(codes[1:] >= codes[:-1]))
+    store = RecordStore(rows, targets, None if in_order else codes)
+    return UserData.__new__(UserData)._set(store, offsets, groups.keys, unit, names)
+
+
+def _names(columns: str | Sequence[str]) -> list[str]:
+    names = [columns] if isinstance(columns, str) else columns
+    if not (isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names)):
+        raise ParameterError(f"Expected names of columns, got {described(columns)}.")
+    return list(names)
+
+
+def _seed(random_state: RandomState, *, size: int = 1) -> NDArray[np.uint64]:
+    return public_generator(random_state).integers(0, 2**64, size=size, dtype=np.uint64)

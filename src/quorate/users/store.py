@@ -1,0 +1,47 @@
+"""Records as they lie in memory, and how they are put into the order of the users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.users.grouping import order_by_user
+
+__all__ = ["RecordStore", "offsets_of"]
+
+
+def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Return where each user's records begin, and the end, from how many each user holds.
+
+    >>> offsets_of(np.array([2, 0, 3]))
+    array([0, 2, 2, 5])
+    """
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+@dataclass(frozen=True)
+class RecordStore:
+    """Records as they lie in memory; ``codes`` is None if they lie user by user.
+
+    Examples
+    --------
+    >>> store = RecordStore(np.array([[1.0], [5.0], [3.0]]), None, np.array([0, 1, 0]))
+    >>> store.gather(np.arange(3), n_users=2).rows
+    array([[1.],
+           [3.],
+           [5.]])
+    """
+
+    rows: NDArray[np.float64]
+    targets: NDArray[np.float64] | None
+    codes: NDArray[Any] | None
+
+    def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
+        """Return the records at these places of the order by user."""
+        if self.codes is not None:
+            places = order_by_user(self.codes, n_users)[places]
+        targets = None if self.targets is None else self.targets.take(places)
+        return RecordStore(self.rows.take(places, axis=0), targets, None)

@@ -1,0 +1,58 @@
+"""One table and one fit of it, for the tests of tasks, files and reports."""
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture(scope="session")
+def visits(tmp_path_factory):
+    """A CSV file of 600 patients with ten visits each."""
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(600), 10)
+    age = np.clip(rng.normal(45, 12, 600)[patient], 18, 99)
+    dose = rng.integers(0, 1000, 6000)
+    ill = np.where(dose >= 400, "yes", "no")
+    cost = 2 * age + rng.normal(0, 3, 6000)
+    path = tmp_path_factory.mktemp("tables") / "visits.csv"
+    lines = ["patient,age,dose,ill,cost"]
+    for row in zip(patient, age, dose, ill, cost, strict=True):
+        lines.append("p{},{:.3f},{},{},{:.3f}".format(*row))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def request(task="mean", features=("age",), limits=None, **others):
+    """Return a request about the visits."""
+    from quorate.files.table_files import Columns
+    from quorate.tasks.fitting import FitRequest, Limit
+
+    names = ("target", "classes", "unit", "missing")
+    columns = {name: others.pop(name) for name in names if name in others}
+    given = {"epsilon": 1.0, **others}
+    return FitRequest(
+        task=task,
+        columns=Columns(user=("patient",), features=features, **columns),
+        limits=(Limit(0, 120),) if limits is None else limits,
+        **given,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_request():
+    return request
+
+
+@pytest.fixture(scope="session")
+def mean_fit(visits):
+    from quorate.files.table_files import TableFile
+    from quorate.tasks.fitting import Limit, fit
+
+    asked = request(features=("age", "cost"), limits=(Limit(0, 300),), delta=1e-6, records=10)
+    return fit(asked, TableFile(visits))
+
+
+@pytest.fixture(scope="session")
+def mean_plan(mean_fit):
+    from quorate.tasks.forecast import forecast
+
+    return forecast(mean_fit)

@@ -1,0 +1,164 @@
+"""The search for the smallest error (L3): Lemma 4.5, the corrected branches, exact audits."""
+
+import numpy as np
+import pytest
+
+from quorate.accounting.compose import price
+from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
+from quorate.concepts import FiniteTable, Thresholds
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee, Relation
+from quorate.learners.smallest_error_search import (
+    MinErrorSearch,
+    PrivateCompare,
+    choose_by_estimated_level,
+)
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
+from rule_worlds import CUT_OFFS, RELATIONS, audit
+
+RULES = FiniteTable(np.array([[0, 0, 1, 1], [0, 1, 1, 1], [1, 0, 1, 0], [0, 0, 0, 0]]))
+
+
+def noisy_people(n, m, error, seed):
+    """Draw labels that the first rule gets wrong with probability ``error``."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 4, n * m)
+    y = (x >= 2) ^ (rng.random(n * m) < error)
+    return UserData(x.reshape(-1, 1).astype(float), y.astype(float), offsets=np.arange(n + 1) * m)
+
+
+class TestLemma45:
+    @pytest.mark.theory
+    @pytest.mark.parametrize("error", [0.0, 0.07, 0.2, 0.33])
+    @pytest.mark.parametrize("m", [4, 32])
+    def test_the_search_lands_within_alpha_when_users_suffice(self, error, m):
+        # Promised: at most beta = 0.1 of the searches miss. Of 40, more than 16 would have a
+        # probability below 1e-6 if that were true.
+        alpha, beta = 0.1, 0.1
+        search = MinErrorSearch(alpha=alpha, records=m)
+        n = search.users_needed(epsilon=1.0, beta=beta, size=RULES.size)
+        misses = 0
+        for seed in range(40):
+            data = noisy_people(n, m, error, seed)
+            with use_noise(SeededNoise(seed)):
+                found, _ = search.run(RULES, data, epsilon=1.0, relation=Relation.REPLACE)
+            misses += abs(found - error) > alpha
+        assert misses <= 16
+
+    @pytest.mark.theory
+    def test_swapped_branches_as_printed_do_not_land(self):
+        class AsPrinted(MinErrorSearch):
+            """Algorithm 2 moves the upper end down when the best error is above the guess."""
+
+        search = AsPrinted(alpha=0.1, records=32)
+        data = noisy_people(400, 32, 0.07, 0)
+        lower, upper = search.start
+        for _ in range(search.rounds):
+            guess = (lower + upper) / 2
+            rate, share = search.step(guess)
+            from quorate.learners.scores import MistakeTable, MoreThan
+
+            table = MistakeTable(concepts=RULES, users=data)
+            fewest = MoreThan(rate=rate).losses_of_table(table).min()
+            if fewest > share * 400:
+                upper = guess
+            else:
+                lower = guess
+        assert abs((lower + upper) / 2 - 0.07) > 0.1
+
+    def test_published_and_calibrated_rounds(self):
+        for alpha in (0.3, 0.1, 0.01):
+            published = MinErrorSearch(alpha=alpha, records=5, published=True)
+            calibrated = MinErrorSearch(alpha=alpha, records=5)
+            assert published.rounds == int(np.ceil(np.log2(2 / alpha)))
+            assert calibrated.rounds < published.rounds
+            assert 0.5 * 2.0**-calibrated.rounds <= alpha
+
+    def test_published_constants_drop_records_beyond_the_square(self):
+        assert MinErrorSearch(alpha=0.1, records=10**6, published=True).kept_records == 100
+        assert MinErrorSearch(alpha=0.1, records=10**6).kept_records == 10**6
+
+    def test_more_records_need_fewer_users(self):
+        needed = [
+            MinErrorSearch(alpha=0.05, records=m).users_needed(epsilon=1.0, beta=0.1, size=100)
+            for m in (1, 4, 16, 64)
+        ]
+        assert needed == sorted(needed, reverse=True)
+
+
+class TestPrivacyOfTheComparison:
+    @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+    @pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
+    def test_the_exact_audit_finds_no_more_than_the_claim(self, share, relation, record_property):
+        compare = PrivateCompare(share=share, epsilon=1.0, relation=relation)
+        world = SmallWorld(records=(0, 1), n_users=4)
+
+        def law(votes):
+            return enumerate_runs(
+                lambda noise: PrivateCompare(
+                    share=share, epsilon=1.0, relation=relation, noise=noise
+                ).release(sum(votes), n_users=len(votes)),
+                cells=Cells(width=1 / 64, reach=8.0),
+            )
+
+        found = audit_exactly(law, world, compare.guarantee)
+        record_property("tightness", found.tightness)
+        assert found.holds, str(found)
+
+    def test_a_twin_that_divides_by_the_private_number_of_users_is_caught(self):
+        def normalised(votes):
+            n = max(1, len(votes))
+
+            def run(noise):
+                scaled = np.array([round(2**20 * sum(votes) / n)])
+                return bool(noise.discrete_laplace(scaled, scale=2**20 / (8.0 * n))[0] > 2**19)
+
+            return enumerate_runs(run, cells=Cells(width=1 / 16, reach=16.0))
+
+        world = SmallWorld(records=(0, 1), n_users=4)
+        claim = Guarantee(epsilon=1.0, relation=Relation.ADD_REMOVE)
+        assert not audit_exactly(normalised, world, claim).holds
+
+    def test_the_error_bound_holds(self):
+        compare = PrivateCompare(share=0.5, epsilon=0.5, noise=SeededNoise(0))
+        slack = compare.error_bound(0.01)
+        wrong = sum(compare.release(int(50 - slack - 1), n_users=100) for _ in range(2000))
+        # At most 1 % of 2000 are expected to be wrong; 60 or more have probability below 1e-9.
+        assert wrong < 60
+
+
+class TestWholeSearches:
+    @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+    def test_the_exact_audit_of_a_search_and_a_choice_holds(self, relation, record_property):
+        def choose(data):
+            return choose_by_estimated_level(
+                CUT_OFFS,
+                data,
+                records=2,
+                excess=0.3,
+                published=False,
+                epsilon=1.0,
+                relation=relation,
+                random_state=0,
+            ).index
+
+        few = ((), ((0, 1),), ((0, 0), (1, 1)), ((0, 1), (0, 1), (1, 0)))
+        cells = Cells(width=2.0, reach=2.0)
+        found = audit(choose, relation, records=few, cells=cells, max_runs=100_000)
+        record_property("tightness", found.tightness)
+        assert found.epsilon <= 1.0 + 1e-9, str(found)
+
+    def test_a_share_outside_the_unit_interval_is_refused(self):
+        with pytest.raises(ParameterError, match="share"):
+            PrivateCompare(share=1.2, epsilon=1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.1, 2.3, 7.7])
+@pytest.mark.parametrize("alpha", [0.01, 0.02, 0.05, 0.1])
+def test_rounds_together_never_cost_a_hair_more_than_was_paid(epsilon, alpha):
+    users = UserData(np.zeros((4, 1)), np.zeros(4), offsets=np.arange(5))
+    search = MinErrorSearch(alpha=alpha, records=1)
+    with use_noise(SeededNoise(0)):
+        _, event = search.run(Thresholds(0, 3), users, epsilon=epsilon, relation=Relation.REPLACE)
+    assert price(event, delta=0.0, relation=Relation.REPLACE) <= epsilon

@@ -1,0 +1,262 @@
+"""Ids of every kind become numbers and keys, by public rules, and never raise for a row."""
+
+import datetime
+import uuid
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorate.exceptions import SchemaError
+from quorate.users.grouping import group, keep_smallest, mix, order_by_user, ranges, sums_by_user
+
+NAMES = ["eve", "ann", "eve", "bob", "ann", ""]
+CODES = [3, 1, 3, 2, 1, 0]
+
+
+def partition(codes):
+    """Return which records belong together, whatever the numbers are."""
+    return {frozenset(np.flatnonzero(codes == c).tolist()) for c in set(codes.tolist()) if c >= 0}
+
+
+class TestKinds:
+    @pytest.mark.parametrize(
+        "users",
+        [
+            NAMES,
+            np.array(NAMES),
+            np.array(NAMES, dtype=object),
+            np.array(NAMES, dtype=np.dtypes.StringDType()),
+            np.array([name.encode() for name in NAMES]),
+            pd.Series(NAMES),
+            pd.Series(NAMES, dtype=object),
+            pd.Series(NAMES, dtype="category"),
+            pl.Series(NAMES),
+            pl.Series(NAMES, dtype=pl.Categorical),
+            pa.array(NAMES),
+            pa.chunked_array([NAMES[:2], NAMES[2:]]),
+            pa.array(NAMES).dictionary_encode(),
+        ],
+        ids=lambda users: f"{type(users).__module__}.{type(users).__name__}",
+    )
+    def test_text_in_any_container_gives_the_same_numbers_and_keys(self, users):
+        groups = group(users)
+        assert groups.codes.tolist() == CODES
+        assert (groups.keys == group(NAMES).keys).all()
+
+    @pytest.mark.parametrize("dtype", ["i1", "i8", "u2", "u8", ">i4", ">u8"])
+    def test_integers_of_any_width_and_byte_order(self, dtype):
+        groups = group(np.array([9, 4, 9, 7], dtype=dtype))
+        assert groups.codes.tolist() == [2, 0, 2, 1]
+        assert (groups.keys == group(np.array([4, 7, 9])).keys).all()
+
+    def test_extreme_integers(self):
+        ids = np.array([2**63 - 1, -(2**63), 0, -(2**63)])
+        assert group(ids).codes.tolist() == [2, 0, 1, 0]
+
+    def test_strided_ids(self):
+        assert group(np.arange(10)[::-3]).codes.tolist() == [3, 2, 1, 0]
+
+    @pytest.mark.parametrize("unit", ["D", "h", "s", "ns"])
+    def test_dates_with_gaps(self, unit):
+        days = np.array(["2024-01-02", "NaT", "2024-01-01"], dtype=f"M8[{unit}]")
+        assert group(days).codes.tolist() == [1, -1, 0]
+        assert group(pa.array([datetime.date(2024, 1, 2), None])).codes.tolist() == [0, -1]
+        assert group(pl.Series([datetime.datetime(2024, 1, 2), None])).codes.tolist() == [0, -1]
+
+    def test_plain_objects(self):
+        first, second = uuid.UUID(int=1), uuid.UUID(int=2)
+        ids = np.array([second, first, second, datetime.date(2024, 1, 1)], dtype=object)
+        assert partition(group(ids).codes) == {frozenset({0, 2}), frozenset({1}), frozenset({3})}
+
+    def test_a_range_is_an_array_of_integers(self):
+        assert group(range(3)).codes.tolist() == [0, 1, 2]
+
+
+class TestPublicRules:
+    def test_objects_are_compared_as_text_so_that_nobody_becomes_two(self):
+        ids = np.array(["1", 1, np.int32(1), b"1", "2"], dtype=object)
+        assert partition(group(ids).codes) == {frozenset({0, 1, 2, 3}), frozenset({4})}
+
+    def test_what_has_no_text_counts_as_no_id(self):
+        ids = [None, np.nan, 1.5, (1, 2), float("inf"), pd.NA, pd.NaT, 10**5000, "x"]
+        assert group(ids).codes.tolist() == [-1] * 8 + [0]
+
+    def test_text_that_is_no_unicode_is_still_an_id(self):
+        assert group(np.array(["\ud800", "a", "\ud800"])).codes.tolist() == [1, 0, 1]
+        assert group(np.array([b"\xff", b"a", b"\xff"])).codes.tolist() == [1, 0, 1]
+
+    def test_nobody_has_an_id(self):
+        groups = group(pa.nulls(3))
+        assert groups.codes.tolist() == [-1, -1, -1]
+        assert len(groups.keys) == 0
+
+    def test_an_empty_column_is_no_error(self):
+        for empty in ([], np.empty(0, int), np.empty(0, "U3"), pa.array([], pa.string())):
+            assert len(group(empty).codes) == len(group(empty).keys) == 0
+
+    @given(st.lists(st.one_of(st.text(), st.integers(), st.none(), st.floats(), st.binary())))
+    @settings(max_examples=100, deadline=None)
+    def test_no_list_raises(self, ids):
+        codes = group(ids).codes
+        assert len(codes) == len(ids)
+        for i, mine in enumerate(ids):
+            fraction = isinstance(mine, float) and not mine.is_integer()
+            assert (codes[i] < 0) == (mine is None or fraction)
+
+    @pytest.mark.parametrize(
+        "users",
+        [
+            [0.0, 7.0, 0.0],
+            [0, 7.0, "0"],
+            np.array([0.0, np.float32(7), 0.0], dtype=object),
+            pd.Series([0.0, 7.0, 0.0], dtype=object),
+        ],
+    )
+    def test_whole_floats_without_a_declared_type_are_ids(self, users):
+        groups = group(users)
+        assert groups.codes.tolist() == [0, 1, 0]
+        assert (groups.keys == group(["0", "7"]).keys).all()
+
+    def test_what_is_masked_has_no_id(self):
+        for dtype in ("i8", "U3", "M8[D]"):
+            ids = np.ma.array(np.array([3, 4, 3]).astype(dtype), mask=[False, False, True])
+            assert group(ids).codes.tolist() == [0, 1, -1]
+
+
+class TestSeveralColumns:
+    def test_a_list_of_rows_is_a_table(self):
+        assert group([[7], [5], [7]]).codes.tolist() == [1, 0, 1]
+        assert group([[7], [5], [7]]).n_columns == 1
+        assert group([(1, "a"), (1, "b"), (1, "a")]).codes.tolist() == [0, 1, 0]
+        assert group([(1, "a"), (1, "b")]).n_columns == 2
+        for ragged in ([[1], [2, 3]], [[1], 2], [[], []]):
+            with pytest.raises(SchemaError, match="several lengths"):
+                group(ragged)
+
+    def test_records_share_a_user_if_all_columns_agree(self):
+        people, days = ["ann", "bob", "ann", "ann"], np.array([1, 1, 2, 1])
+        groups = group((people, days))
+        assert groups.codes.tolist() == [0, 2, 1, 0]
+        frame = pd.DataFrame({"person": people, "day": days}, index=[5, 6, 7, 8])
+        for table in (frame, pl.DataFrame(frame.to_dict("list")), pa.table(frame.to_dict("list"))):
+            assert group(table).codes.tolist() == [0, 2, 1, 0]
+            assert (group(table).keys == groups.keys).all()
+
+    def test_a_matrix_holds_one_id_column_per_column(self):
+        assert group(np.array([[1, 1], [1, 2], [1, 1]])).codes.tolist() == [0, 1, 0]
+
+    def test_a_gap_in_one_column_is_a_gap(self):
+        assert group((["a", None, "a"], [1, 1, None])).codes.tolist() == [0, -1, -1]
+
+    def test_ambiguous_concatenations_stay_apart(self):
+        assert group((["a", "ab"], ["bc", "c"])).codes.tolist() == [0, 1]
+
+    @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=30))
+    @settings(max_examples=60, deadline=None)
+    def test_three_columns_are_numbered_in_lexicographic_order(self, rows):
+        places = {row: i for i, row in enumerate(sorted(set(rows)))}
+        columns = tuple(np.array(column) for column in zip(*rows, strict=True))
+        assert group(columns).codes.tolist() == [places[row] for row in rows]
+
+
+class TestNumbersAndKeys:
+    @given(st.lists(st.integers(0, 9), min_size=1), st.randoms(use_true_random=False))
+    @settings(max_examples=60, deadline=None)
+    def test_the_order_of_rows_changes_nobody_s_number(self, ids, random):
+        shuffled = random.sample(ids, len(ids))
+        mine = dict(zip(ids, group(np.array(ids)).codes.tolist(), strict=True))
+        theirs = dict(zip(shuffled, group(np.array(shuffled)).codes.tolist(), strict=True))
+        assert mine == theirs
+
+    def test_a_key_depends_on_the_id_alone(self):
+        few = group(["bob", "a name that is much longer than the others"]).keys
+        many = group([f"user {i}" for i in range(70_000)] + ["bob"])
+        assert many.keys[many.codes[-1]] in few
+
+    def test_keys_of_many_users_differ(self):
+        texts = group([f"user {i}" for i in range(100_000)]).keys
+        assert len(np.unique(texts)) == 100_000
+        assert len(np.unique(group((np.arange(1000), np.arange(1000) % 7)).keys)) == 1000
+        assert len(np.unique(group(["", "\x00", "\x00\x00", "0"]).keys)) == 4
+
+    def test_mix_spreads_its_outputs(self):
+        bits = np.unpackbits(mix(np.arange(4096, dtype=np.uint64)).view(np.uint8))
+        # 262,144 fair bits: six standard deviations are 0.006, a false alarm has chance 2e-9.
+        assert abs(bits.mean() - 0.5) < 0.006
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "users",
+        [
+            np.array([1.0, 2.0]),
+            np.array([True, False]),
+            np.array([1j]),
+            np.array([1], "m8[s]"),
+            pd.Series([1.0, np.nan]),
+            pl.Series([1.5]),
+            pa.array([1.5]),
+            pa.array([[1]]),
+        ],
+        ids=lambda users: str(getattr(users, "dtype", getattr(users, "type", ""))),
+    )
+    def test_ids_that_are_no_ids_are_refused_by_type(self, users):
+        with pytest.raises(SchemaError, match="integers, text or dates"):
+            group(users)
+
+    def test_no_ids_are_refused_with_what_to_do(self):
+        with pytest.raises(SchemaError, match="Pass users="):
+            group(None)
+        with pytest.raises(SchemaError, match="at least one id column"):
+            group(())
+
+    def test_a_single_name_or_too_many_axes_are_refused(self):
+        for users in ("ann", np.zeros((2, 2, 2), int), 7, (1, 2)):
+            with pytest.raises(SchemaError, match="one id per row"):
+                group(users)
+
+    def test_columns_of_different_lengths_are_refused(self):
+        with pytest.raises(SchemaError, match="one length"):
+            group(([1, 2], [1]))
+
+
+class TestKernels:
+    @given(st.lists(st.integers(0, 5), max_size=40))
+    @settings(max_examples=60, deadline=None)
+    def test_the_counting_sort_is_a_stable_sort(self, codes):
+        codes = np.array(codes, dtype=np.int32)
+        assert order_by_user(codes, 6).tolist() == np.argsort(codes, kind="stable").tolist()
+
+    def test_sums_by_user_with_weights(self):
+        rng = np.random.default_rng(0)
+        codes, values = rng.integers(0, 7, 50).astype(np.int32), rng.standard_normal((50, 3))
+        weights = rng.standard_normal(50)
+        expected = [(values * weights[:, None])[codes == u].sum(axis=0) for u in range(8)]
+        assert np.allclose(sums_by_user(codes, 8, values, weights), expected)
+
+    def test_sums_do_not_depend_on_what_lies_between(self):
+        rng = np.random.default_rng(1)
+        codes, values = rng.integers(0, 7, 500).astype(np.int32), rng.standard_normal((500, 3))
+        order = order_by_user(codes, 7)
+        together = sums_by_user(codes[order], 7, values[order])
+        assert (sums_by_user(codes, 7, values) == together).all()
+
+    @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 7))
+    @settings(max_examples=60, deadline=None)
+    def test_the_smallest_numbers_of_each_user_stay(self, counts, records):
+        counts = np.array(counts)
+        numbers = mix(np.arange(counts.sum(), dtype=np.uint64))
+        keep = keep_smallest(numbers, counts, records)
+        for start, count in zip(np.cumsum(counts) - counts, counts, strict=True):
+            mine = slice(start, start + count)
+            kept = sorted(numbers[mine][keep[mine]].tolist())
+            assert kept == sorted(numbers[mine].tolist())[:records]
+
+    def test_ranges_without_a_loop(self):
+        assert ranges(np.array([5, 9, 1]), np.array([2, 0, 3])).tolist() == [5, 6, 1, 2, 3]
+        assert ranges(np.empty(0, int), np.empty(0, int)).tolist() == []
