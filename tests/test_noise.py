@@ -239,6 +239,64 @@ class TestExactBits:
         assert p_value(np.bincount(tenths, minlength=10), np.full(10, 0.1)) > FALSE_ALARM
 
 
+class TestWords:
+    """Every bit and every byte of many words is uniform; false alarm 1e-7 a test."""
+
+    @staticmethod
+    def fit(words):
+        data = words.astype("<u8").tobytes()
+        counts = np.bincount(np.frombuffer(data, np.uint8), minlength=256)
+        return p_value(counts, np.full(256, 1 / 256))
+
+    @every_source
+    def test_each_bit_is_a_fair_coin_of_its_own(self, make):
+        words = make().uniform_words(20_000)
+        assert words.shape == (20_000,)
+        assert words.dtype == np.uint64
+        bits = (words[:, np.newaxis] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+        # 64 fair coins, thrown 20,000 times, leave 6.5 standard deviations with chance below 1e-8.
+        assert np.abs(bits.mean(axis=0) - 0.5).max() < 6.5 * 0.5 / math.sqrt(20_000)
+        products = (bits * 2.0 - 1.0).T @ (bits * 2.0 - 1.0) / 20_000
+        np.fill_diagonal(products, 0.0)
+        assert np.abs(products).max() < 7 / math.sqrt(20_000)
+        assert self.fit(words) > FALSE_ALARM
+
+    def test_a_lost_bit_is_caught(self):
+        words = SecureNoise().uniform_words(20_000) | np.uint64(1 << 17)
+        assert self.fit(words) < FALSE_ALARM
+
+    def test_a_source_without_words_of_its_own_makes_them_of_integers(self):
+        class Counting(SeededNoise):
+            _uniform_words = NoiseSource._uniform_words
+
+            def _uniform_below(self, upper):
+                assert upper == 2**64
+                return 2**64 - 1
+
+        assert Counting(0).uniform_words(2).tolist() == [2**64 - 1, 2**64 - 1]
+
+    @every_source
+    def test_two_calls_differ(self, make):
+        source = make()
+        assert source.uniform_words(4).tolist() != source.uniform_words(4).tolist()
+        assert source.uniform_words(0).shape == (0,)
+
+    @every_source
+    @pytest.mark.parametrize("count", [-1, 1.5, True, None])
+    def test_counts_that_are_no_counts_are_refused(self, make, count):
+        with pytest.raises(ParameterError, match="count"):
+            make().uniform_words(count)
+
+    def test_a_replay_gives_the_same_words_and_refuses_another_number_of_them(self):
+        from quorate.exceptions import ReplayMismatchError
+
+        recorded = RecordedNoise(3)
+        first = recorded.uniform_words(5).tolist()
+        assert recorded.replay().uniform_words(5).tolist() == first
+        with pytest.raises(ReplayMismatchError):
+            recorded.replay().uniform_words(6)
+
+
 class TestRefusals:
     @every_source
     @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """The only randomness that carries privacy, and its doubles for tests.
 
 Additive noise and noisy maxima come from OpenDP; uniform integers come from the operating system's
-entropy (:mod:`secrets`); Bernoulli(exp(-x)) and the one-sided geometric are built on those integers
-with the rational samplers of Canonne, Kamath and Steinke (2020), Algorithms 1 and 2. No floating
-point takes part in a draw: a scale given as a float means that float's exact rational value. OpenDP
-samples its integer noise in big integers, adds, and only then saturates at 64 bits; its noisy
-maximum is permute-and-flip with exact Bernoulli(exp(-x)) flips on rationals (with replacement,
-which is the exponential mechanism, for zero-concentrated privacy). [1]_ [2]_ [3]_
+entropy (:mod:`secrets`, and whole words of it for many draws at once); Bernoulli(exp(-x)) and the
+one-sided geometric are built on those integers with the rational samplers of Canonne, Kamath and
+Steinke (2020), Algorithms 1 and 2. No floating point takes part in a draw: a scale given as a float
+means that float's exact rational value. OpenDP samples its integer noise in big integers, adds, and
+only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact Bernoulli(exp(-x))
+flips on rationals (with replacement, which is the exponential mechanism, for zero-concentrated
+privacy). [1]_ [2]_ [3]_
 
 OpenDP checks nothing when it is called, so every input is guarded here. How long a draw takes
 depends on the values: whoever can time a release is outside the threat model.
@@ -56,8 +57,10 @@ __all__ = [
 
 _LARGEST = np.iinfo(np.int64).max
 _SMALLEST = np.iinfo(np.int64).min
+_WORDS = 1 << 64
 
 Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,18 @@ class NoiseSource(ABC):
         _validate.positive_integer(upper=upper)
         return self._uniform_below(int(upper))
 
+    def uniform_words(self, count: int) -> Words:
+        """Return ``count`` independent uniform words of 64 bits: the bits of many draws at once.
+
+        A randomizer compares bits of a word with an integer threshold, so that a million exact
+        draws take one call.
+
+        >>> SecureNoise().uniform_words(3).dtype
+        dtype('uint64')
+        """
+        _validate.non_negative_integer(count=count)
+        return self._uniform_words(int(count))
+
     def permute_and_flip(self, scores: Integers, *, scale: float) -> int:
         """Return the index of the largest of ``scores[i] / scale`` plus exponential noise.
 
@@ -193,6 +208,10 @@ class NoiseSource(ABC):
     @abstractmethod
     def _uniform_below(self, upper: int) -> int: ...
 
+    def _uniform_words(self, count: int) -> Words:
+        words = (self._uniform_below(_WORDS) for _ in range(count))
+        return np.fromiter(words, np.uint64, count=count)
+
     def _sample(
         self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
     ) -> int:
@@ -237,6 +256,10 @@ class SecureNoise(NoiseSource):
 
     def _uniform_below(self, upper: int) -> int:
         return secrets.randbelow(upper)
+
+    def _uniform_words(self, count: int) -> Words:
+        # Little-endian on every machine, so that recorded bytes mean the same words everywhere.
+        return np.frombuffer(os.urandom(8 * count), "<u8").astype(np.uint64, copy=False)
 
     def _one_geometric(self, scale: Fraction) -> int:
         # With scale = s/t, x = u + s*v has mass proportional to exp(-x/s), hence x // t the mass
@@ -294,6 +317,9 @@ class SeededNoise(NoiseSource):
         n_bytes = 24 + (upper.bit_length() // 128) * 16
         variate = int.from_bytes(self._generator.bytes(n_bytes), "big")
         return (variate * upper) >> (8 * n_bytes)
+
+    def _uniform_words(self, count: int) -> Words:
+        return self._generator.integers(0, _WORDS, size=count, dtype=np.uint64)
 
     def _floor_of_exponential(self, size: int, scale: float) -> NDArray[np.float64]:
         return np.floor(self._generator.exponential(size=size) * scale)

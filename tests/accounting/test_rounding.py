@@ -3,12 +3,21 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.accounting.rounding import decimal_down, decimal_up, exact, float_down, float_up
+from quorate.accounting.rounding import (
+    decimal_down,
+    decimal_up,
+    exact,
+    exp_down,
+    float_down,
+    float_up,
+)
+from quorate.exceptions import ParameterError
 
 rationals = st.builds(Fraction, st.integers(-(10**30), 10**30), st.integers(1, 10**30))
 positive = st.floats(1e-200, 1e200)
@@ -61,3 +70,23 @@ class TestDecimals:
     def test_zero_and_below_have_no_digits_to_round(self):
         assert decimal_up(0.0) == decimal_down(0.0) == 0.0
         assert decimal_up(-1.5) == -1.5
+
+
+class TestExponential:
+    @given(st.fractions(0, 700, max_denominator=10**12))
+    def test_it_is_below_the_truth_by_less_than_a_part_in_two_to_the_120(self, value):
+        with mpmath.workprec(400):
+            truth = mpmath.exp(mpmath.mpf(value.numerator) / value.denominator)
+            found = exp_down(value)
+            ratio = mpmath.mpf(found.numerator) / found.denominator / truth
+            # mpmath's own rounding is at 2**-390.
+            assert 1 - mpmath.mpf(2) ** -120 < ratio <= 1 + mpmath.mpf(2) ** -380
+
+    def test_the_nearest_float_would_be_caught(self):
+        """math.exp rounds to nearest, upwards as often as not."""
+        assert any(Fraction(math.exp(x / 16)) > exp_down(x / 16) for x in range(1, 64))
+
+    @pytest.mark.parametrize("value", [-1, 701, math.inf])
+    def test_exponents_out_of_reach_are_refused(self, value):
+        with pytest.raises((ParameterError, OverflowError)):
+            exp_down(value)

@@ -11,10 +11,15 @@ from fractions import Fraction
 from numbers import Rational
 from typing import SupportsFloat
 
-__all__ = ["decimal_down", "decimal_up", "exact", "float_down", "float_up"]
+from quorate.exceptions import ParameterError
+
+__all__ = ["decimal_down", "decimal_up", "exact", "exp_down", "float_down", "float_up"]
 
 DIGITS = 9
 """Significant decimal digits of an epsilon that comes out of a numerical search."""
+
+_CUT = 1 << 160
+_LARGEST_EXPONENT = 700
 
 
 def exact(value: SupportsFloat) -> Fraction:
@@ -49,6 +54,34 @@ def float_down(value: SupportsFloat) -> float:
     True
     """
     return -float_up(-exact(value))
+
+
+def exp_down(value: SupportsFloat) -> Fraction:
+    """Return a rational number of at most exp(``value``), and less than 2**-120 of it below.
+
+    The series of exp on [0, 1/2] has positive terms, so what is cut off only lowers it; so does
+    each squaring, which is rounded down to 160 bits.
+
+    >>> float(exp_down(1)) == math.e
+    True
+    """
+    rational = exact(value)
+    if not 0 <= rational <= _LARGEST_EXPONENT:
+        raise ParameterError(f"Expected 0 <= value <= {_LARGEST_EXPONENT}, got value={value!r}.")
+    halvings = max(0, math.ceil(rational).bit_length() + 1)
+    reduced = rational / 2**halvings
+    term, total = Fraction(1), Fraction(1)
+    for k in range(1, 60):
+        term = _cut(term * reduced / k)
+        total += term
+    for _ in range(halvings):
+        total = _cut(total * total)
+    return total
+
+
+def _cut(number: Fraction) -> Fraction:
+    """Round down to 160 bits after the point."""
+    return Fraction(number.numerator * _CUT // number.denominator, _CUT)
 
 
 def decimal_up(value: SupportsFloat) -> float:

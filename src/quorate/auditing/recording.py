@@ -82,6 +82,10 @@ class RecordedNoise(NoiseSource):
         stream = self._stream(Draw(method="uniform_below", parameters={"upper": upper}))
         return stream._uniform_below(upper)
 
+    def _uniform_words(self, count: int) -> NDArray[np.uint64]:
+        stream = self._stream(Draw(method="uniform_words", parameters={}, shape=(count,)))
+        return stream._uniform_words(count)
+
     def _bernoulli_exp(self, x: Fraction) -> bool:
         stream = self._stream(Draw(method="bernoulli_exp", parameters={"x": x}))
         return stream._bernoulli_exp(x)
