@@ -24,8 +24,20 @@ from quorate.bounds import Ball, Bound, Box, Interval, Vote
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.guarantees import Relation
 
-__all__ = ["Ball", "Bound", "Box", "Grid", "Interval", "Vote", "choose_grid"]
+__all__ = [
+    "Ball",
+    "Bound",
+    "Box",
+    "Grid",
+    "Interval",
+    "Vote",
+    "choose_grid",
+    "fitting_grid",
+    "public_size",
+]
 
+# Under add/remove the number of users is private, so grids are made for this many.
+_MANY_USERS = 2**31
 # Blocks of a megabyte stay in the cache while they are clipped, rounded and summed.
 _BLOCK = 2**17
 # Integers up to here are exact as floats, so that blocks can be summed by the float units.
@@ -240,3 +252,27 @@ def _power_of_two_at_least(value: Fraction) -> float:
     while power < value:
         power *= 2
     return power
+
+
+def public_size(n_users: int, relation: Relation) -> int:
+    """Return a public upper bound of the number of users, for which grids are made.
+
+    >>> public_size(100, Relation.REPLACE)
+    100
+    >>> public_size(100, Relation.ADD_REMOVE) == public_size(101, Relation.ADD_REMOVE)
+    True
+    """
+    return n_users if relation is Relation.REPLACE else _MANY_USERS
+
+
+def fitting_grid(bound: Bound, *, n_users: int, relation: Relation, noise: float) -> Grid:
+    """Return the finest grid for a sum over the users with noise of size ``noise``.
+
+    >>> coarse = fitting_grid(
+    ...     Interval(-1.0, 1.0), n_users=10, relation=Relation.REPLACE, noise=1e9
+    ... )
+    >>> coarse.step > 1e-6
+    True
+    """
+    scale = max(bound.l1_diameter, noise)
+    return choose_grid(bound, n_users=public_size(n_users, relation), noise_scale=scale)

@@ -12,7 +12,7 @@ import pytest
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.guarantees import Guarantee
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.noise import PiecewiseLaw, SeededNoise, ambient_noise, use_noise
 
 

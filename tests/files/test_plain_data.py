@@ -11,8 +11,8 @@ from quorate.bounds import Ball, Box, Interval
 from quorate.concepts import Conjunctions, Stumps, Thresholds
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.files.plain_data import decode, decode_scalar, encode
-from quorate.learners.records import RecordRange
 from quorate.means import MeanError, Route
+from quorate.mechanisms.rough_records import RecordRange
 
 VALUES = [
     None,

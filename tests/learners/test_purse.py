@@ -10,7 +10,7 @@ from quorate.accounting.events import Pure
 from quorate.guarantees import Relation
 from quorate.learners import LossSelector
 from quorate.learners.purse import Purse
-from quorate.learners.records import RecordRange
+from quorate.mechanisms.rough_records import RecordRange
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 

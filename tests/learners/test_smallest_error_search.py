@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from quorate.accounting.compose import price
-from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
+from quorate.auditing import Cells
 from quorate.concepts import FiniteTable, Thresholds
-from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
-from quorate.learners.smallest_error_search import (
-    MinErrorSearch,
-    PrivateCompare,
-    choose_by_estimated_level,
-)
+from quorate.guarantees import Relation
+from quorate.learners.smallest_error_search import MinErrorSearch, choose_by_estimated_level
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 from rule_worlds import CUT_OFFS, RELATIONS, audit
@@ -87,47 +82,6 @@ class TestLemma45:
         assert needed == sorted(needed, reverse=True)
 
 
-class TestPrivacyOfTheComparison:
-    @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
-    @pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])
-    def test_the_exact_audit_finds_no_more_than_the_claim(self, share, relation, record_property):
-        compare = PrivateCompare(share=share, epsilon=1.0, relation=relation)
-        world = SmallWorld(records=(0, 1), n_users=4)
-
-        def law(votes):
-            return enumerate_runs(
-                lambda noise: PrivateCompare(
-                    share=share, epsilon=1.0, relation=relation, noise=noise
-                ).release(sum(votes), n_users=len(votes)),
-                cells=Cells(width=1 / 64, reach=8.0),
-            )
-
-        found = audit_exactly(law, world, compare.guarantee)
-        record_property("tightness", found.tightness)
-        assert found.holds, str(found)
-
-    def test_a_twin_that_divides_by_the_private_number_of_users_is_caught(self):
-        def normalised(votes):
-            n = max(1, len(votes))
-
-            def run(noise):
-                scaled = np.array([round(2**20 * sum(votes) / n)])
-                return bool(noise.discrete_laplace(scaled, scale=2**20 / (8.0 * n))[0] > 2**19)
-
-            return enumerate_runs(run, cells=Cells(width=1 / 16, reach=16.0))
-
-        world = SmallWorld(records=(0, 1), n_users=4)
-        claim = Guarantee(epsilon=1.0, relation=Relation.ADD_REMOVE)
-        assert not audit_exactly(normalised, world, claim).holds
-
-    def test_the_error_bound_holds(self):
-        compare = PrivateCompare(share=0.5, epsilon=0.5, noise=SeededNoise(0))
-        slack = compare.error_bound(0.01)
-        wrong = sum(compare.release(int(50 - slack - 1), n_users=100) for _ in range(2000))
-        # At most 1 % of 2000 are expected to be wrong; 60 or more have probability below 1e-9.
-        assert wrong < 60
-
-
 class TestWholeSearches:
     @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
     def test_the_exact_audit_of_a_search_and_a_choice_holds(self, relation, record_property):
@@ -148,10 +102,6 @@ class TestWholeSearches:
         found = audit(choose, relation, records=few, cells=cells, max_runs=100_000)
         record_property("tightness", found.tightness)
         assert found.epsilon <= 1.0 + 1e-9, str(found)
-
-    def test_a_share_outside_the_unit_interval_is_refused(self):
-        with pytest.raises(ParameterError, match="share"):
-            PrivateCompare(share=1.2, epsilon=1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 0.7, 1.1, 2.3, 7.7])

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from quorate.bounds import Ball, Box
+from quorate.grid import public_size
 from quorate.guarantees import Relation
 from quorate.means.weighted_users import (
     WeightedUsers,
     bounded_vectors,
-    public_size,
     record_weights,
 )
 

@@ -14,7 +14,7 @@ from goodness import FALSE_ALARM, p_value
 from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile, quantile_pieces
 from quorate.noise import SeededNoise, use_noise
 

@@ -22,7 +22,7 @@ from quorate.auditing import Cells, Law, SmallWorld, audit_exactly, enumerate_ru
 from quorate.grid import Ball, Box, Grid, Interval, Vote
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.mechanisms.choose import ChooseBest, Selection
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 

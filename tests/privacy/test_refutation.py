@@ -20,7 +20,7 @@ from quorate.auditing import epsilon_lower_bound
 from quorate.grid import Grid, Interval
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.choose import ChooseBest, Selection
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 from quorate.noise import SecureNoise
 

@@ -18,7 +18,7 @@ from quorate.engines import LocalEngine, UserMeans
 from quorate.grid import Ball, Grid, Interval, choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest, Selection
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 

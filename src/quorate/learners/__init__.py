@@ -2,11 +2,9 @@
 
 ``concept_learner`` any class of rules · ``threshold`` cut-offs on ordered domains ·
 ``private_threshold`` the paper's binary search · ``min_error`` the smallest reachable error, by
-the ``error_search`` ·
-``losses`` the best of many candidates by a bounded loss, ``covers`` of a box, ``restarts`` as
-published · ``scores`` what users contribute · ``automatic`` which score when · ``records`` a rough
-private count of records · ``selection`` from losses to a hypothesis · ``generalization`` the
-papers' bounds.
+the ``smallest_error_search`` · ``loss_selector`` the best of many candidates by a bounded loss,
+``covers`` of a box · ``scores`` what users contribute · ``automatic`` which score when ·
+``selection`` from losses to a hypothesis · ``generalization`` the papers' bounds.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from quorate.guarantees import Relation
-from quorate.learners.records import RecordRange
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.mechanisms.rough_records import RecordRange
 
 __all__ = ["Decision", "Situation", "Way", "decide", "record_cuts"]
 

@@ -47,7 +47,7 @@ class ConceptLearner(RuleLearner):
     numerics : exact
     proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
         :class:`~quorate.mechanisms.choose.ChooseBest` or
-        :class:`~quorate.mechanisms.intervals.ChooseOrdered`; costs of several releases add up.
+        :class:`~quorate.mechanisms.ordered.ChooseOrdered`; costs of several releases add up.
         Released are ``index_``, ``records_`` and functions of them: ``concept_``, ``score_``,
         ``reason_``; nothing else.
 

@@ -19,12 +19,12 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.purse import Purse
-from quorate.learners.records import RecordRange
-from quorate.learners.restarts import RandomRestarts
 from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
 from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.random_restarts import RandomRestarts
+from quorate.mechanisms.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
 

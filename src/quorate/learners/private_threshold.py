@@ -40,7 +40,7 @@ from quorate.learners.scores.more_than import MoreThan, separating_rate
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.learners.threshold import threshold_class
 from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.noise import ambient_noise
 from quorate.public_randomness import RandomState

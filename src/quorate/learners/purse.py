@@ -13,7 +13,7 @@ from typing import Any
 from quorate.accounting.events import Event, compose_events
 from quorate.accounting.rounding import float_down
 from quorate.guarantees import Relation
-from quorate.learners.records import (
+from quorate.mechanisms.rough_records import (
     RECORD_LADDER,
     RecordRange,
     RoughRecords,

@@ -23,7 +23,7 @@ from quorate.learners.scores.more_than import MoreThan
 from quorate.learners.scores.own_best import fewest_mistakes
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.public_randomness import RandomState
 from quorate.users import UserData

@@ -96,7 +96,7 @@ class ThresholdLearner(RuleLearner):
         users. How many records a user holds is private.
     numerics : exact
     proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
-        :class:`~quorate.mechanisms.intervals.ChooseOrdered` or
+        :class:`~quorate.mechanisms.ordered.ChooseOrdered` or
         :class:`~quorate.mechanisms.quantiles.PrivateQuantile`; costs of several releases add up.
         Released are ``index_``, ``records_`` and functions of them: ``threshold_``, ``concept_``,
         ``score_``, ``reason_``; nothing else.

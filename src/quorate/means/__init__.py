@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from quorate.means.covariance import UserCovariance
 from quorate.means.median import PrivateMedian, QuantileError, UserQuantiles
-from quorate.means.private_range import PrivateRange
 from quorate.means.queries import Answer, UserQueries
 from quorate.means.released_mean import MeanError, Route
-from quorate.means.rotation import Rotation
 from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean
-from quorate.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.private_range import PrivateRange
+from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.rotation import Rotation
 
 __all__ = [
     "Answer",

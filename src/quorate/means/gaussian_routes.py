@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from quorate.bounds import Interval
 from quorate.exceptions import NumericalFailure
+from quorate.grid import fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.budget_split import (
@@ -29,13 +30,13 @@ from quorate.means.budget_split import (
     radius_share,
     spread_looks_cost,
 )
-from quorate.means.core import CoreMean, CoreTest, IntegerUsers, friends_within
 from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.radius import find_spread, smallest_spread
 from quorate.means.released_mean import MeanError, MeanRelease, Route
-from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.shrinking import clipped_mean, shrink
-from quorate.means.weighted_users import WeightedUsers, fitting_grid, record_weights
+from quorate.means.weighted_users import WeightedUsers, record_weights
+from quorate.mechanisms.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
+from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
 
 __all__ = ["GaussianRun"]

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
 from quorate.means.budget_split import RADIUS_CERTAINTY
-from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.shrinking import clipped_mean
 from quorate.means.weighted_users import WeightedUsers
+from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 
 __all__ = ["can_shrink", "shrink_by_measuring"]
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.events import Event, Pure
 from quorate.bounds import Bound, Box, Interval
+from quorate.grid import fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, laplace_vote, marked, present_users
 from quorate.means.released_mean import MeanError, MeanRelease, Route
-from quorate.means.weighted_users import fitting_grid
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import LaplaceSum
 

@@ -22,15 +22,15 @@ from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
-from quorate.means.private_range import CONSTANTS
 from quorate.means.pure_routes import laplace_error
 from quorate.means.ranges import as_bound, check_epsilon, half_widths
 from quorate.means.released_mean import MeanError, Route
-from quorate.means.rotation import Rotation
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
-from quorate.means.winsorized import RotatedWinsorizedMean
+from quorate.mechanisms.private_range import CONSTANTS
+from quorate.mechanisms.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator
+from quorate.rotation import Rotation
 from quorate.users import UserData
 
 __all__ = ["Answer", "UserQueries"]

@@ -24,8 +24,8 @@ from quorate.means.budget_split import (
     SPREAD_RATIO,
     Setting,
 )
-from quorate.means.search import NoisySearch, looks_needed
 from quorate.means.weighted_users import WeightedUsers
+from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.noise import ambient_noise
 from quorate.public_randomness import RandomState, public_generator
 

@@ -14,15 +14,15 @@ from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.means.private_range import CONSTANTS
 from quorate.means.pure_routes import PureRun, laplace_error
 from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
 from quorate.means.released_mean import MeanRelease, Route
-from quorate.means.rotation import Rotation
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
-from quorate.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.private_range import CONSTANTS
+from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
+from quorate.rotation import Rotation
 from quorate.users import UserData
 
 __all__ = ["UserMean"]

@@ -14,41 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.bounds import Ball, Bound
-from quorate.grid import Grid, choose_grid
+from quorate.grid import Grid, fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, gaussian_vote, marked
 
-__all__ = ["WeightedUsers", "bounded_vectors", "fitting_grid", "public_size", "record_weights"]
+__all__ = ["WeightedUsers", "bounded_vectors", "record_weights"]
 
 # A megabyte of floats.
 _BLOCK = 2**17
-# Under add/remove the number of users is private, so grids are made for this many.
-_MANY_USERS = 2**31
-
-
-def public_size(n_users: int, relation: Relation) -> int:
-    """Return a public upper bound of the number of users, for which grids are made.
-
-    >>> public_size(100, Relation.REPLACE)
-    100
-    >>> public_size(100, Relation.ADD_REMOVE) == public_size(101, Relation.ADD_REMOVE)
-    True
-    """
-    return n_users if relation is Relation.REPLACE else _MANY_USERS
-
-
-def fitting_grid(bound: Bound, *, n_users: int, relation: Relation, noise: float) -> Grid:
-    """Return the finest grid for a sum over the users with noise of size ``noise``.
-
-    >>> from quorate.bounds import Interval
-    >>> coarse = fitting_grid(
-    ...     Interval(-1.0, 1.0), n_users=10, relation=Relation.REPLACE, noise=1e9
-    ... )
-    >>> coarse.step > 1e-6
-    True
-    """
-    scale = max(bound.l1_diameter, noise)
-    return choose_grid(bound, n_users=public_size(n_users, relation), noise_scale=scale)
 
 
 def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.float64]:

@@ -2,17 +2,25 @@
 
 * :mod:`quorate.mechanisms.sums`: noisy sums and counts on a public grid.
 * :mod:`quorate.mechanisms.choose`: choice among finitely many candidates.
-* :mod:`quorate.mechanisms.intervals`: choice over huge ordered domains.
+* :mod:`quorate.mechanisms.ordered`: choice over huge ordered domains.
 * :mod:`quorate.mechanisms.quantiles`: quantiles of one value per user.
 * :mod:`quorate.mechanisms.exponential`: the exact sampler under the last two.
 * :mod:`quorate.mechanisms.pure`: price and promise of all that are purely private.
+* :mod:`quorate.mechanisms.noisy_search`: where a count passes a target.
+* :mod:`quorate.mechanisms.private_compare`: whether a count exceeds its share of the users.
+* :mod:`quorate.mechanisms.rough_records`: how many records a typical user holds, roughly.
+* :mod:`quorate.mechanisms.friendly_core`: the mean of users who have most others nearby.
+* :mod:`quorate.mechanisms.private_range`: a short interval that holds the users' values.
+* :mod:`quorate.mechanisms.winsorized`: means inside such an interval.
+* :mod:`quorate.mechanisms.random_restarts`: the best of a secret number of noisy looks.
+* :mod:`quorate.mechanisms.user_sample`: means over a secret sample of the users.
 """
 
 from __future__ import annotations
 
 from quorate.mechanisms.choose import ChooseBest, Selection
 from quorate.mechanisms.exponential import choose_weighted
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 

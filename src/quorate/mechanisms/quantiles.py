@@ -18,7 +18,7 @@ from quorate import _validate
 from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["FloatQuantile", "PrivateQuantile", "quantile_pieces"]

@@ -22,11 +22,11 @@ from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.geometry import PreconditionedLoss, release_geometry
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
+from quorate.models.minibatches import check_public_steps
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.models.records import check_records, typical_records
 from quorate.models.releases import UserReleases
-from quorate.models.sampling import check_public_steps
 from quorate.public_randomness import RandomState
 from quorate.users import UserData, grouping
 

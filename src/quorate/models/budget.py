@@ -11,8 +11,9 @@ from quorate.engines.base import Engine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
+from quorate.mechanisms.user_sample import UserSample
+from quorate.models.minibatches import SETUP_SHARE
 from quorate.models.releases import UserReleases
-from quorate.models.sampling import SETUP_SHARE, UserSample
 from quorate.users import UserData
 
 __all__ = ["Budget"]

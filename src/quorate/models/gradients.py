@@ -22,12 +22,13 @@ from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError
 from quorate.grid import choose_grid
 from quorate.guarantees import Relation
-from quorate.means.rotation import Rotation
-from quorate.means.winsorized import RotatedWinsorizedMean
+from quorate.mechanisms.winsorized import RotatedWinsorizedMean
 from quorate.models.budget import Budget
 from quorate.models.losses import Loss
+from quorate.models.minibatches import sampled_mean
 from quorate.models.releases import NARROW, WIDE, BoundedVectors, UserReleases, search_square
 from quorate.public_randomness import RandomState
+from quorate.rotation import Rotation
 from quorate.users import UserData
 
 __all__ = [
@@ -171,7 +172,7 @@ class _ClippedRun(GradientRun):
         radius = 1.0 if self._radius is None else self._radius
         if self._sample is not None:
             bound = Ball(radius, dimension=self._dimension)
-            noisy = self._sample.mean(run, BoundedVectors(gradients, bound))
+            noisy = sampled_mean(self._sample, run, BoundedVectors(gradients, bound))
             whole = noisy.noise / math.sqrt(len(self._squares))
             return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
         square = float(self._squares[step])
@@ -186,7 +187,7 @@ class WinsorizedGradients(GradientRelease):
 
     Faithful, and documented as what it is: with the published constants a fit needs hundreds of
     thousands of users at :math:`d = 32`; the default needs hundreds. The T steps are T queries of
-    one :class:`~quorate.means.winsorized.RotatedWinsorizedMean`, priced together.
+    one :class:`~quorate.mechanisms.winsorized.RotatedWinsorizedMean`, priced together.
 
     Parameters
     ----------

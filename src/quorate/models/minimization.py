@@ -24,11 +24,11 @@ from quorate.models.budget import Budget
 from quorate.models.geometry import PreconditionedLoss
 from quorate.models.gradients import ClippedGradients, GradientRelease
 from quorate.models.losses import LinearLoss, Loss
+from quorate.models.minibatches import check_public_steps
 from quorate.models.optimizers import Adam, AveragedDescent, Optimizer, OptimizerState
 from quorate.models.progress import follow
 from quorate.models.records import check_records, typical_records
 from quorate.models.releases import UserReleases
-from quorate.models.sampling import check_public_steps
 from quorate.noise import ambient_noise
 from quorate.users import UserData
 

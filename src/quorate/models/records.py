@@ -12,7 +12,7 @@ import numpy as np
 
 from quorate import _validate
 from quorate.exceptions import ParameterError
-from quorate.means.search import NoisySearch, looks_needed
+from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.models.releases import UserReleases
 
 __all__ = ["RECORD_LADDER", "check_records", "typical_records"]

@@ -21,7 +21,7 @@ from quorate.engines.base import Engine, Statistic
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.means.allowance import Allowance
-from quorate.means.search import NoisySearch, looks_needed
+from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
 from quorate.users import UserData
 

@@ -23,7 +23,7 @@ from quorate.learners.threshold import ThresholdLearner
 from quorate.means.median import PrivateMedian
 from quorate.means.user_mean import UserMean
 from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.intervals import ChooseOrdered
+from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 

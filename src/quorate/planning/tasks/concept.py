@@ -11,8 +11,8 @@ from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Situation, decide
-from quorate.learners.records import RecordRange
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.mechanisms.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (

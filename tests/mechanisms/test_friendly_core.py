@@ -16,7 +16,7 @@ from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, en
 from quorate.auditing.laws import gaussian_interval
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.means.core import (
+from quorate.mechanisms.friendly_core import (
     CoreMean,
     CoreTest,
     IntegerUsers,
@@ -24,7 +24,7 @@ from quorate.means.core import (
     passing_threshold,
     unfriendly_distance,
 )
-from quorate.means.search import NoisySearch
+from quorate.mechanisms.noisy_search import NoisySearch
 from quorate.noise import SeededNoise
 
 

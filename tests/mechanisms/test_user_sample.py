@@ -1,4 +1,4 @@
-"""Minibatches of users: a secret sample and its price."""
+"""A secret sample of users: who is drawn, and what it costs."""
 
 from functools import cache
 
@@ -7,14 +7,10 @@ import pytest
 
 from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian, Repeated
-from quorate.bounds import Ball
-from quorate.engines import LocalEngine, UserMeans
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.releases import UserReleases
-from quorate.models.sampling import UserSample, check_public_steps
+from quorate.mechanisms.user_sample import UserSample
 from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 
 @cache
@@ -51,34 +47,7 @@ class TestSample:
     def test_nobody_can_be_drawn_from_nobody(self):
         assert UserSample(rate=0.5, multiplier=1.0).draw(0).size == 0
 
-    def test_the_mean_is_unbiased(self):
-        people = UserData(np.ones((2000, 1)), offsets=np.arange(2001))
-        with use_noise(SeededNoise(0)):
-            run = UserReleases.start(people, LocalEngine(), mu=1.0, relation=Relation.REPLACE)
-            sample = UserSample(rate=0.1, multiplier=1.0)
-            statistic = UserMeans(Ball(1.0, dimension=1))
-            found = [sample.mean(run, statistic).value[0] for _ in range(50)]
-        assert np.mean(found) == pytest.approx(1.0, abs=6 * 0.07 / np.sqrt(50))
-
-    def test_an_empty_sample_is_released_like_any_other(self):
-        people = UserData(np.ones((3, 1)), offsets=np.arange(4))
-        with use_noise(SeededNoise(0)):
-            run = UserReleases.start(people, LocalEngine(), mu=1.0, relation=Relation.REPLACE)
-            sample = UserSample(rate=1e-9, multiplier=1.0)
-            assert sample.mean(run, UserMeans(Ball(1.0, dimension=1))).value.shape == (1,)
-
     @pytest.mark.parametrize("rate", [0.0, 1.0, np.nan])
     def test_a_rate_lies_between_zero_and_one(self, rate):
         with pytest.raises(ParameterError, match="rate"):
             UserSample(rate=rate, multiplier=1.0)
-
-
-class TestPublicSteps:
-    @pytest.mark.parametrize(
-        ("records", "relation"), [("auto", Relation.REPLACE), (20, Relation.ADD_REMOVE)]
-    )
-    def test_a_number_of_steps_that_was_released_is_refused(self, records, relation):
-        with pytest.raises(ParameterError, match="steps="):
-            check_public_steps(0.1, steps=None, records=records, relation=relation)
-        check_public_steps(0.1, steps=5, records=records, relation=relation)
-        check_public_steps(None, steps=None, records=records, relation=relation)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quorate.exceptions import ParameterError
-from quorate.means.rotation import Rotation, hadamard
+from quorate.rotation import Rotation, hadamard
 
 
 class TestOrthogonality:

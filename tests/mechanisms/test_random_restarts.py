@@ -7,7 +7,7 @@ import pytest
 
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.restarts import RandomRestarts
+from quorate.mechanisms.random_restarts import RandomRestarts
 from quorate.noise import SeededNoise
 
 KNOWN = {"lower": 0.0, "upper": 1.0, "epsilon": 3.0, "n_users": 300, "records": 400}

@@ -20,12 +20,12 @@ from quorate.accounting.compose import price
 from quorate.accounting.events import Composed, Event, Pure, Repeated
 from quorate.bounds import Interval
 from quorate.exceptions import ParameterError
+from quorate.grid import fitting_grid
 from quorate.guarantees import Guarantee, Relation
-from quorate.means.private_range import CONSTANTS, PrivateRange
-from quorate.means.rotation import Rotation
-from quorate.means.weighted_users import fitting_grid
+from quorate.mechanisms.private_range import CONSTANTS, PrivateRange
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.noise import NoiseSource, ambient_noise
+from quorate.rotation import Rotation
 
 __all__ = ["RotatedWinsorizedMean", "WinsorizedMean"]
 

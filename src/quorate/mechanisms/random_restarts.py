@@ -19,7 +19,7 @@ from quorate import _validate
 from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.means.winsorized import WinsorizedMean
+from quorate.mechanisms.winsorized import WinsorizedMean
 from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["RandomRestarts"]

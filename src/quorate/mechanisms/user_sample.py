@@ -1,4 +1,4 @@
-"""Minibatches of users: a secret sample each step, and what the secrecy saves.
+"""A secret sample of the users, and the noise its means need (U5, U6 with minibatches).
 
 Every user joins a step with the same small probability, decided by privacy randomness that is never
 shown. The accountant prices the noise on the sample together with the sampling. It saves time on
@@ -14,37 +14,13 @@ import numpy as np
 from quorate import _validate
 from quorate.accounting.calibrate import calibrate, gaussian_multiplier
 from quorate.accounting.events import Composed, Event, Gaussian, Repeated, Subsampled
-from quorate.engines.base import Statistic
-from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.releases import NoisyMean, UserReleases, bounded_mean
 from quorate.noise import NoiseSource, ambient_noise
 
-__all__ = ["SETUP_SHARE", "UserSample", "check_public_steps"]
-
-SETUP_SHARE = 0.3
-"""Share of mu squared for radii and geometry, which see all users, in a run with minibatches."""
+__all__ = ["UserSample"]
 
 # Less noise than this is never asked for: its price takes long to compute.
 _LEAST_NOISE = 0.5
-
-
-def check_public_steps(
-    rate: float | None, *, steps: int | None, records: int | str, relation: Relation
-) -> None:
-    """Refuse minibatches whose number would follow from what was released.
-
-    Each number of steps gets the noise that keeps the budget, but the prices of sampled chains
-    cross: a length chosen by a released number is covered by the price of no single one of them.
-
-    >>> check_public_steps(0.1, steps=None, records=20, relation=Relation.REPLACE)
-    """
-    planned_publicly = not isinstance(records, str) and relation is Relation.REPLACE
-    if rate is not None and steps is None and not planned_publicly:
-        raise ParameterError(
-            "batch_rate= needs a public number of steps: give steps=, or records= as a number "
-            "under Relation.REPLACE."
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,17 +128,3 @@ class UserSample:
         bits = self.noise.uniform_below(2 ** (32 * n_users)).to_bytes(4 * n_users, "little")
         chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
         return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
-
-    def mean(self, run: UserReleases, statistic: Statistic) -> NoisyMean:
-        """Release the mean of a bounded statistic, estimated from a fresh sample."""
-        sampled = run.data.take(self.draw(run.data.n_users))
-        # For a user who comes or stays away the sensitivity is the radius; the accountant knows
-        # what replacement adds.
-        return bounded_mean(
-            run.engine,
-            sampled,
-            statistic,
-            multiplier=self.multiplier,
-            relation=Relation.ADD_REMOVE,
-            n_users=self.rate * run.n_users,
-        )

@@ -10,9 +10,9 @@ from quorate.accounting.compose import price
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics
-from quorate.means.rotation import Rotation
-from quorate.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.noise import SeededNoise
+from quorate.rotation import Rotation
 
 BOTH = pytest.mark.parametrize("constants", ["calibrated", "published"])
 

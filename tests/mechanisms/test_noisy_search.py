@@ -12,7 +12,7 @@ from quorate.accounting.compose import price
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.means.search import NoisySearch, looks_needed
+from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.noise import SeededNoise
 
 FALSE_ALARM = 1e-6

@@ -1,0 +1,113 @@
+"""Whether a count exceeds its share of the users: one noisy comparison (L3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from quorate import _validate
+from quorate.accounting.events import Pure
+from quorate.guarantees import Guarantee, Relation
+from quorate.noise import NoiseSource, ambient_noise
+
+__all__ = ["PrivateCompare"]
+
+# Shares are rounded to this many parts, so that sums over users are integers.
+_PARTS = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateCompare:
+    r"""Say whether more than a given share of the users is counted, hiding any one user.
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : ``share`` and all other parameters
+    numerics : exact
+    proof : With P = round(2^20 share) the compared number is 2^20 k - P n for the count k, which is
+        a minimum over concepts of sums of 0 or 1 per user. Replacing a user moves k by at most 1:
+        sensitivity 2^20. Adding one moves k by 0 or 1 and n by 1: sensitivity max(P, 2^20 - P).
+        Discrete Laplace noise of scale sensitivity/epsilon, then post-processing by the sign.
+
+    Utility
+    -------
+    Right with probability at least :math:`1 - \beta` if the count is off the share by more than
+    ``error_bound(beta)`` users: :math:`\ln(1/2\beta)/\varepsilon` under replacement.
+
+    Complexity
+    ----------
+    One draw.
+
+    Parameters
+    ----------
+    share : float
+    epsilon : float
+    relation : Relation, default=Relation.REPLACE
+    noise : NoiseSource, default=ambient_noise()
+
+    References
+    ----------
+    .. [1] Li, Wang, Ye. Improved bounds for pure private agnostic learning: item-level and
+       user-level privacy. ICML 2024, Lemma C.1.
+
+    Examples
+    --------
+    >>> PrivateCompare(share=0.5, epsilon=1.0).release(90, n_users=100)
+    True
+    """
+
+    share: float
+    epsilon: float
+    relation: Relation = Relation.REPLACE
+    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _validate.fraction(share=self.share)
+        _validate.positive(epsilon=self.epsilon)
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one user moves 2^20 k - P n."""
+        if self.relation is Relation.REPLACE:
+            return _PARTS
+        return max(self._parts, _PARTS - self._parts)
+
+    @property
+    def _parts(self) -> int:
+        return round(self.share * _PARTS)
+
+    @property
+    def event(self) -> Pure:
+        """What the accountant prices."""
+        return Pure(float(self.epsilon))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one call of :meth:`release`."""
+        return Guarantee(
+            epsilon=float(self.epsilon),
+            relation=self.relation,
+            numerics=self.noise.numerics,
+            events=(self.event,),
+        )
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, rounded up."""
+        return math.nextafter(self.sensitivity / self.epsilon, math.inf)
+
+    def release(self, count: int, *, n_users: int) -> bool:
+        """Return whether ``count`` seems to exceed its share of ``n_users``."""
+        total = np.array([_PARTS * int(count) - self._parts * int(n_users)], dtype=np.int64)
+        return bool(self.noise.discrete_laplace(total, scale=self.scale)[0] > 0)
+
+    def error_bound(self, beta: float) -> float:
+        """Return how many users the count may be off before the answer is surely right."""
+        _validate.probability(beta=beta)
+        return max(0.0, math.log(1 / (2 * beta))) * self.scale / _PARTS
