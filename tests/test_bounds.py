@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from quorate.bounds import Ball, Bound, Box, Interval, Vote
+from quorate.bounds import Ball, Bound, Box, Interval, Simplex, Vote
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
@@ -28,6 +28,8 @@ BOUNDS = [
     Ball(math.sqrt(7), centre=[1.0, -2.0, 0.1]),
     Ball(1e-70, dimension=3),
     Ball(1e70, centre=[1e70, 0.0, 0.0]),
+    Simplex(3),
+    Simplex(1),
     Vote(3),
     Vote(1),
 ]
@@ -92,6 +94,8 @@ class TestSensitivity:
             (Interval(-1.0, 3.0), [-9.0], [9.0]),
             (Box([0.0, -4.0], [2.0, 4.0]), [-9.0, -9.0], [9.0, 9.0]),
             (Ball(4.0, dimension=1), [-9.0], [9.0]),
+            (Simplex(3), [1, 0, 0], [0, 1, 0]),
+            (Simplex(2), [9, -3], [0, 1e308]),
             (Vote(3), [1, 0, 0], [0, 1, 0]),
         ],
         ids=repr,
@@ -116,6 +120,23 @@ class TestSensitivity:
         for radius in (100.0, math.sqrt(d) * 8, 1e5):
             grid = Grid(Ball(radius, dimension=d), 2.0**-3)
             assert violations(grid, grid.encode(values * 1e9)) == set()
+
+    def test_a_simplex_holds_in_ten_thousand_dimensions(self):
+        d = 10_000
+        values = np.random.default_rng(1).exponential(size=(3, d))
+        for scale in (1e-9, 1.0, 1e9, 1e304):
+            grid = Grid(Simplex(d), 2.0**-20)
+            assert violations(grid, grid.encode(values * scale)) == set()
+
+    def test_a_user_of_a_simplex_is_the_same_in_every_company(self):
+        rng = np.random.default_rng(3)
+        values = rng.normal(size=(50, 7)) * 10.0 ** rng.integers(-3, 300, size=(50, 1))
+        values[::9, 2] = np.nan
+        grid = Grid(Simplex(7), 2.0**-40)
+        together = grid.encode(values)
+        alone = np.concatenate([grid.encode(row[None, :]) for row in values])
+        assert np.array_equal(together, alone)
+        assert np.array_equal(together, grid.encode(np.asfortranarray(values)))
 
     def test_the_real_radii_bound_the_clipped_offsets(self):
         rng = np.random.default_rng(2)
@@ -159,7 +180,18 @@ class GenerousVote(Vote):
         np.clip(values, 0.0, 1.0, out=out)
 
 
+class SimplexOfSums(Simplex):
+    """A twin that divides by the sum and leaves negative shares where they are."""
+
+    def offsets_in_steps(self, values, step, *, out):
+        np.multiply(values, ((1 / step) / np.maximum(values.sum(axis=1), 1.0))[:, None], out=out)
+
+
 class TestBrokenTwinsAreCaught:
+    def test_negative_shares(self):
+        grid = fine_grid(SimplexOfSums(3))
+        assert violations(grid, grid.encode([[-5.0, 3.0, 3.0], [1.0, 0.0, 0.0]])) == set(Relation)
+
     def test_a_norm_without_its_float_error(self):
         caught = 0
         for a, b, radius in roots_rounded_down():
@@ -220,6 +252,11 @@ class TestPublicRules:
         offsets = Ball(5.0, centre=[1e70, -1.0]).clip([[-3 / 5 * huge, 4 / 5 * huge]])
         assert offsets[0] == pytest.approx([-3.0, 4.0], rel=1e-12)
 
+    def test_shares_are_kept_and_wholes_divided(self):
+        rows = [[0.25, 0.5], [2.0, 6.0], [-1.0, 0.5], [np.inf, 1.0], [0.0, np.nan], [1e308, 1e308]]
+        expected = [[0.25, 0.5], [0.25, 0.75], [0.0, 0.5], [0.0, 0.0], [0.0, 0.0], [0.5, 0.5]]
+        assert Simplex(2).clip(rows) == pytest.approx(np.array(expected), abs=1e-12)
+
     def test_what_is_no_vote_counts_as_none(self):
         rows = [[0, 1], [1, 1], [2, -1], [0.5, 0.5], [np.nan, 1], [np.inf, 0], [-0.0, 1.0]]
         assert Vote(2).clip(rows).sum(axis=1).tolist() == [1, 0, 0, 0, 0, 0, 1]
@@ -259,6 +296,8 @@ class TestParameters:
             lambda: Ball(1.0, dimension=0),
             lambda: Ball(1.0, dimension=2, centre=[0.0]),
             lambda: Ball(1.0, centre=[np.nan]),
+            lambda: Simplex(0),
+            lambda: Simplex(2**31),
             lambda: Vote(0),
             lambda: Vote(2.5),
         ],

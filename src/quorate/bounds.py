@@ -1,11 +1,12 @@
-"""Where one user's contribution must lie: an interval, a box, a ball, a single vote.
+"""Where one user's contribution must lie: an interval, a box, a ball, a simplex, a single vote.
 
 A bound clips whatever a user sends and knows how far one user can move a sum. Parameters are
 public knowledge; they are never computed from the data.
 
 No value raises or warns. The public rules are: a coordinate of a box that is NaN or infinite
-counts as the centre; a row of a ball that contains NaN or infinity counts as the centre; a row that
-is not a vote counts as no vote; everything finite, however huge, is clipped.
+counts as the centre; a row of a ball that contains NaN or infinity counts as the centre, a row of a
+simplex as no shares; a row that is not a vote counts as no vote; everything finite is clipped,
+however huge.
 
 Why no integer vector leaves its bound
 --------------------------------------
@@ -28,6 +29,15 @@ and truncation makes no coordinate larger. Division by the step is exact, as it 
 and sizes are kept within 2^-256 ... 2^256. Rows whose squares overflow are first multiplied by
 2^-600; then the same holds, since a coordinate that ends up as more than 0 is at least 2^-52 times
 the norm, and its square does not underflow.
+
+*Simplex* in d dimensions. Negative shares are cut to 0 first. The computed sum S of the shares s is
+at least (1-u)^(d-1) times the true one, in any order of summation, and no sum of numbers >= 0
+underflows. Each share is multiplied by fl((R/step) / max(S, 1)) with R = fl(1 - (d+8) 2u), two more
+roundings, so that the results add up to at most
+
+    (1/step) (1 - (2d+16) u) (1+u)^3 / (1-u)^(d-1)  <  1/step          for d <= 2^30,
+
+and truncation makes no coordinate larger. Rows whose sum overflows are first multiplied by 2^-60.
 """
 
 from __future__ import annotations
@@ -45,7 +55,7 @@ from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
-__all__ = ["Ball", "Bound", "Box", "Interval", "Vote"]
+__all__ = ["Ball", "Bound", "Box", "Interval", "Simplex", "Vote"]
 
 _LARGEST = 2.0**256
 _SMALLEST = 2.0**-256
@@ -322,6 +332,76 @@ class Ball(Bound):
     def largest_offset(self) -> float:
         """Largest absolute value of a coordinate of an offset."""
         return self.radius
+
+
+@dataclass(frozen=True, eq=False)
+class Simplex(Bound):
+    """Shares of a whole: numbers >= 0, one for each of ``categories``, that add up to at most 1.
+
+    What one user holds of each category, divided by all that the user holds. Two users differ by at
+    most 2 in the L1 norm and by the root of 2 in the L2 norm, however many categories there are,
+    where a box of the same side would say d and the root of d. Shares that add up to more than 1
+    are divided by their sum; negative ones count as 0.
+
+    Parameters
+    ----------
+    categories : int
+
+    Examples
+    --------
+    >>> Simplex(3).clip([[1.0, 1.0, 2.0], [0.5, 0.0, -7.0], [np.nan, 1.0, 0.0]]).round(6)
+    array([[0.25, 0.25, 0.5 ],
+           [0.5 , 0.  , 0.  ],
+           [0.  , 0.  , 0.  ]])
+    >>> Simplex(100_000).l1_diameter, round(Simplex(100_000).l2_diameter, 6)
+    (2.0, 1.414214)
+    """
+
+    categories: int
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(categories=self.categories)
+        if self.categories > _MAX_DIMENSION:
+            raise ParameterError(
+                f"Expected categories <= 2^30, got categories={self.categories!r}."
+            )
+        object.__setattr__(self, "dimension", int(self.categories))
+        object.__setattr__(self, "centre", _frozen(np.zeros(self.categories)))
+
+    def offsets_in_steps(
+        self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
+    ) -> None:
+        """Divide each row by its sum if that exceeds 1; NaN or infinity makes a row 0."""
+        largest = (1.0 - (self.dimension + 8) * 2.0**-52) / step
+        ones = np.ones(self.dimension)
+        with np.errstate(all="ignore"):
+            np.maximum(values, 0.0, out=out)
+            sums = np.vecdot(out, ones)
+            out *= (largest / np.maximum(sums, 1.0))[:, None]
+            lost = np.flatnonzero(~np.isfinite(values).all(axis=1) | np.isinf(sums))
+            if lost.size:
+                far = np.maximum(values[lost], 0.0) * 2.0**-60
+                far *= (largest / np.vecdot(far, ones))[:, None]
+                far[~np.isfinite(values[lost]).all(axis=1)] = 0.0
+                out[lost] = far
+
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Count a whole that comes or goes, or that moves from one category to another."""
+        wholes, length = self._wholes(relation), int(Fraction(1) / Fraction(step))
+        return wholes * length, wholes * length * length
+
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return the number of wholes that change, and its root."""
+        wholes = self._wholes(relation)
+        return float(wholes), _up(math.sqrt(wholes)) if wholes > 1 else 1.0
+
+    @property
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate of an offset."""
+        return 1.0
+
+    def _wholes(self, relation: Relation) -> int:
+        return 2 if relation is Relation.REPLACE and self.categories > 1 else 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.bounds import Ball, Bound, Box, Interval, Vote
+from quorate.bounds import Ball, Bound, Box, Interval, Simplex, Vote
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.guarantees import Relation
 
@@ -30,6 +30,7 @@ __all__ = [
     "Box",
     "Grid",
     "Interval",
+    "Simplex",
     "Vote",
     "choose_grid",
     "fitting_grid",
