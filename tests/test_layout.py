@@ -14,8 +14,8 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 # From the ground up. A module may import from its own layer and from lower ones.
 LAYERS = [
     {"guarantees", "exceptions", "_validate", "arrays"},
-    {"concepts", "users", "noise", "bounds", "grid", "rotation", "public_randomness"},
-    {"mechanisms", "engines", "accounting", "ranges"},
+    {"concepts", "users", "engines", "noise", "bounds", "grid", "rotation", "public_randomness"},
+    {"mechanisms", "accounting", "ranges"},
     {"releases", "estimators"},
     {
         "learners",

@@ -20,6 +20,8 @@ The tree::
     ├── AuditError                     (RuntimeError)    a program cannot be audited as it is
     │   └── EnumerationError                             its runs cannot all be walked
     ├── ReplayMismatchError            (RuntimeError)    a replay asked for other noise
+    ├── MixedArithmeticError           (RuntimeError)    workers whose last bits differ
+    ├── SpoolError                     (OSError)         records could not be kept on disk
     └── MissingExtraError              (ImportError)     an optional dependency is not installed
 
 A message says what was expected, what was given and what to do. It may quote parameters, never
@@ -37,6 +39,7 @@ __all__ = [
     "LedgerError",
     "LedgerFileError",
     "MissingExtraError",
+    "MixedArithmeticError",
     "NotEnoughUsersError",
     "NumericalFailure",
     "ParameterError",
@@ -45,6 +48,7 @@ __all__ = [
     "RelationMismatchError",
     "ReplayMismatchError",
     "SchemaError",
+    "SpoolError",
     "UnboundedContributionError",
     "UnknownDatasetError",
     "UnsupportedEventError",
@@ -121,6 +125,14 @@ class EnumerationError(AuditError):
 
 class ReplayMismatchError(QuorateError, RuntimeError):
     """Neighbouring data asked for different noise: the control flow depends on the data."""
+
+
+class MixedArithmeticError(QuorateError, RuntimeError):
+    """Workers compute floating-point functions that differ in their last bits."""
+
+
+class SpoolError(QuorateError, OSError):
+    """The disk cannot hold a copy of the records; nothing half-written is left."""
 
 
 class MissingExtraError(QuorateError, ImportError):

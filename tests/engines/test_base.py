@@ -1,115 +1,99 @@
-"""A statistic is not trusted: what it returns is clipped, what it says is withheld."""
+"""Crowds in parts: nothing but results comes out, and places are those of the keys."""
 
 import traceback
-import warnings
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from quorate.engines import LocalEngine, UserMeans, encode_users, sum_users
-from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Ball, Bound, Interval, choose_grid
-from quorate.guarantees import Relation
+from quorate.engines.base import Outcome, PartedCrowd, Schema, Task, part_numbers, results_of
+from quorate.engines.memory import MemoryCrowd
+from quorate.exceptions import MixedArithmeticError, ParameterError, SchemaError
 from quorate.users import UserData
 
-BOUND = Ball(1.0, dimension=2)
-GRID = choose_grid(BOUND, n_users=10)
 
-
-def people(values=1.0):
-    return UserData.from_arrays(np.full((6, 2), values), users=[0, 1, 2, 0, 1, 2])
-
-
-@dataclass(frozen=True)
-class Says:
-    """Returns or raises whatever it is told to."""
-
-    answer: object
-    bound: Bound = BOUND
-
-    def __call__(self, users):
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer(users) if callable(self.answer) else self.answer
-
-
-class TestLies:
-    @pytest.mark.parametrize("size", [1e3, 1e308, np.inf, np.nan])
-    def test_a_statistic_that_exceeds_its_bound_is_clipped(self, size):
-        mine = encode_users(people(), Says(np.full((3, 2), size)), GRID)
-        limit = GRID.l2_sensitivity_squared(Relation.ADD_REMOVE)
-        assert all(sum(int(z) ** 2 for z in row) <= limit for row in mine)
-
-    def test_the_grid_decides_and_not_the_declared_bound(self):
-        lie = Says(np.full((3, 2), 50.0), bound=Ball(1e6, dimension=2))
-        assert np.abs(GRID.join(sum_users(people(), lie, GRID))).max() * GRID.step <= 3.0
-
-    def test_an_engine_without_the_clip_would_be_caught(self):
-        unclipped = np.trunc(np.full((3, 2), 50.0) / GRID.step).astype(np.int64)
-        limit = GRID.l2_sensitivity_squared(Relation.ADD_REMOVE)
-        assert any(sum(int(z) ** 2 for z in row) > limit for row in unclipped)
+def people():
+    return UserData.from_arrays(np.arange(40.0), users=np.arange(40) // 2)
 
 
 class TestWhatIsWithheld:
-    def test_an_exception_says_nothing_about_records(self):
-        secret = UserData.from_arrays([[31337.5, 1.0]], users=[1])
-
+    def test_an_exception_stays_where_it_was_raised(self):
         def quote(users):
-            raise ValueError(f"cannot handle {users.X[0, 0]}")
+            raise ValueError(f"cannot handle {users.X.max()}")
 
         with pytest.raises(SchemaError, match="withheld") as caught:
-            LocalEngine().sum_over_users(secret, Says(quote), GRID)
-        assert "31337" not in "".join(traceback.format_exception(caught.value))
+            MemoryCrowd(people(), n_parts=3).map(quote)
+        assert "39" not in "".join(traceback.format_exception(caught.value))
         assert caught.value.__context__ is None
 
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            np.ones((4, 2)),
-            np.ones((3, 1)),
-            np.ones(3),
-            np.ones((3, 2), dtype=object),
-            np.full((3, 2), "x"),
-            None,
-            lambda users: users.X,
-        ],
-    )
-    def test_another_shape_or_type_is_refused_without_saying_which(self, answer):
-        with pytest.raises(SchemaError, match=r"\(n_users, 2\)") as caught:
-            sum_users(people(), Says(answer), GRID)
-        assert "6" not in str(caught.value)
+    def test_what_quorate_says_on_purpose_is_said(self):
+        with pytest.raises(ParameterError, match="user_indices twice"):
+            MemoryCrowd(people(), n_parts=2).map(lambda part: part.take([0, 0]))
 
-    def test_numpy_does_not_warn_about_records(self):
-        def divide(users):
-            return users.user_means() / 0.0 - users.user_means() / 0.0
+    def test_a_change_that_raises_is_withheld_too(self):
+        def change(users):
+            if users.n_users:
+                raise ValueError(f"cannot handle {users.X.max()}")
+            return users
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert not sum_users(people(), Says(divide), GRID).any()
-
-    @pytest.mark.parametrize("threads", [1, 4])
-    def test_the_statistic_does_not_warn_about_records_either(self, threads):
-        def warn(users):
-            warnings.warn(f"user with {users.X.max()}", stacklevel=1)
-            return np.zeros((users.n_users, 2))
-
-        engine = LocalEngine(threads=threads, batch_records=1)
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            engine.sum_over_users(people(), Says(warn), GRID)
-        assert seen == []
+        with pytest.raises(SchemaError, match="withheld"):
+            _ = MemoryCrowd(people(), n_parts=2).derive(change).n_users
 
 
-class TestRequests:
-    def test_what_is_public_is_checked_first(self):
-        untouched = Says(AssertionError("the records were read"))
-        one = choose_grid(Interval(0.0, 1.0), n_users=3)
-        with pytest.raises(SchemaError, match="UserData"):
-            LocalEngine().sum_over_users(np.ones((3, 2)), untouched, GRID)
-        with pytest.raises(ParameterError, match="dimension"):
-            LocalEngine().sum_over_users(people(), untouched, one)
+class TestArithmetic:
+    def test_a_mixture_is_refused(self):
+        same = [Outcome(1, fingerprint="a"), Outcome(2, fingerprint="a")]
+        assert results_of(same) == [1, 2]
+        with pytest.raises(MixedArithmeticError, match="one kind"):
+            results_of([*same, Outcome(3, fingerprint="b")])
 
-    def test_something_else_than_a_grid_is_refused(self):
-        with pytest.raises(ParameterError, match="Grid"):
-            LocalEngine().sum_over_users(people(), UserMeans(BOUND), None)
+
+class TestParts:
+    def test_parts_are_ranges_of_keys_in_their_order(self):
+        keys = np.sort(np.random.default_rng(0).integers(0, 2**64, 1000, dtype=np.uint64))
+        for n_parts in (1, 3, 64):
+            numbers = part_numbers(keys, n_parts)
+            assert (np.diff(numbers) >= 0).all()
+            assert numbers.min() == 0
+            assert numbers.max() == n_parts - 1
+
+    def test_what_is_public_survives_a_change(self):
+        crowd = MemoryCrowd(people(), n_parts=4)
+        wide = crowd.derive(_doubled)
+        assert isinstance(wide, PartedCrowd)
+        assert (wide.n_features, wide.unit, wide.n_parts) == (2, "user", 4)
+        assert wide.n_users == crowd.n_users
+
+    def test_stored_changes_equal_changes_made_each_time(self):
+        crowd = MemoryCrowd(people(), n_parts=4)
+        for keep in (True, False):
+            twice = crowd.derive(_doubled, keep=keep).cap(1, random_state=0).take([3, 1])
+            rows = np.concatenate(twice.map(lambda part: part.X))
+            expected = _doubled(people()).cap(1, random_state=0).take_ranked(np.array([1, 3]))
+            assert np.array_equal(rows, expected.X)
+
+    def test_nobody_has_the_schema(self):
+        nobody = Schema(n_features=3, has_target=True, unit="patient").nobody()
+        assert (nobody.n_users, nobody.n_features, nobody.has_target) == (0, 3, True)
+
+    def test_a_number_of_users_is_never_printed(self):
+        assert "20" not in repr(MemoryCrowd(people(), n_parts=4))
+
+
+class TestTasks:
+    def test_changes_come_before_the_work(self):
+        task = Task((_doubled,), lambda part, more: part.n_features + more)
+        assert task(people(), ((), (5,))).value == 7
+
+    def test_places_are_checked(self):
+        crowd = MemoryCrowd(people(), n_parts=4)
+        for wrong, match in (([20], "0 to n_users"), ([1, 1], "twice"), ([0.5], "integer")):
+            with pytest.raises(ValueError, match=match):
+                crowd.take(wrong)
+
+
+def _doubled(users):
+    return UserData(
+        np.hstack([users.X, users.X]),
+        offsets=users.offsets,
+        ids=None if users.n_users else np.empty(0, np.int64),
+    ).with_keys(users.keys())

@@ -1,68 +1,290 @@
-"""What every engine computes: exact integer sums of one bounded contribution per user.
+"""Crowds in several parts: what all engines share.
 
-A *statistic* maps users to vectors, one per user. An engine runs it on parts of the data (whole
-users), and for each part :func:`sum_users` or :func:`encode_users` clips and rounds what came out
-through the grid, so that a statistic that lies about its bound still cannot break privacy. Parts
-are merged by integer addition: exact, associative, equal on every engine and for every partition.
+An engine knows where its parts lie and how to run a task on each of them; everything else is here.
+A part holds whole users in the order of their keys, and the parts follow each other in that order,
+so that the users of a crowd have the same numbers however many parts there are.
 
-The duty of a statistic: the row of a user is a function of this user's records alone, and of public
-parameters. Whether it raises must not depend on records either. If it does raise, its message and
-traceback are withheld, because they may quote records, and so are all warnings.
+What comes back from a part is a result and the fingerprint of the arithmetic of the process that
+computed it, or a refusal. An exception that a task raises stays where it was raised: neither its
+text nor its traceback is logged or sent, because both may quote records. Only errors that Quorate
+raises on purpose, whose texts speak of parameters, are raised again by the caller.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from quorate.engines.caller_code import call_quietly
-from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Bound, Grid
-from quorate.users import UserData
+from quorate import _validate
+from quorate.engines.arithmetic import arithmetic_fingerprint
+from quorate.exceptions import MixedArithmeticError, ParameterError, QuorateError, SchemaError
+from quorate.grid import Grid
+from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import Crowd, arguments_of
+from quorate.users.data import UserData
+from quorate.users.statistics import (
+    Statistic,
+    UserMeans,
+    check_statistic,
+    encode_users,
+    sum_users,
+)
 
-__all__ = ["Engine", "Statistic", "UserMeans", "encode_users", "sum_users"]
+__all__ = [
+    "Engine",
+    "Outcome",
+    "PartedCrowd",
+    "Schema",
+    "Statistic",
+    "Task",
+    "UserMeans",
+    "encode_users",
+    "part_numbers",
+    "sum_users",
+]
+
+Result = TypeVar("Result")
+Arguments = tuple[tuple[Any, ...], ...]
+
+_WITHHELD = (
+    "A computation on records raised an exception; its text is withheld because it may quote "
+    "records. Try it on made-up users to see it."
+)
 
 
-class Statistic(Protocol):
-    """One bounded contribution per user.
+def part_numbers(keys: NDArray[np.uint64], n_parts: int) -> NDArray[np.int64]:
+    """Return the part of each key: equal ranges of keys, in their order.
 
-    An engine may call it on parts of the data. A statistic that needs little memory beside the
-    records, and no order among them, says ``batched = False``; it is then called once on all users.
+    >>> part_numbers(np.array([0, 2**63, 2**64 - 1], dtype=np.uint64), 3)
+    array([0, 1, 2])
     """
-
-    @property
-    def bound(self) -> Bound:
-        """Where contributions should lie; the engine enforces the bound of the grid."""
-
-    def __call__(self, users: UserData) -> NDArray[Any]:
-        """Return an array of shape (n_users, dimension): one row per user, in their order."""
+    high = keys >> np.uint64(32)
+    return ((high * np.uint64(n_parts)) >> np.uint64(32)).astype(np.int64)
 
 
 @dataclass(frozen=True)
-class UserMeans:
-    """The mean record of each user.
+class Schema:
+    """What is public about a crowd before a record is read.
 
-    A user without records contributes the centre of the bound.
-
-    Examples
-    --------
-    >>> from quorate.grid import Ball
-    >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
-    >>> UserMeans(Ball(10.0, dimension=1))(people)
-    array([[2.],
-           [5.]])
+    >>> Schema(n_features=2, has_target=True).nobody()
+    UserData(n_features=2, target=True, unit='user')
     """
 
-    bound: Bound
-    batched: ClassVar[bool] = False
+    n_features: int
+    has_target: bool = False
+    unit: str = "user"
+    feature_names: tuple[str, ...] | None = None
 
-    def __call__(self, users: UserData) -> NDArray[np.float64]:
-        """Return the means, one row per user."""
-        return users.user_means()
+    @classmethod
+    def of(cls, data: Crowd) -> Schema:
+        """Return the description of ``data``."""
+        return cls(data.n_features, data.has_target, data.unit, data.feature_names)
+
+    def nobody(self) -> UserData:
+        """Return a data set of this description without users."""
+        return UserData(
+            np.empty((0, self.n_features)),
+            np.empty(0) if self.has_target else None,
+            offsets=[0],
+            unit=self.unit,
+            feature_names=self.feature_names,
+            ids=np.empty(0, np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task returns from a part: a value, or the refusal that takes its place."""
+
+    value: Any = None
+    refusal: tuple[type[QuorateError], str] | None = None
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What runs on one part: changes first, then the work; nothing but its result comes out.
+
+    >>> Task((), UserData.record_counts)(Schema(n_features=1).nobody(), ()).value
+    array([], dtype=int64)
+    """
+
+    changes: tuple[Callable[..., UserData], ...]
+    work: Callable[..., Any]
+
+    def __call__(self, part: UserData, arguments: Arguments) -> Outcome:
+        """Return the outcome for ``part``, with the arguments of each change and of the work."""
+        found = call_quietly(lambda: self._outcome(part, arguments))
+        found = Outcome(refusal=(SchemaError, _WITHHELD)) if found is None else found
+        return replace(found, fingerprint=arithmetic_fingerprint())
+
+    def _outcome(self, part: UserData, arguments: Arguments) -> Outcome:
+        try:
+            for change, own in zip(self.changes, arguments, strict=False):
+                part = change(part, *own)
+            return Outcome(self.work(part, *(arguments[-1] if arguments else ())))
+        except QuorateError as error:
+            return Outcome(refusal=(type(error), str(error)))
+
+
+def results_of(outcomes: Iterable[Outcome]) -> list[Any]:
+    """Return the values; raise what was refused; refuse results of different arithmetic.
+
+    >>> results_of([Outcome(1, fingerprint="a"), Outcome(2, fingerprint="a")])
+    [1, 2]
+    """
+    found = list(outcomes)
+    for outcome in found:
+        if outcome.refusal is not None:
+            kind, text = outcome.refusal
+            raise kind(text)
+    if len({outcome.fingerprint for outcome in found}) > 1:
+        raise MixedArithmeticError(
+            "The parts were computed by processes whose floating-point functions differ in their "
+            "last bits (other processors or other versions of numpy): results would depend on "
+            "which of them computed what. Use workers of one kind."
+        )
+    return [outcome.value for outcome in found]
+
+
+class PartedCrowd(Crowd):
+    """A crowd in several parts; engines say how a task runs on each of them.
+
+    ``changes`` are applied to the stored parts each time they are asked for something, with one
+    argument list a part in ``arguments``.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        n_parts: int,
+        changes: tuple[Callable[..., UserData], ...] = (),
+        arguments: tuple[Arguments, ...] | None = None,
+    ) -> None:
+        self._schema, self._n_parts, self._changes = schema, n_parts, changes
+        self._arguments = ((),) * n_parts if arguments is None else arguments
+
+    @abstractmethod
+    def _run(self, task: Task, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
+        """Run ``task`` on every stored part; results in the order of the parts."""
+
+    @abstractmethod
+    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+        """Return a crowd whose stored parts are the values of ``task``."""
+
+    @abstractmethod
+    def _changed(
+        self,
+        schema: Schema,
+        changes: tuple[Callable[..., UserData], ...],
+        arguments: tuple[Arguments, ...],
+    ) -> Self:
+        """Return the same stored parts under more changes."""
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts; public."""
+        return self._n_parts
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Users of each part; as public as their sum."""
+        return tuple(self.map(_size))
+
+    @property
+    def n_users(self) -> int:
+        """Number of users; public under ``Relation.REPLACE``, private under add/remove."""
+        return sum(self.sizes)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features; public."""
+        return self._schema.n_features
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there are targets; public."""
+        return self._schema.has_target
+
+    @property
+    def unit(self) -> str:
+        """The word for what is protected; it goes into the guarantee."""
+        return self._schema.unit
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, if the table had any; public."""
+        return self._schema.feature_names
+
+    def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
+        """Return ``work(part)``, or ``work(part, argument)``, of every part, in their order."""
+        task = Task(self._changes, work)
+        own = arguments_of(each, self._n_parts)
+        arguments = [(*before, last) for before, last in zip(self._arguments, own, strict=True)]
+        return results_of(self._run(task, arguments))
+
+    def derive(
+        self,
+        change: Callable[..., UserData],
+        each: Sequence[Any] | None = None,
+        *,
+        keep: bool = False,
+    ) -> Self:
+        """Return the crowd of ``change(part)``, which stays where the parts lie."""
+        schema = self._schema
+        if each is None:
+            schema = Schema.of(change(self.nobody()))
+        own = arguments_of(each, self._n_parts)
+        arguments = tuple(
+            (*before, last) for before, last in zip(self._arguments, own, strict=True)
+        )
+        if keep:
+            return self._stored(Task(self._changes, change), arguments, schema)
+        return self._changed(schema, (*self._changes, change), arguments)
+
+    @cached_property
+    def _keys(self) -> NDArray[np.uint64]:
+        return np.concatenate([np.empty(0, np.uint64), *self.map(UserData.keys)])
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return the key of each user, in the order of the crowd, which is theirs."""
+        return self._keys
+
+    def take(self, user_indices: ArrayLike) -> Self:
+        """Return the users with these numbers, in the order of the crowd."""
+        places = np.asarray(user_indices)
+        places = places.astype(np.int64) if places.size == 0 else places
+        _validate.integer_dtype(user_indices=places.dtype)
+        places = np.sort(places)
+        if places.ndim != 1 or np.any(places < 0) or np.any(places >= self.n_users):
+            raise ParameterError("Expected numbers of users from 0 to n_users - 1.")
+        if np.any(places[1:] == places[:-1]):
+            raise ParameterError("Expected every user at most once, got some user_indices twice.")
+        starts = np.concatenate([[0], np.cumsum(self.sizes)])
+        cuts = np.searchsorted(places, starts)
+        each = [places[cuts[i] : cuts[i + 1]] - starts[i] for i in range(self._n_parts)]
+        return self.derive(UserData.take, each)
+
+    def take_ranked(self, ranks: NDArray[np.int64]) -> Self:
+        """Return the users with these numbers in the order of their keys, which is this one."""
+        return self.take(ranks)
+
+    def nobody(self) -> UserData:
+        """Return a data set of the same description without users."""
+        return self._schema.nobody()
+
+    def __repr__(self) -> str:
+        # Without n_users, which is private under addition and removal.
+        return (
+            f"{type(self).__name__}(n_features={self.n_features}, target={self.has_target}, "
+            f"unit={self.unit!r}, n_parts={self._n_parts})"
+        )
 
 
 class Engine(ABC):
@@ -80,62 +302,14 @@ class Engine(ABC):
         """Return the contribution of each user in steps of ``grid``: (n_users, dimension)."""
 
 
-def sum_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-    """Return the exact sum of the clipped contributions of the users of one part, in two halves.
-
-    An engine adds the halves of its parts and hands them to :meth:`~quorate.grid.Grid.join`.
-
-    >>> from quorate.grid import Interval
-    >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
-    >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
-    >>> halves = sum_users(people, UserMeans(grid.bound), grid)
-    >>> grid.join(halves)
-    array([10])
-    """
-    return grid.encode_halves(_contributions(data, statistic, grid))
-
-
-def encode_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-    """Return the clipped contribution of each user of one part, in steps.
-
-    >>> from quorate.grid import Interval
-    >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
-    >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
-    >>> encode_users(people, UserMeans(grid.bound), grid)
-    array([[2],
-           [8]])
-    """
-    return grid.encode(_contributions(data, statistic, grid))
-
-
 def check_request(data: UserData, statistic: Statistic, grid: Grid) -> None:
     """Refuse from public facts, before any record is read."""
     if not isinstance(data, UserData):
         raise SchemaError(
             f"Expected a UserData, got {type(data).__name__}; see UserData.from_arrays."
         )
-    if not isinstance(grid, Grid):
-        raise ParameterError(f"Expected a Grid, got {type(grid).__name__}; see choose_grid.")
-    if statistic.bound.dimension != grid.bound.dimension:
-        raise ParameterError(
-            f"Expected a grid of the statistic's dimension {statistic.bound.dimension}, "
-            f"got {grid.bound.dimension}."
-        )
+    check_statistic(statistic, grid)
 
 
-def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:
-    """Call the statistic; let neither its warnings nor its errors speak of records."""
-    values = call_quietly(lambda: np.asarray(statistic(data)))
-    name = type(statistic).__name__
-    if values is None:
-        raise SchemaError(
-            f"The statistic {name} raised an exception; its text is withheld because it may quote "
-            "records. Call the statistic on made-up users to see it."
-        )
-    shape = (data.n_users, grid.bound.dimension)
-    if values.shape != shape or values.dtype.kind not in "fiub":
-        raise SchemaError(
-            f"Expected the statistic {name} to return numbers of shape (n_users, "
-            f"{grid.bound.dimension}), got another shape or dtype."
-        )
-    return values
+def _size(part: UserData) -> int:
+    return part.n_users

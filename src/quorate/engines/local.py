@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.engines.base import Engine, Statistic, check_request, encode_users, sum_users
+from quorate.engines.base import Engine, check_request
 from quorate.grid import Grid
 from quorate.users import UserData
+from quorate.users.statistics import Statistic, encode_users, sum_users
 
 __all__ = ["LocalEngine"]
 

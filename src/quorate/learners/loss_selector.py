@@ -14,7 +14,6 @@ from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.ledger import Ledger
 from quorate.arrays import described
-from quorate.engines.caller_code import call_quietly
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -27,6 +26,7 @@ from quorate.mechanisms.random_restarts import RandomRestarts
 from quorate.mechanisms.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
+from quorate.users.caller_code import call_quietly
 
 __all__ = ["LossSelector"]
 

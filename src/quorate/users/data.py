@@ -22,8 +22,8 @@ Public rules, none of which raises because of a value:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,15 +31,18 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.arrays import described, readonly
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState, public_generator
+from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
+from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.store import RecordStore, offsets_of
 
 __all__ = ["UserData"]
 
+# Records of a batch: bounds the memory that a statistic needs beside the data.
+_BATCH_RECORDS = 2**20
 
-class UserData:
+
+class UserData(Crowd):
     """The records of n users.
 
     Usually built by :meth:`from_arrays`, :meth:`from_frame` or :meth:`from_parquet`; the
@@ -92,7 +95,7 @@ class UserData:
         if targets is not None and len(targets) != len(rows):
             raise SchemaError("Expected X and y with one entry per record, got other lengths.")
         n_users = len(starts) - 1
-        keys = _seed(None, size=n_users) if ids is None else grouping.keys_of(ids, n_users)
+        keys = _random_keys(n_users) if ids is None else grouping.keys_of(ids, n_users)
         names = names if feature_names is None else tuple(map(str, feature_names))
         self._set(RecordStore(rows, targets, None), starts.astype(np.int64), keys, unit, names)
 
@@ -114,9 +117,10 @@ class UserData:
 
     def _derived(
         self, store: RecordStore, offsets: NDArray[np.int64], keys: NDArray[np.uint64]
-    ) -> UserData:
+    ) -> Self:
         """Return other records under the same description."""
-        return UserData.__new__(UserData)._set(store, offsets, keys, self._unit, self._names)
+        made = UserData.__new__(UserData)._set(store, offsets, keys, self._unit, self._names)
+        return cast("Self", made)
 
     @classmethod
     def from_arrays(
@@ -301,38 +305,9 @@ class UserData:
         with np.errstate(all="ignore"):
             return self.user_sums() / self.record_counts()[:, None]
 
-    def public_draws(self, random_state: RandomState = None) -> NDArray[np.float64]:
-        """Return a public random number in [0, 1) per user, from the seed and the id alone.
-
-        Use it for public choices about users: unlike numbers drawn in the order of the users, it
-        does not change for the others when somebody joins or leaves.
-
-        >>> people = UserData.from_arrays([[1.0], [5.0]], users=[4, 9])
-        >>> bool(people.public_draws(0)[1] == people.take([1]).public_draws(0)[0])
-        True
-        """
-        numbers = grouping.mix(self._keys + _seed(random_state))
-        return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-    def cap(self, records: int, *, random_state: RandomState = None) -> UserData:
-        """Keep at most ``records`` random records of each user, in their old order.
-
-        A user's j-th record gets the random number mix(mix(key + seed) + j): a function of the
-        public seed, of the user's own id and of j. The smallest numbers stay. What is kept of one
-        user therefore does not depend on any other user's records, and two neighbouring data sets
-        stay neighbours *for every seed*, even one that the attacker knows. (Numbers drawn row by
-        row would shift all later users when one user's records change.) The numbers of one user
-        differ, since mix is a bijection: no tie is broken by what lies around it.
-
-        Both parameters are public.
-
-        Examples
-        --------
-        >>> UserData.from_arrays([[1.0], [5.0], [3.0]], users=[4, 9, 4]).cap(1).record_counts()
-        array([1, 1])
-        """
-        _validate.positive_integer(records=records)
-        streams = grouping.mix(self._keys + _seed(random_state))
+    def capped(self, records: int, word: np.uint64) -> Self:
+        """Return the records that :meth:`cap` keeps for the seed that ``word`` stands for."""
+        streams = grouping.mix(self._keys + word)
         counts = self.record_counts()
         full = np.flatnonzero(counts > records)
         places = grouping.ranges(self._offsets[full], counts[full])
@@ -347,40 +322,50 @@ class UserData:
             self._keys,
         )
 
-    def split(
+    def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
+        """Return what ``work`` makes of all users: they are one part."""
+        return [work(self, *arguments) for arguments in arguments_of(each)]
+
+    def derive(
         self,
-        fraction: float,
+        change: Callable[..., UserData],
+        each: Sequence[Any] | None = None,
         *,
-        relation: Relation = Relation.REPLACE,
-        random_state: RandomState = None,
-    ) -> tuple[UserData, UserData]:
-        """Split the users, each with all their records, into two data sets.
+        keep: bool = False,
+    ) -> Self:
+        """Return what ``change`` makes of the users, now and here."""
+        del keep
+        (arguments,) = arguments_of(each)
+        return cast("Self", change(self, *arguments))
 
-        Every user gets a random number that depends on the public seed and on the user's id only.
-        Under ``REPLACE`` the round(fraction x n) users with the smallest numbers go to the left;
-        ids and n are public there, so the sides are. Under ``ADD_REMOVE`` each user goes to the
-        left if the number is below ``fraction``: the sizes vary, but the arrival of one user moves
-        nobody else.
+    def add_up(self, work: Callable[[UserData], Integers], *, whole: bool = False) -> Integers:
+        """Return the sum of the integers that ``work`` returns for whole users.
 
-        Examples
-        --------
-        >>> people = UserData.from_arrays(np.arange(8.0), users=np.arange(8))
-        >>> [side.n_users for side in people.split(0.25, random_state=0)]
-        [2, 6]
+        They are cut into batches, which bounds the memory that ``work`` needs beside the data.
         """
-        _validate.probability(fraction=fraction)
-        numbers = grouping.mix(self._keys + _seed(random_state))
-        if relation is Relation.REPLACE:
-            size = round(fraction * self.n_users)
-            # By value and not by place: two ids with one key, if there are any, stay together.
-            left = np.isin(numbers, np.sort(numbers)[:size])
-        elif relation is Relation.ADD_REMOVE:
-            left = numbers < np.uint64(int(fraction * 2.0**64))
-        else:
-            raise ParameterError(f"Expected relation to be a Relation, got relation={relation!r}.")
-        return self.take(np.flatnonzero(left)), self.take(np.flatnonzero(~left))
+        if whole or self.n_records <= _BATCH_RECORDS:
+            return work(self)
+        return sum(map(work, self.batches(_BATCH_RECORDS)), start=work(self.nobody()))
 
-    def take(self, user_indices: ArrayLike) -> UserData:
+    def nobody(self) -> UserData:
+        """Return a data set of the same description without users."""
+        return self.take(np.empty(0, np.int64))
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return the key of each user: a function of the id alone."""
+        return self._keys
+
+    def with_keys(self, keys: NDArray[np.uint64]) -> Self:
+        """Return the same users under the keys of a crowd that they were derived from."""
+        if len(keys) != self.n_users:
+            raise SchemaError("Expected a key for each user, got another number of them.")
+        return self._derived(self._store, self._offsets, keys)
+
+    def take_ranked(self, ranks: NDArray[np.int64]) -> Self:
+        """Return the users with these numbers in the order of their keys."""
+        return self.take(np.argsort(self._keys, kind="stable")[ranks])
+
+    def take(self, user_indices: ArrayLike) -> Self:
         """Return the users with these numbers, in this order; nobody may be taken twice.
 
         >>> UserData.from_arrays([[1.0], [5.0]], users=[4, 9]).take([1]).X
@@ -482,5 +467,5 @@ def _names(columns: str | Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _seed(random_state: RandomState, *, size: int = 1) -> NDArray[np.uint64]:
-    return public_generator(random_state).integers(0, 2**64, size=size, dtype=np.uint64)
+def _random_keys(n_users: int) -> NDArray[np.uint64]:
+    return public_generator().integers(0, 2**64, size=n_users, dtype=np.uint64)

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from quorate.engines.caller_code import call_quietly
+from quorate.users.caller_code import call_quietly
 
 
 class TestResults:
