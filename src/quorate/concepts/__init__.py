@@ -2,9 +2,9 @@
 
 ``base`` the contract · ``domains`` ordered public domains · ``booleans`` patterns and transforms ·
 ``thresholds`` ``stumps`` ``intervals`` ``rectangles`` ``points`` numeric rules · ``conjunctions``
-(and disjunctions) ``decision_lists`` ``parities`` Boolean rules · ``tables`` ``classifiers`` any
-finite list · ``mistake_events`` mistakes over huge ordered classes · ``labelings`` a class on a
-finite domain · ``dimensions`` VC and Littlestone, exactly.
+(and disjunctions) ``decision_lists`` ``parities`` ``halfspaces`` Boolean rules · ``tables``
+``classifiers`` any finite list · ``mistake_events`` mistakes over huge ordered classes ·
+``labelings`` a class on a finite domain · ``dimensions`` VC and Littlestone, exactly.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from quorate.concepts.conjunctions import Conjunctions, Disjunctions, Literals
 from quorate.concepts.decision_lists import DecisionList, DecisionLists
 from quorate.concepts.dimensions import littlestone_dimension, vc_dimension
 from quorate.concepts.domains import OrderedDomain
+from quorate.concepts.halfspaces import Halfspace
 from quorate.concepts.intervals import Interval, Intervals
 from quorate.concepts.labelings import Labelings, distinct_labelings, sauer_bound
 from quorate.concepts.mistake_events import BestRanges, MistakeEvents
@@ -46,6 +47,7 @@ __all__ = [
     "Direction",
     "Disjunctions",
     "FiniteTable",
+    "Halfspace",
     "Interval",
     "Intervals",
     "Labelings",

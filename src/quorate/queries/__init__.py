@@ -1,0 +1,31 @@
+"""Learning from statistical queries, and the local model in which it is the same thing (K5 to K9).
+
+``statistical`` queries, algorithms, oracles · ``algorithms`` learners that only ask · ``oracles``
+who answers · ``populations`` known distributions.
+"""
+
+from __future__ import annotations
+
+from quorate.queries.populations import Population
+from quorate.queries.statistical import (
+    NonAdaptive,
+    OneRound,
+    QueryAlgorithm,
+    QueryOracle,
+    Reduction,
+    StatisticalQuery,
+    binary_digits,
+    from_binary_digits,
+)
+
+__all__ = [
+    "NonAdaptive",
+    "OneRound",
+    "Population",
+    "QueryAlgorithm",
+    "QueryOracle",
+    "Reduction",
+    "StatisticalQuery",
+    "binary_digits",
+    "from_binary_digits",
+]

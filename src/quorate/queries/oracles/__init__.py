@@ -1,0 +1,24 @@
+"""Who answers statistical queries.
+
+``known`` the distribution itself, exactly or as badly as the tolerance allows · ``empirical`` a
+sample, without privacy · ``central`` a curator who adds noise, one budget for all queries ·
+``local`` users who add the noise themselves, a block of them per query.
+"""
+
+from __future__ import annotations
+
+from quorate.queries.oracles.empirical import EmpiricalOracle
+from quorate.queries.oracles.known import (
+    ExactOracle,
+    MovedOracle,
+    RandomlyMovedOracle,
+    against_all_signs,
+)
+
+__all__ = [
+    "EmpiricalOracle",
+    "ExactOracle",
+    "MovedOracle",
+    "RandomlyMovedOracle",
+    "against_all_signs",
+]
