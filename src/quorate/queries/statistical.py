@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept
-from quorate.engines.caller_code import call_quietly
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
+from quorate.users.caller_code import call_quietly
 
 __all__ = [
     "Evaluation",
