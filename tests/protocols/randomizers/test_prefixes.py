@@ -1,0 +1,85 @@
+"""Among very many candidates the crowd's choice is found in one round."""
+
+import numpy as np
+import pytest
+
+from quorate.exceptions import ParameterError
+from quorate.noise import SeededNoise
+from quorate.protocols.randomizers.counts import count_votes, estimate_votes
+from quorate.protocols.randomizers.hashed import HashedResponse
+from quorate.protocols.randomizers.prefixes import find_popular
+
+
+def crowd(candidates, users, share, seed):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, candidates, users)
+    values[: int(share * users)] = values[0]
+    return values
+
+
+@pytest.mark.parametrize("candidates", [2**32, 3 * 10**9])
+def test_800_users_find_the_choice_of_four_fifths_among_two_to_the_32(candidates):
+    response = HashedResponse(candidates=candidates, epsilon=1.0)
+    found = 0
+    for seed in range(3):
+        values = crowd(candidates, 800, 0.8, seed)
+        reports = response.respond(values, noise=SeededNoise(seed))
+        found += find_popular(reports, response).winner == values[0]
+    assert found == 3
+
+
+def test_50_users_do_not():
+    """Without enough users the search must fail; a search that peeks would not."""
+    response = HashedResponse(candidates=2**32, epsilon=1.0)
+    values = crowd(2**32, 50, 0.8, 0)
+    found = [
+        find_popular(response.respond(values, noise=SeededNoise(s)), response).winner == values[0]
+        for s in range(3)
+    ]
+    assert not all(found)
+
+
+def test_four_levels_reach_two_to_the_63():
+    response = HashedResponse(candidates=2**63, epsilon=4.0)
+    assert response.prefix_bits == (16, 32, 48, 63)
+    values = crowd(2**63, 1000, 0.8, 1)
+    votes = find_popular(response.respond(values, noise=SeededNoise(0)), response)
+    assert votes.winner == values[0]
+    assert abs(votes.votes[0] - 800) < 6 * votes.standard_errors[0]
+
+
+def test_levels_find_what_counting_everybody_would_find(monkeypatch):
+    """With few bits a level and a wide beam nothing is cut, and all estimates can be compared."""
+    monkeypatch.setattr("quorate.protocols.randomizers.hashed._PREFIX_BITS", 3)
+    response = HashedResponse(candidates=60, epsilon=3.0)
+    assert response.levels == 2
+    values = np.arange(3000) % 60
+    values[:900] = 41
+    reports = response.respond(values, noise=SeededNoise(1))
+    found = find_popular(reports, response, count=60, beam=64)
+    assert sorted(found.candidates.tolist()) == list(range(60))
+    direct = estimate_votes(found.candidates, reports, response)
+    np.testing.assert_allclose(found.votes, direct.votes, atol=1e-9)
+    np.testing.assert_allclose(found.standard_errors, direct.standard_errors, atol=1e-9)
+    assert found.winner == 41
+
+
+def test_one_level_compares_all_candidates():
+    response = HashedResponse(candidates=100, epsilon=1.0)
+    reports = response.respond(np.arange(100), noise=SeededNoise(1))
+    whole = count_votes(reports, response)
+    assert find_popular(reports, response, count=100).winner == whole.winner
+
+
+def test_nobody_answers_and_something_is_still_returned():
+    response = HashedResponse(candidates=2**32, epsilon=1.0)
+    votes = find_popular(response.respond(np.zeros(0, np.int64)), response, count=2)
+    assert votes.users == 0
+    assert len(votes.candidates) == 2
+
+
+@pytest.mark.parametrize("wrong", [{"count": 0}, {"beam": 0}, {"beam": 1.5}])
+def test_counts_that_are_no_counts_are_refused(wrong):
+    response = HashedResponse(candidates=2**32, epsilon=1.0)
+    with pytest.raises(ParameterError):
+        find_popular(response.respond(np.zeros(1, np.int64)), response, **wrong)

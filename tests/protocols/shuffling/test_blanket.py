@@ -1,0 +1,160 @@
+"""The blanket bound is never below the truth, which tiny shuffles tell, nor far above it."""
+
+import math
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from quorate.exceptions import ParameterError
+from quorate.protocols.randomizers.hashed import HashedResponse
+from quorate.protocols.shuffling import blanket
+from quorate.protocols.shuffling.blanket import amplified_epsilon, blanket_delta
+
+
+def shuffled_law(response, values):
+    """Return the exact law of the multiset of reports of a few users."""
+    laws = [response.law(value) for value in values]
+    reports = {report: i for i, report in enumerate(laws[0])}
+    masses = np.ones(1)
+    for law in laws:
+        masses = np.multiply.outer(masses, [float(law[report]) for report in reports]).ravel()
+    places = np.stack(np.unravel_index(np.arange(masses.size), [len(reports)] * len(values)))
+    places.sort(axis=0)
+    key = np.zeros(masses.size, dtype=np.int64)
+    for row in places:
+        key = key * len(reports) + row
+    _, cells = np.unique(key, return_inverse=True)
+    return np.bincount(cells, weights=masses)
+
+
+def exact_delta(response, users, epsilon):
+    """Return the largest hockey stick over all neighbours of all small crowds."""
+    worst = 0.0
+    everybody = range(response.candidates)
+    for others in combinations_with_replacement(everybody, users - 1):
+        laws = [shuffled_law(response, (value, *others)) for value in everybody]
+        for first, second in product(laws, laws):
+            excess = np.maximum(first - math.exp(epsilon) * second, 0.0).sum()
+            worst = max(worst, float(excess))
+    return worst
+
+
+WORLDS = [(2, 1, 3), (4, 1, 3), (3, 1, 4), (2, 2, 4), (2, 1, 6), (4, 2, 2)]
+GRID = [(1.0, 0.25), (1.0, 0.6), (2.0, 0.5), (2.0, 1.0), (3.0, 0.25)]
+
+
+def bound_and_truth(world, local, epsilon, *, pretend=0):
+    candidates, width, users = world
+    response = HashedResponse(candidates=candidates, epsilon=local, width=width)
+    bound = blanket_delta(epsilon, users=users + pretend, width=width, keep=float(response.keep))
+    return bound, exact_delta(response, users, epsilon)
+
+
+class TestTruth:
+    @pytest.mark.parametrize("world", WORLDS)
+    def test_no_tiny_shuffle_is_above_the_bound(self, world):
+        for local, epsilon in GRID:
+            bound, truth = bound_and_truth(world, local, epsilon)
+            assert truth <= bound + 1e-12
+
+    def test_the_bound_is_reached_within_a_few_percent_somewhere(self):
+        ratios = [truth / bound for bound, truth in (bound_and_truth((2, 1, 3), *g) for g in GRID)]
+        assert max(ratios) > 0.9
+
+    def test_counting_users_who_are_not_there_is_caught(self):
+        caught = [
+            truth > bound + 1e-12
+            for bound, truth in (bound_and_truth((2, 1, 3), *g, pretend=3) for g in GRID)
+        ]
+        assert any(caught)
+
+    def test_levels_are_bounded_too(self, monkeypatch):
+        monkeypatch.setattr("quorate.protocols.randomizers.hashed._PREFIX_BITS", 1)
+        response = HashedResponse(candidates=4, epsilon=1.5, width=1)
+        assert response.levels == 2
+        truth = exact_delta(response, 3, 0.5)
+        bound = blanket_delta(0.5, users=3, width=1, keep=float(response.keep), levels=2)
+        assert 0 < truth <= bound
+
+
+def by_definition(epsilon, users, width, keep):
+    """Sum the formula of the module over everything, without windows or blocks."""
+    answers, factor = 2**width, math.exp(epsilon)
+    total = 0.0
+    for size in range(users):
+        m = size + 1
+        both = np.arange(m + 1)[:, None, None]
+        one = np.arange(m + 1)[None, :, None]
+        first = np.arange(m + 1)[None, None, :]
+        mass = (
+            binom.pmf(both, m, 1 / answers**2)
+            * np.where(
+                one <= m - both, binom.pmf(one, np.maximum(m - both, 0), 2 / (answers + 1)), 0
+            )
+            * binom.pmf(first, one, 0.5)
+        )
+        value = (1 - keep) * m * (1 - factor) + keep * answers * (
+            both + first - factor * (both + one - first)
+        )
+        inner = np.sum(mass * np.maximum(value, 0.0)) / m
+        total += binom.pmf(size, users - 1, 1 - keep) * inner
+    return total
+
+
+class TestFormula:
+    @pytest.mark.parametrize("width", [1, 2, 4, 5])
+    @pytest.mark.parametrize("keep", [0.1, 0.4])
+    def test_windows_and_blocks_only_raise_it_and_only_a_little(self, width, keep):
+        for epsilon in (0.5, 1.0):
+            truth = by_definition(epsilon, 30, width, keep)
+            bound = blanket_delta(epsilon, users=30, width=width, keep=keep)
+            assert truth <= bound <= truth * 1.15 + 1e-13
+
+    def test_more_users_larger_epsilon_and_smaller_keep_cost_less(self):
+        def price(epsilon=1.0, users=60, keep=0.3):
+            return blanket_delta(epsilon, users=users, width=4, keep=keep)
+
+        assert price(users=90) < price() < price(users=40)
+        assert price(epsilon=1.2) < price() < price(epsilon=0.8)
+        assert price(keep=0.25) < price() < price(keep=0.35)
+
+    def test_the_ends(self):
+        assert blanket_delta(1.0, users=10, width=3, keep=0.0) == 0.0
+        assert blanket_delta(1.0, users=10, width=3, keep=1.0) == 1.0
+        response = HashedResponse(candidates=2, epsilon=2.0, width=1)
+        alone = blanket_delta(1.0, users=1, width=1, keep=float(response.keep))
+        assert alone == pytest.approx(exact_delta(response, 1, 1.0), rel=1e-5)
+
+    def test_more_users_than_are_counted_cost_no_less(self, monkeypatch):
+        monkeypatch.setattr(blanket, "MAX_USERS", 100)
+        few, many = (blanket_delta(1.0, users=n, width=5, keep=0.3) for n in (100, 10**9))
+        assert few == many
+
+
+class TestAmplification:
+    @pytest.mark.parametrize(("users", "width", "known"), [(100, 5, 2.64), (400, 5, 3.33)])
+    def test_it_agrees_with_figures_computed_elsewhere(self, users, width, known):
+        """By an independent program, to the two digits it printed."""
+        assert amplified_epsilon(1.0, 1e-6, users=users, width=width) == pytest.approx(
+            known, abs=0.011
+        )
+
+    def test_the_result_fits_and_one_step_more_does_not(self):
+        found = amplified_epsilon(1.0, 1e-6, users=60, width=4)
+        for epsilon, fits in ((found, True), (found + 2e-4, False)):
+            keep = float(HashedResponse(candidates=4, epsilon=epsilon, width=4).keep)
+            assert (blanket_delta(1.0, users=60, width=4, keep=keep) <= 1e-6) == fits
+
+    def test_one_user_has_nowhere_to_hide(self):
+        assert amplified_epsilon(1.0, 1e-6, users=1, width=1) == pytest.approx(1.0, abs=2e-4)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"users": 0}, {"width": 9}, {"epsilon": 0.0}, {"delta": 0.0}, {"delta": 1.0}],
+    )
+    def test_parameters_out_of_range_are_refused(self, wrong):
+        good = {"epsilon": 1.0, "delta": 1e-6, "users": 10, "width": 2} | wrong
+        with pytest.raises(ParameterError):
+            amplified_epsilon(good.pop("epsilon"), good.pop("delta"), **good)
