@@ -105,7 +105,7 @@ def fit_cell(shape, n, d, repeats, seed, *, reach=RANGE, **options) -> Cell:
     for i in range(repeats):
         means, centre = draw_users(shape, n, d, rng, reach)
         with use_noise(SeededNoise([seed, i])):
-            parameters = {"epsilon": EPSILON, "delta": DELTA, "bound": reach} | options
+            parameters = {"epsilon": EPSILON, "delta": DELTA, "bounds": reach} | options
             fitted = UserMean(**parameters, random_state=rng).fit(people(means))
         ours.append(np.linalg.norm(fitted.mean_ - centre))
         plain.append(np.linalg.norm(means.mean(axis=0) - centre))
@@ -218,7 +218,7 @@ def robust(table: Table, scale: int) -> None:
             means[hostile] = RANGE if distance is None else centre + distance
             with use_noise(SeededNoise([11, i])):
                 fitted = UserMean(
-                    epsilon=EPSILON, delta=DELTA, bound=RANGE, robust=0.1, random_state=rng
+                    epsilon=EPSILON, delta=DELTA, bounds=RANGE, robust=0.1, random_state=rng
                 ).fit(people(means))
             errors.append(np.linalg.norm(fitted.mean_ - centre) / math.sqrt(d))
         table.line(f"all in one place, {name}", rms(errors), 0.25, at_most=True)
@@ -241,7 +241,7 @@ def unequal(table: Table, scale: int) -> None:
             for name, chosen in options.items():
                 with use_noise(SeededNoise([12, i])):
                     fitted = UserMean(
-                        epsilon=EPSILON, delta=DELTA, bound=100.0, random_state=rng, **chosen
+                        epsilon=EPSILON, delta=DELTA, bounds=100.0, random_state=rng, **chosen
                     ).fit(data)
                 errors[name].append(float(np.linalg.norm(fitted.mean_ - centre)))
         for name in ("equal", "equal, robust"):
@@ -264,7 +264,7 @@ def speed(table: Table, scale: int) -> None:
     fits = []
     for _ in range(2):
         start = time.perf_counter()
-        UserMean(epsilon=EPSILON, delta=DELTA, bound=100.0, random_state=0).fit(data)
+        UserMean(epsilon=EPSILON, delta=DELTA, bounds=100.0, random_state=0).fit(data)
         fits.append(time.perf_counter() - start)
     note = f"[{min(fits):.2f} s against {min(times):.2f} s]"
     table.line(

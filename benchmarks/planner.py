@@ -74,7 +74,7 @@ def one_row_each(values: np.ndarray) -> UserData:
 
 def simulate_mean(setting: Setting, n: int, rng: np.random.Generator) -> float:
     numbers = setting.numbers
-    d, bound = numbers.get("dimension", 1), numbers.get("bound", 100.0)
+    d, bound = numbers.get("dimension", 1), numbers.get("bounds", 100.0)
     away = numbers.get("scale", 1.0) / np.sqrt(numbers.get("records", 1))
     away = np.hypot(away, numbers.get("heterogeneity", 0.0))
     if setting.world == "laplace":
@@ -84,13 +84,13 @@ def simulate_mean(setting: Setting, n: int, rng: np.random.Generator) -> float:
     else:
         users = rng.normal(size=(n, d))
     centre = rng.uniform(-bound / 2, bound / 2, d)
-    estimator = UserMean(setting.epsilon, delta=numbers.get("delta", 0.0), bound=bound)
+    estimator = UserMean(setting.epsilon, delta=numbers.get("delta", 0.0), bounds=bound)
     estimator.fit(one_row_each(centre + away * users))
     return float(np.linalg.norm(estimator.mean_ - centre))
 
 
 def simulate_median(setting: Setting, n: int, rng: np.random.Generator) -> float:
-    bound, scale = setting.numbers.get("bound", 100.0), setting.numbers.get("scale", 1.0)
+    bound, scale = setting.numbers.get("bounds", 100.0), setting.numbers.get("scale", 1.0)
     d = setting.numbers.get("dimension", 1)
     centre = rng.uniform(-bound / 2, bound / 2, d)
     if setting.world == "skewed":
@@ -99,7 +99,7 @@ def simulate_median(setting: Setting, n: int, rng: np.random.Generator) -> float
         sample = scale * rng.uniform(-np.sqrt(3.0), np.sqrt(3.0), size=(n, d))
     else:
         sample = scale * rng.normal(size=(n, d))
-    released = PrivateMedian(setting.epsilon, bound=bound).fit(one_row_each(centre + sample))
+    released = PrivateMedian(setting.epsilon, bounds=bound).fit(one_row_each(centre + sample))
     away = (released.median_ - centre) / scale
     if setting.world == "skewed":
         ranks = 1.0 - np.exp(-np.maximum(0.0, away + np.log(2.0)))
@@ -286,21 +286,21 @@ CALIBRATION: dict[str, list[Setting]] = {
         [
             (0.05, 1.0, "", {"records": 10}),
             (0.02, 2.0, "", {"records": 10}),
-            (0.3, 1.0, "", {"dimension": 4, "bound": 10.0}),
+            (0.3, 1.0, "", {"dimension": 4, "bounds": 10.0}),
             (0.1, 1.0, "", {"dimension": 1, "delta": 1e-6}),
             (0.1, 1.0, "", {"dimension": 10, "delta": 1e-6, "records": 10}),
             (0.3, 1.0, "", {"dimension": 10, "delta": 1e-6, "records": 10}),
             (0.3, 0.5, "", {"dimension": 100, "delta": 1e-6, "records": 10}),
             (0.1, 2.0, "", {"dimension": 100, "delta": 1e-6, "records": 100}),
-            (0.5, 1.0, "", {"dimension": 10, "delta": 1e-6, "bound": 5.0}),
+            (0.5, 1.0, "", {"dimension": 10, "delta": 1e-6, "bounds": 5.0}),
         ],
     ),
     "median": some(
         "median",
         [
             (0.1, 1.0, "", {}),
-            (0.05, 0.5, "", {"bound": 1000.0}),
-            (0.2, 1.0, "", {"bound": 1e6}),
+            (0.05, 0.5, "", {"bounds": 1000.0}),
+            (0.2, 1.0, "", {"bounds": 1e6}),
         ],
     ),
     "threshold": some(
@@ -366,12 +366,12 @@ SECOND_CALIBRATION: dict[str, list[Setting]] = {
         "mean",
         [
             (0.03, 1.0, "laplace", {"records": 20}),
-            (0.2, 0.5, "", {"records": 1, "bound": 30.0}),
+            (0.2, 0.5, "", {"records": 1, "bounds": 30.0}),
             (0.1, 2.0, "uniform", {"dimension": 3, "records": 5}),
             (0.05, 1.5, "", {"delta": 1e-5, "records": 4}),
             (0.2, 1.0, "laplace", {"dimension": 20, "delta": 1e-6, "records": 10}),
             (0.06, 2.0, "uniform", {"dimension": 20, "delta": 1e-6, "records": 50}),
-            (0.4, 1.0, "", {"dimension": 50, "delta": 1e-7, "records": 10, "bound": 1000.0}),
+            (0.4, 1.0, "", {"dimension": 50, "delta": 1e-7, "records": 10, "bounds": 1000.0}),
             (0.15, 1.0, "", {"dimension": 5, "delta": 1e-6, "records": 5, "heterogeneity": 0.5}),
             (0.5, 0.7, "laplace", {"dimension": 30, "delta": 1e-6, "records": 3}),
             (1.0, 3.0, "uniform", {"dimension": 200, "delta": 1e-6, "records": 1}),
@@ -380,16 +380,16 @@ SECOND_CALIBRATION: dict[str, list[Setting]] = {
     "median": some(
         "median",
         [
-            (0.08, 1.0, "", {"bound": 50.0}),
+            (0.08, 1.0, "", {"bounds": 50.0}),
             (0.05, 1.0, "skewed", {}),
-            (0.03, 2.0, "uniform", {"bound": 1e4}),
-            (0.15, 0.5, "", {"bound": 1e3}),
-            (0.1, 0.3, "skewed", {"bound": 1e3}),
+            (0.03, 2.0, "uniform", {"bounds": 1e4}),
+            (0.15, 0.5, "", {"bounds": 1e3}),
+            (0.1, 0.3, "skewed", {"bounds": 1e3}),
             (0.05, 1.0, "", {"dimension": 3}),
-            (0.2, 1.0, "uniform", {"bound": 1e6}),
-            (0.02, 0.5, "", {"bound": 200.0}),
-            (0.1, 2.0, "skewed", {"dimension": 2, "bound": 1e5}),
-            (0.25, 0.2, "", {"bound": 20.0}),
+            (0.2, 1.0, "uniform", {"bounds": 1e6}),
+            (0.02, 0.5, "", {"bounds": 200.0}),
+            (0.1, 2.0, "skewed", {"dimension": 2, "bounds": 1e5}),
+            (0.25, 0.2, "", {"bounds": 20.0}),
         ],
     ),
     "threshold": some(
@@ -475,12 +475,12 @@ HELD_OUT: dict[str, list[Setting]] = {
         "mean",
         [
             (0.04, 1.0, "uniform", {"records": 9}),
-            (0.3, 0.8, "laplace", {"records": 2, "bound": 20.0, "dimension": 2}),
-            (0.15, 2.5, "", {"dimension": 5, "records": 4, "bound": 1000.0}),
+            (0.3, 0.8, "laplace", {"records": 2, "bounds": 20.0, "dimension": 2}),
+            (0.15, 2.5, "", {"dimension": 5, "records": 4, "bounds": 1000.0}),
             (0.08, 0.8, "laplace", {"delta": 1e-6, "records": 3}),
             (0.15, 1.0, "uniform", {"dimension": 8, "delta": 1e-6, "records": 12}),
             (0.25, 0.6, "", {"dimension": 15, "delta": 1e-5, "records": 8}),
-            (0.1, 2.0, "laplace", {"dimension": 40, "delta": 1e-6, "records": 50, "bound": 300.0}),
+            (0.1, 2.0, "laplace", {"dimension": 40, "delta": 1e-6, "records": 50, "bounds": 300.0}),
             (0.3, 1.0, "uniform", {"dimension": 12, "delta": 1e-6, "heterogeneity": 1.0}),
             (2.0, 1.0, "", {"dimension": 120, "delta": 1e-6, "records": 2}),
             (0.05, 4.0, "", {"dimension": 3, "delta": 1e-7, "records": 10}),
@@ -489,16 +489,16 @@ HELD_OUT: dict[str, list[Setting]] = {
     "median": some(
         "median",
         [
-            (0.07, 1.0, "uniform", {"bound": 70.0}),
-            (0.06, 1.5, "skewed", {"bound": 500.0}),
-            (0.04, 3.0, "", {"bound": 1e5}),
-            (0.12, 0.4, "", {"bound": 2e3}),
-            (0.1, 0.6, "skewed", {"bound": 10.0}),
+            (0.07, 1.0, "uniform", {"bounds": 70.0}),
+            (0.06, 1.5, "skewed", {"bounds": 500.0}),
+            (0.04, 3.0, "", {"bounds": 1e5}),
+            (0.12, 0.4, "", {"bounds": 2e3}),
+            (0.1, 0.6, "skewed", {"bounds": 10.0}),
             (0.06, 1.0, "uniform", {"dimension": 4}),
-            (0.3, 1.0, "", {"bound": 1e8}),
-            (0.025, 0.7, "uniform", {"bound": 300.0}),
-            (0.15, 1.0, "skewed", {"dimension": 3, "bound": 1e4}),
-            (0.2, 0.1, "", {"bound": 30.0}),
+            (0.3, 1.0, "", {"bounds": 1e8}),
+            (0.025, 0.7, "uniform", {"bounds": 300.0}),
+            (0.15, 1.0, "skewed", {"dimension": 3, "bounds": 1e4}),
+            (0.2, 0.1, "", {"bounds": 30.0}),
         ],
     ),
     "threshold": some(

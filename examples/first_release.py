@@ -27,11 +27,13 @@ def main() -> None:
     )
     truth = players.user_means().mean(axis=0)
 
-    bound = (0.0, MOST_IN_A_SEASON)
-    private = qr.UserMean(epsilon=EPSILON, delta=DELTA, bound=bound).fit(players)
-    clipped = qr.UserMean(epsilon=EPSILON, delta=DELTA, bound=bound, algorithm="clip").fit(players)
+    bounds = (0.0, MOST_IN_A_SEASON)
+    private = qr.UserMean(epsilon=EPSILON, delta=DELTA, bounds=bounds).fit(players)
+    clipped = qr.UserMean(epsilon=EPSILON, delta=DELTA, bounds=bounds, algorithm="clip").fit(
+        players
+    )
     group = qr.UserMean(
-        epsilon=EPSILON / MOST_SEASONS, delta=DELTA / MOST_SEASONS, bound=bound, algorithm="clip"
+        epsilon=EPSILON / MOST_SEASONS, delta=DELTA / MOST_SEASONS, bounds=bounds, algorithm="clip"
     ).fit(players)
 
     table = Table("statistic per season", "without privacy", "Quorate", "clip to range", "group")

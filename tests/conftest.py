@@ -24,7 +24,8 @@ def visits(tmp_path_factory):
 def request(task="mean", features=("age",), limits=None, **others):
     """Return a request about the visits."""
     from quorate.files.table_files import Columns
-    from quorate.tasks.fitting import FitRequest, Limit
+    from quorate.ranges import Limit
+    from quorate.tasks.fitting import FitRequest
 
     names = ("target", "classes", "unit", "missing")
     columns = {name: others.pop(name) for name in names if name in others}
@@ -45,7 +46,8 @@ def make_request():
 @pytest.fixture(scope="session")
 def mean_fit(visits):
     from quorate.files.table_files import TableFile
-    from quorate.tasks.fitting import Limit, fit
+    from quorate.ranges import Limit
+    from quorate.tasks.fitting import fit
 
     asked = request(features=("age", "cost"), limits=(Limit(0, 300),), delta=1e-6, records=10)
     return fit(asked, TableFile(visits))

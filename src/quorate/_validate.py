@@ -28,7 +28,10 @@ __all__ = [
     "positive",
     "positive_integer",
     "probability",
+    "usual_epsilon",
 ]
+
+_SMALLEST_EPSILON = 1e-9
 
 
 def _shown(value: object) -> str:
@@ -100,6 +103,16 @@ def delta(**values: Any) -> None:
     for name, value in values.items():
         if not (_is_real(value) and 0 <= value < 1):
             raise ParameterError(f"Expected 0 <= {name} < 1, got {name}={_shown(value)}.")
+
+
+def usual_epsilon(**values: Any) -> None:
+    """Reject a budget that hides every answer, and whose noise may not fit into 64 bits."""
+    for name, value in values.items():
+        if not (_is_real(value) and _SMALLEST_EPSILON <= value < math.inf):
+            raise ParameterError(
+                f"Expected {name} >= {_SMALLEST_EPSILON}, got {name}={_shown(value)}: the noise of "
+                "a smaller one hides every answer, and may not fit into sums of 64 bits."
+            )
 
 
 def ordered(lower: Any, upper: Any, *, name: str) -> None:

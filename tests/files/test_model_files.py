@@ -33,10 +33,10 @@ def cut_off():
 
 
 FITTED = {
-    "mean": lambda: UserMean(epsilon=1.0, delta=1e-6, bound=50.0).fit(PEOPLE),
-    "pure mean": lambda: UserMean(epsilon=1.0, bound=([0.0, 1.0], 9.0)).fit(PEOPLE),
-    "median": lambda: PrivateMedian(epsilon=1.0, bound=50.0).fit(PEOPLE),
-    "quantiles": lambda: UserQuantiles(epsilon=1.0, bound=50.0).fit(PEOPLE),
+    "mean": lambda: UserMean(epsilon=1.0, delta=1e-6, bounds=50.0).fit(PEOPLE),
+    "pure mean": lambda: UserMean(epsilon=1.0, bounds=([0.0, 1.0], 9.0)).fit(PEOPLE),
+    "median": lambda: PrivateMedian(epsilon=1.0, bounds=50.0).fit(PEOPLE),
+    "quantiles": lambda: UserQuantiles(epsilon=1.0, bounds=50.0).fit(PEOPLE),
     "cut-off": cut_off,
     "cut-off with labels": lambda: ThresholdLearner(
         epsilon=1.0, domain=(0.0, 999.0), classes=("well", "ill")
@@ -85,7 +85,7 @@ class TestRoundTrip:
     def test_the_ledger_stays_at_home(self, tmp_path):
         ledger = Ledger(tmp_path / "secret-place.db")
         ledger.set_budget("visits", epsilon=1.0, unit="patient")
-        mean = UserMean(epsilon=0.5, bound=50.0, ledger=ledger, data_name="visits").fit(PEOPLE)
+        mean = UserMean(epsilon=0.5, bounds=50.0, ledger=ledger, data_name="visits").fit(PEOPLE)
         text = StoredModel(mean).write(tmp_path / "m.json").read_text()
         assert "secret-place" not in text
         assert StoredModel.read(tmp_path / "m.json").estimator.guarantee_.data_name == "visits"

@@ -111,7 +111,7 @@ class TestRefusals:
         [
             {"algorithm": "luck"},
             {"bounds": (1.0, 0.0)},
-            {"bounds": 1.0},
+            {"bounds": -1.0},
             {"candidates": [1]},
             {"candidates": [], "loss": min},
             {"records": 0},

@@ -43,7 +43,7 @@ class TestUtility:
     @pytest.mark.parametrize("shape", ["full", "diagonal"])
     def test_it_is_near_the_truth(self, shape):
         with use_noise(SeededNoise(0)):
-            fitted = UserCovariance(1.0, delta=1e-6, bound=500.0, shape=shape).fit(people(VECTORS))
+            fitted = UserCovariance(1.0, delta=1e-6, bounds=500.0, shape=shape).fit(people(VECTORS))
         assert np.allclose(fitted.variance_, np.diag(TRUE), rtol=0.35, atol=0.4)
         assert np.linalg.norm(fitted.mean_ - 20.0) < 0.5
         if shape == "full":
@@ -54,14 +54,14 @@ class TestUtility:
         vectors = VECTORS.copy()
         vectors[: len(vectors) // 10] = np.nan
         with use_noise(SeededNoise(0)):
-            fitted = UserCovariance(2.0, delta=1e-6, bound=500.0, shape=shape).fit(people(vectors))
+            fitted = UserCovariance(2.0, delta=1e-6, bounds=500.0, shape=shape).fit(people(vectors))
         assert np.allclose(fitted.variance_, np.diag(TRUE), rtol=0.35, atol=0.4)
         assert np.linalg.norm(fitted.mean_ - 20.0) < 0.5
 
     def test_add_or_remove_works(self):
         with use_noise(SeededNoise(0)):
             fitted = UserCovariance(
-                4.0, delta=1e-6, bound=40.0, shape="diagonal", relation=Relation.ADD_REMOVE
+                4.0, delta=1e-6, bounds=40.0, shape="diagonal", relation=Relation.ADD_REMOVE
             ).fit(people(VECTORS))
         assert np.all(fitted.variance_ >= 0)
 
@@ -74,13 +74,13 @@ class TestPrivacy:
         neighbour[3] = 1e300
 
         def run(means):
-            return UserCovariance(6.0, delta=1e-6, bound=100.0, shape=shape).fit(people(means))
+            return UserCovariance(6.0, delta=1e-6, bounds=100.0, shape=shape).fit(people(means))
 
         report = replay(run, vectors, neighbour)
         assert report.same, str(report)
 
     def test_the_guarantee_is_the_declared_one(self):
-        guarantee = UserCovariance(0.7, delta=1e-7, bound=9.0).fit(people(VECTORS)).guarantee_
+        guarantee = UserCovariance(0.7, delta=1e-7, bounds=9.0).fit(people(VECTORS)).guarantee_
         assert (guarantee.epsilon, guarantee.delta) == (0.7, 1e-7)
         assert guarantee.holds
 
@@ -89,7 +89,7 @@ class TestRefusal:
     @pytest.mark.parametrize("options", [{"shape": "round"}, {"delta": 0.0}, {"delta": 1.0}])
     def test_bad_parameters_are_refused(self, options):
         with pytest.raises(ParameterError):
-            UserCovariance(1.0, bound=10.0, **options).fit(people(VECTORS))
+            UserCovariance(1.0, bounds=10.0, **options).fit(people(VECTORS))
 
     def test_a_missing_bound_is_refused(self):
         with pytest.raises(UnboundedContributionError):

@@ -51,7 +51,7 @@ class TestPrivacy:
             neighbour = UserData.from_arrays(RECORDS[IDS != 7], users=IDS[IDS != 7])
 
         def run(data):
-            return UserQuantiles(1.0, bound=1000.0, each_user=each_user, relation=relation).fit(
+            return UserQuantiles(1.0, bounds=1000.0, each_user=each_user, relation=relation).fit(
                 data
             )
 
@@ -61,7 +61,7 @@ class TestPrivacy:
     def test_every_quantile_and_feature_gets_its_part_of_epsilon(self):
         noise = RecordedNoise(0)
         with use_noise(noise):
-            quantiles = UserQuantiles(2.0, bound=1000.0).fit(DATA)
+            quantiles = UserQuantiles(2.0, bounds=1000.0).fit(DATA)
         rates = [float(draw.parameters["rate"]) for draw in noise.log]
         # Quantile a/b: sensitivity b, so epsilon is 2 b rate; quartiles have b = 4, the median 2.
         spent = sum(2 * b * rate for b, rate in zip([4, 4, 2, 2, 4, 4], rates, strict=True))
@@ -74,13 +74,13 @@ class TestUtility:
     @pytest.mark.parametrize("each_user", ["median", "mean", "middle half"])
     def test_the_median_is_near(self, each_user):
         with use_noise(SeededNoise(0)):
-            median = PrivateMedian(1.0, bound=1e9, each_user=each_user).fit(DATA)
+            median = PrivateMedian(1.0, bounds=1e9, each_user=each_user).fit(DATA)
         assert np.abs(median.median_ - [50.0, -10.0]).max() < 1.5
 
     def test_quantiles_come_in_their_order(self):
         with use_noise(SeededNoise(0)):
             found = UserQuantiles(
-                1.0, quantiles=[0.9, 0.1, 0.5], bound=1000.0, each_user="mean"
+                1.0, quantiles=[0.9, 0.1, 0.5], bounds=1000.0, each_user="mean"
             ).fit(DATA)
         assert np.all(found.values_[1] <= found.values_[2])
         assert np.all(found.values_[2] <= found.values_[0])
@@ -89,7 +89,7 @@ class TestUtility:
         values = np.arange(1000.0)[:, None]
         for seed in range(30):
             with use_noise(SeededNoise(seed)):
-                median = PrivateMedian(1.0, bound=(0.0, 1000.0), resolution=1.0).fit(
+                median = PrivateMedian(1.0, bounds=(0.0, 1000.0), resolution=1.0).fit(
                     values, users=range(1000)
                 )
             # Stated for 95 %; twice that is far beyond what 30 runs can reach by chance.
@@ -98,7 +98,7 @@ class TestUtility:
     def test_hostile_users_hardly_move_it(self):
         values = np.concatenate([np.zeros((800, 1)), np.full((200, 1), 1e9)])
         with use_noise(SeededNoise(0)):
-            median = PrivateMedian(1.0, bound=1e9).fit(values, users=range(1000))
+            median = PrivateMedian(1.0, bounds=1e9).fit(values, users=range(1000))
         assert abs(median.median_[0]) < 1.0
 
 
@@ -110,14 +110,14 @@ class TestUsersWithoutRecords:
         values[:1000] = np.nan
         with use_noise(SeededNoise(0)):
             found = UserQuantiles(
-                3.0, bound=(0.0, 800.0), each_user=each_user, relation=relation
+                3.0, bounds=(0.0, 800.0), each_user=each_user, relation=relation
             ).fit(values, users=range(3000))
         # At the centre of the range they would make the upper quartile 400.
         assert np.abs(found.values_.ravel() - [18.65, 20.0, 21.35]).max() < 0.5
 
     @pytest.mark.parametrize("relation", list(Relation))
     def test_nobody_at_all_is_no_error(self, relation):
-        median = PrivateMedian(1.0, bound=10.0, relation=relation)
+        median = PrivateMedian(1.0, bounds=10.0, relation=relation)
         assert abs(median.fit(np.full((3, 1), np.nan), users=range(3)).median_[0]) <= 10.0
 
     def test_leaving_a_user_out_keeps_the_claim_of_replacement(self):
@@ -138,12 +138,12 @@ class TestUsersWithoutRecords:
 
 class TestContract:
     def test_parameters_survive_cloning(self):
-        median = PrivateMedian(2.0, bound=3.0, each_user="mean")
+        median = PrivateMedian(2.0, bounds=3.0, each_user="mean")
         assert clone(median).get_params() == median.get_params()
         assert "quantiles" not in median.get_params()
 
     def test_a_single_quantile_may_be_a_number(self):
-        found = UserQuantiles(1.0, quantiles=0.9, bound=1000.0).fit(DATA)
+        found = UserQuantiles(1.0, quantiles=0.9, bounds=1000.0).fit(DATA)
         assert found.values_.shape == (1, 2)
 
     @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ class TestContract:
     )
     def test_bad_parameters_are_refused(self, options):
         with pytest.raises(ParameterError):
-            UserQuantiles(1.0, bound=10.0, **options).fit(DATA)
+            UserQuantiles(1.0, bounds=10.0, **options).fit(DATA)
 
     def test_a_missing_bound_is_refused(self):
         with pytest.raises(UnboundedContributionError):

@@ -27,7 +27,7 @@ def desk(data=DATA, **parameters):
         "epsilon": 2.0,
         "delta": 1e-6,
         "queries": 3,
-        "bound": 100.0,
+        "bounds": 100.0,
         "dimension": 2,
         "random_state": 0,
     }
@@ -124,7 +124,7 @@ class TestIsolation:
             return np.full(2, 3.0)
 
         with use_noise(SeededNoise(0)):
-            answer = desk(bound=(0.0, 20.0), algorithm="clip").ask(fragile)
+            answer = desk(bounds=(0.0, 20.0), algorithm="clip").ask(fragile)
         # Ten times the noise: the probability of a false alarm is below 1e-6. As the centre they
         # would pull it to 7.
         assert np.linalg.norm(answer.value - 3.0) < 10 * answer.error.standard_error < 4.0
@@ -136,7 +136,7 @@ class TestIsolation:
             return np.zeros(2)
 
         with use_noise(SeededNoise(0)):
-            answer = desk(bound=(0.0, 20.0)).ask(hopeless)
+            answer = desk(bounds=(0.0, 20.0)).ask(hopeless)
         assert np.abs(answer.value - 10.0).max() < 1.0
 
     @pytest.mark.parametrize("relation", list(Relation))
@@ -177,7 +177,7 @@ class TestFrozenDesk:
         answers = desk(queries=2, algorithm=algorithm, radius=3.0)
         before = answers.ask(average).error.standard_error
         answers.set_params(
-            queries=100, epsilon=1e4, delta=0.5, bound=1e-3, algorithm="clip", radius=1.0
+            queries=100, epsilon=1e4, delta=0.5, bounds=1e-3, algorithm="clip", radius=1.0
         )
         assert answers.remaining == 1
         assert answers.ask(average).error.standard_error == pytest.approx(before, rel=0.2)
@@ -192,7 +192,7 @@ class TestFrozenDesk:
         assert answers.remaining == 1
 
     def test_asking_before_fit_is_refused(self):
-        answers = UserQueries(1.0, delta=1e-6, bound=1.0)
+        answers = UserQueries(1.0, delta=1e-6, bounds=1.0)
         with pytest.raises(NotFittedError):
             answers.ask(average)
         with pytest.raises(NotFittedError):
@@ -227,7 +227,7 @@ class TestWrongQuestions:
 
     def test_a_number_is_an_answer_in_one_dimension(self):
         with use_noise(SeededNoise(0)):
-            answer = desk(dimension=1, bound=100.0).ask(lambda records: records.mean())
+            answer = desk(dimension=1, bounds=100.0).ask(lambda records: records.mean())
         assert abs(answer.value[0] - 5.0) < 0.5
 
 
@@ -241,7 +241,7 @@ class TestRefusal:
             {"algorithm": "core"},
             {"algorithm": "winsorized"},
             {"algorithm": "winsorized", "radius": 1.0, "relation": Relation.ADD_REMOVE},
-            {"bound": None},
+            {"bounds": None},
             {"radius": 0.0},
         ],
         ids=str,

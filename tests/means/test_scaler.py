@@ -20,7 +20,7 @@ IDS = np.arange(20_000) // 5
 
 
 def scaler(**parameters):
-    return UserScaler(**({"epsilon": 1.0, "delta": 1e-6, "bound": 100.0} | parameters))
+    return UserScaler(**({"epsilon": 1.0, "delta": 1e-6, "bounds": 100.0} | parameters))
 
 
 class TestUtility:
@@ -63,7 +63,7 @@ class TestUsersWithoutRecords:
     def test_they_change_neither_centre_nor_scale(self, relation, delta):
         rows = np.random.default_rng(0).normal(20.0, 2.0, size=(20_000, 1))
         rows[:2000] = np.nan
-        parameters = {"bound": (0.0, 800.0), "relation": relation, "delta": delta, "epsilon": 2.0}
+        parameters = {"bounds": (0.0, 800.0), "relation": relation, "delta": delta, "epsilon": 2.0}
         with use_noise(SeededNoise(0)):
             fitted = scaler(**parameters).fit(rows, users=np.arange(20_000) // 4)
         # At the centre of the range they would move the centre by 38 and the scale to 100.
@@ -102,7 +102,7 @@ class TestContract:
         assert clone(scaler()).get_params() == scaler().get_params()
 
     def test_it_stands_in_a_pipeline(self):
-        pipeline = make_pipeline(scaler(), UserMean(1.0, delta=1e-6, bound=50.0))
+        pipeline = make_pipeline(scaler(), UserMean(1.0, delta=1e-6, bounds=50.0))
         with config_context(enable_metadata_routing=True):
             pipeline.fit(RECORDS, users=IDS)
         assert np.abs(pipeline[-1].mean_).max() < 1.0
@@ -114,6 +114,6 @@ class TestContract:
 
     def test_a_missing_bound_and_bad_budgets_are_refused(self):
         with pytest.raises(UnboundedContributionError):
-            scaler(bound=None).fit(RECORDS, users=IDS)
+            scaler(bounds=None).fit(RECORDS, users=IDS)
         with pytest.raises(ParameterError):
             scaler(epsilon=0.0).fit(RECORDS, users=IDS)

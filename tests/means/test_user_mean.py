@@ -11,9 +11,9 @@ from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import UserMean
-from quorate.means.ranges import as_bound, half_widths
 from quorate.means.weighted_users import record_weights
 from quorate.noise import SeededNoise, use_noise
+from quorate.ranges import as_bound, half_widths
 from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
@@ -25,7 +25,7 @@ def people(means):
 
 
 def fitted(data, *, seed=0, **parameters):
-    parameters = {"epsilon": 1.0, "delta": 1e-6, "bound": 1000.0, "random_state": 0} | parameters
+    parameters = {"epsilon": 1.0, "delta": 1e-6, "bounds": 1000.0, "random_state": 0} | parameters
     with use_noise(SeededNoise(seed)):
         return UserMean(**parameters).fit(data)
 
@@ -38,36 +38,36 @@ class TestContract:
         records = RNG.normal(size=(4000, 2))
         ids = np.repeat(np.arange(2000), 2)
         with use_noise(SeededNoise(1)):
-            first = UserMean(1.0, delta=1e-6, bound=50.0, random_state=0).fit(records, users=ids)
+            first = UserMean(1.0, delta=1e-6, bounds=50.0, random_state=0).fit(records, users=ids)
         with use_noise(SeededNoise(1)):
             data = UserData.from_arrays(records, users=ids)
-            second = UserMean(1.0, delta=1e-6, bound=50.0, random_state=0).fit(data)
+            second = UserMean(1.0, delta=1e-6, bounds=50.0, random_state=0).fit(data)
         assert np.array_equal(first.mean_, second.mean_)
         assert first.n_features_in_ == 2
 
     def test_parameters_are_stored_untouched_and_survive_cloning(self):
-        mean = UserMean(2.0, delta=1e-5, bound=(0.0, 1.0), robust=0.1, records="auto")
+        mean = UserMean(2.0, delta=1e-5, bounds=(0.0, 1.0), robust=0.1, records="auto")
         assert clone(mean).get_params() == mean.get_params()
         fitted(people(CROWD))
-        assert mean.bound == (0.0, 1.0)
+        assert mean.bounds == (0.0, 1.0)
 
     def test_users_are_never_assumed(self):
         with pytest.raises(ParameterError, match="needs users="):
-            UserMean(bound=1.0).fit(np.zeros((5, 1)))
+            UserMean(bounds=1.0).fit(np.zeros((5, 1)))
 
     def test_every_user_counts_once(self):
         few = np.full((1500, 1), 1.0)
         many = np.full((1500 * 9, 1), 3.0)
         ids = np.concatenate([np.arange(1500), np.repeat(np.arange(1500, 3000), 9)])
         data = UserData.from_arrays(np.concatenate([few, many]), users=ids)
-        assert abs(fitted(data, bound=100.0).mean_[0] - 2.0) < 0.2
+        assert abs(fitted(data, bounds=100.0).mean_[0] - 2.0) < 0.2
 
     def test_the_guarantee_states_what_was_asked_for(self):
         guarantee = fitted(people(CROWD)).guarantee_
         assert (guarantee.epsilon, guarantee.delta) == (1.0, 1e-6)
         assert guarantee.relation is Relation.REPLACE
         assert guarantee.numerics is Numerics.VOID  # the noise of this test is a double
-        assert UserMean(1.0, delta=1e-6, bound=9.0).fit(people(CROWD)).guarantee_.holds
+        assert UserMean(1.0, delta=1e-6, bounds=9.0).fit(people(CROWD)).guarantee_.holds
 
 
 class TestPrivacy:
@@ -92,7 +92,7 @@ class TestPrivacy:
             neighbour[seed] = other
 
             def run(values):
-                parameters = {"epsilon": 1.0, "delta": 1e-6, "bound": 100.0} | options
+                parameters = {"epsilon": 1.0, "delta": 1e-6, "bounds": 100.0} | options
                 return UserMean(**parameters, random_state=0).fit(people(values))
 
             report = replay(run, means, neighbour, seed=seed)
@@ -102,7 +102,7 @@ class TestPrivacy:
         means = RNG.normal(size=(300, 2))
 
         def run(values):
-            mean = UserMean(1.0, delta=1e-6, bound=9.0, relation=Relation.ADD_REMOVE)
+            mean = UserMean(1.0, delta=1e-6, bounds=9.0, relation=Relation.ADD_REMOVE)
             return mean.fit(people(values))
 
         report = replay(run, means, means[:-1])
@@ -115,7 +115,7 @@ class TestPrivacy:
 
         def leaky(values):
             bound = float(np.abs(values).max())
-            return UserMean(1.0, delta=1e-6, bound=bound, random_state=0).fit(people(values))
+            return UserMean(1.0, delta=1e-6, bounds=bound, random_state=0).fit(people(values))
 
         assert not replay(leaky, means, neighbour).same
 
@@ -130,7 +130,7 @@ class TestPrivacy:
                     mean = UserMean(
                         claimed,
                         delta=delta,
-                        bound=1.0,
+                        bounds=1.0,
                         algorithm=algorithm,
                         random_state=0,
                         radius=0.5,
@@ -149,8 +149,8 @@ class TestPrivacy:
 
 class TestUtility:
     def test_the_noise_follows_the_users_and_not_the_range(self):
-        tight = fitted(people(CROWD), bound=200.0)
-        loose = fitted(people(CROWD), bound=200_000.0)
+        tight = fitted(people(CROWD), bounds=200.0)
+        loose = fitted(people(CROWD), bounds=200_000.0)
         for mean in (tight, loose):
             assert np.linalg.norm(mean.mean_ - [100.0, -50.0, 0.0]) < 0.3
             assert mean.algorithm_.name == "ball"
@@ -182,7 +182,7 @@ class TestUtility:
             Box([-200.0] * 3, [200.0] * 3),
             Ball(300.0, dimension=3),
         ):
-            mean = fitted(people(CROWD), bound=bound)
+            mean = fitted(people(CROWD), bounds=bound)
             assert np.linalg.norm(mean.mean_ - [100.0, -50.0, 0.0]) < 0.5
 
     def test_wild_values_count_as_the_edge_or_the_centre_of_the_bound(self):
@@ -214,10 +214,10 @@ class TestRefusal:
             {"robust": 0.1, "delta": 0.0},
             {"radius": -1.0},
             {"constants": "mine"},
-            {"bound": (1.0, -1.0)},
-            {"bound": ([0.0, 0.0], [1.0, 1.0])},
-            {"bound": Ball(1.0, dimension=2)},
-            {"bound": math.nan},
+            {"bounds": (1.0, -1.0)},
+            {"bounds": ([0.0, 0.0], [1.0, 1.0])},
+            {"bounds": Ball(1.0, dimension=2)},
+            {"bounds": math.nan},
             {"epsilon": 0.0},
             {"delta": 1.0},
             {"algorithm": "winsorized", "radius": 1.0, "delta": 0.0},
@@ -272,7 +272,7 @@ class TestUsersWithoutRecords:
         data, true = self.crowd(share)
         errors = []
         for seed in range(9):
-            mean = fitted(data, seed=seed, delta=delta, bound=(0.0, 800.0), relation=relation)
+            mean = fitted(data, seed=seed, delta=delta, bounds=(0.0, 800.0), relation=relation)
             errors.append(float(mean.mean_[0] - true[0]))
         # Nine times the noise in the median: a false alarm has a probability below 1e-6. As the
         # centre of the range, 2 % of the users would move it by 7.6.
@@ -282,7 +282,7 @@ class TestUsersWithoutRecords:
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
     def test_clipping_is_as_accurate_as_it_says(self, relation, delta):
         data, true = self.crowd(0.1)
-        options = {"bound": (0.0, 800.0), "algorithm": "clip", "relation": relation}
+        options = {"bounds": (0.0, 800.0), "algorithm": "clip", "relation": relation}
         means = [fitted(data, seed=seed, delta=delta, **options) for seed in range(40)]
         errors = np.array([mean.mean_[0] - true[0] for mean in means])
         claimed = np.mean([mean.error_.standard_error for mean in means])
@@ -296,19 +296,19 @@ class TestUsersWithoutRecords:
 
     def test_a_core_survives_a_few_of_them(self):
         data, true = self.crowd(0.03, d=40, n=2000)
-        mean = fitted(data, algorithm="core", bound=(0.0, 800.0))
+        mean = fitted(data, algorithm="core", bounds=(0.0, 800.0))
         assert mean.algorithm_.name == "core"
         assert np.linalg.norm(mean.mean_ - true) < 10 * mean.error_.standard_error
 
     def test_they_do_not_count_with_weights(self):
         data, true = self.crowd(0.2)
-        mean = fitted(data, records=2, bound=(0.0, 800.0))
+        mean = fitted(data, records=2, bounds=(0.0, 800.0))
         assert abs(mean.mean_[0] - true[0]) < 10 * mean.error_.standard_error
 
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
     def test_published_means_are_not_pulled_to_the_middle(self, delta):
         data, true = self.crowd(0.1)
-        options = {"algorithm": "winsorized", "radius": 8.0, "bound": (0.0, 800.0)}
+        options = {"algorithm": "winsorized", "radius": 8.0, "bounds": (0.0, 800.0)}
         assert abs(fitted(data, delta=delta, **options).mean_[0] - true[0]) < 3.0
 
 
@@ -318,7 +318,7 @@ class TestNoisyNumberOfUsers:
     def test_the_error_counts_the_noise_of_the_number(self, delta, algorithm):
         """Under add or remove, at the end of the range, where it is most of the error."""
         values = np.random.default_rng(6).normal(20.0, 2.0, size=(5000, 1))
-        options = {"bound": (0.0, 800.0), "relation": Relation.ADD_REMOVE, "delta": delta}
+        options = {"bounds": (0.0, 800.0), "relation": Relation.ADD_REMOVE, "delta": delta}
         means = [fitted(people(values), seed=s, algorithm=algorithm, **options) for s in range(40)]
         errors = np.array([mean.mean_[0] - values.mean() for mean in means])
         claimed = np.mean([mean.error_.standard_error for mean in means])

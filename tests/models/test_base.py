@@ -140,7 +140,7 @@ class TestRouting:
     def test_users_reach_the_model_through_a_pipeline(self):
         with config_context(enable_metadata_routing=True), use_noise(SeededNoise(1)):
             pipeline = make_pipeline(
-                UserScaler(epsilon=2.0, delta=1e-6, bound=10.0), LogisticRegression(2.0)
+                UserScaler(epsilon=2.0, delta=1e-6, bounds=10.0), LogisticRegression(2.0)
             )
             pipeline.fit(X, Y, users=USERS)
             assert pipeline.score(X, Y) > 0.85

@@ -22,7 +22,7 @@ def make(**changes):
         "error": 0.1,
         "confidence": 0.9,
         "relation": Relation.REPLACE,
-        "size": (("dimension", 3), ("bound", 10.0)),
+        "size": (("dimension", 3), ("bounds", 10.0)),
         "error_meaning": "distance",
         "users_needed": 412,
         "error_expected": 0.05,
@@ -68,7 +68,7 @@ class TestTable:
         assert text == make(warning="Hopeless.").table
         assert text.endswith("412 users needed, 1,000 planned: quorate.")
         for part in (
-            "mean (dimension 3, bound 10)",
+            "mean (dimension 3, bounds 10)",
             "epsilon 1, delta 1e-06; neighbours replace all records of one user",
             "1,000 with 10 records each",
             "412 for error 0.1",
@@ -102,7 +102,7 @@ class TestDictionary:
         assert values["curves"][1]["errors"] == [None, 2.0]
         assert values["quorate"] is True
         assert values["relation"] == "replace"
-        assert values["size"] == {"dimension": 3, "bound": 10.0}
+        assert values["size"] == {"dimension": 3, "bounds": 10.0}
         assert values["changes"] == {"users": 0.5}
 
     def test_it_carries_every_field(self):

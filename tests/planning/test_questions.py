@@ -17,7 +17,7 @@ from quorate.planning.questions import describe_task
 # One setting a task: what describes it, epsilon, and an error to aim at.
 SETTINGS = {
     "mean": ({"dimension": 10, "delta": 1e-6, "records": 20}, 1.0, 0.1),
-    "median": ({"bound": 1000.0}, 1.0, 0.05),
+    "median": ({"bounds": 1000.0}, 1.0, 0.05),
     "threshold": ({"domain": 2**32, "records": 16}, 1.0, 0.02),
     "concept": ({"size": 500, "records": 8}, 1.0, 0.03),
     "logistic": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
@@ -193,7 +193,7 @@ class TestErrors:
             plan("mean", users=10, epsilon=1.0, domain=5)
 
     def test_none_keeps_a_default(self):
-        assert dict(plan("median", users=100, epsilon=1.0, bound=None).size)["bound"] == 100.0
+        assert dict(plan("median", users=100, epsilon=1.0, bounds=None).size)["bounds"] == 100.0
 
     @pytest.mark.parametrize(
         "wrong",
@@ -206,7 +206,7 @@ class TestErrors:
             {"confidence": 1.0},
             {"delta": 1.0},
             {"relation": "replace"},
-            {"bound": -1.0},
+            {"bounds": -1.0},
         ],
     )
     def test_numbers_outside_their_range_are_refused(self, wrong):

@@ -178,9 +178,9 @@ class TestEngines:
 
 
 ESTIMATORS = {
-    "UserMean pure": lambda data: UserMean(1.0, bound=5.0, random_state=0).fit(data),
-    "UserMean": lambda data: UserMean(1.0, delta=1e-6, bound=5.0, random_state=0).fit(data),
-    "PrivateMedian": lambda data: PrivateMedian(1.0, bound=5.0).fit(data),
+    "UserMean pure": lambda data: UserMean(1.0, bounds=5.0, random_state=0).fit(data),
+    "UserMean": lambda data: UserMean(1.0, delta=1e-6, bounds=5.0, random_state=0).fit(data),
+    "PrivateMedian": lambda data: PrivateMedian(1.0, bounds=5.0).fit(data),
     "ThresholdLearner": lambda data: ThresholdLearner(
         1.0, domain=(-4.0, 4.0), step=0.25, random_state=0
     ).fit(UserData(data.X[:, :1], data.y, offsets=data.offsets)),
@@ -202,7 +202,7 @@ class TestEstimators:
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
     def test_a_mean_with_many_adaptive_steps_looks_the_same(self, sent, delta):
         report = replay(
-            lambda data: UserMean(1.0, delta=delta, bound=1000.0, random_state=0).fit(data),
+            lambda data: UserMean(1.0, delta=delta, bounds=1000.0, random_state=0).fit(data),
             people(HONEST_USER, n_others=1500),
             people(CONTRIBUTIONS[sent], n_others=1500),
         )

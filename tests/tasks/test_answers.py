@@ -5,8 +5,9 @@ import pytest
 from quorate.exceptions import ParameterError
 from quorate.files.table_files import TableFile
 from quorate.means import UserScaler
+from quorate.ranges import Limit
 from quorate.tasks.answers import answer, figure
-from quorate.tasks.fitting import Limit, fit
+from quorate.tasks.fitting import fit
 
 
 def said_about(result):

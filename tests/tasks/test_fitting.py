@@ -19,9 +19,10 @@ from quorate.exceptions import (
 from quorate.files import table_files
 from quorate.files.model_files import StoredModel
 from quorate.files.table_files import TableFile
+from quorate.ranges import Limit
 from quorate.reports.outputs import Outputs
 from quorate.tasks import fitting
-from quorate.tasks.fitting import TASKS, Limit, fit
+from quorate.tasks.fitting import TASKS, fit
 
 ASKED = {
     "mean": {"features": ("age", "cost"), "delta": 1e-6},

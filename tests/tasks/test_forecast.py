@@ -2,7 +2,8 @@
 
 from quorate import Relation
 from quorate.files.table_files import TableFile
-from quorate.tasks.fitting import Limit, fit
+from quorate.ranges import Limit
+from quorate.tasks.fitting import fit
 from quorate.tasks.forecast import forecast
 
 
@@ -10,7 +11,7 @@ def test_it_is_the_planners_answer_for_these_users(mean_fit, mean_plan):
     assert mean_plan.task == "mean"
     assert mean_plan.users == mean_fit.n_users
     assert mean_plan.records == 10
-    assert dict(mean_plan.size)["bound"] == 150.0
+    assert dict(mean_plan.size)["bounds"] == 150.0
     assert mean_plan.solved_for == "error"
 
 

@@ -53,7 +53,7 @@ def test_no_attribute_at_all_makes_it_read_twice():
 
 def test_an_estimator_takes_it_for_data():
     read = Reader()
-    median = PrivateMedian(epsilon=1.0, bound=9.0).fit(UnreadUsers(read, unit="patient"))
+    median = PrivateMedian(epsilon=1.0, bounds=9.0).fit(UnreadUsers(read, unit="patient"))
     assert read.calls == 1
     assert median.guarantee_.unit == "patient"
 
@@ -61,7 +61,7 @@ def test_an_estimator_takes_it_for_data():
 def test_a_refused_parameter_reads_nothing():
     read = Reader()
     with pytest.raises(ParameterError):
-        PrivateMedian(epsilon=1.0, bound=9.0, each_user="whim").fit(UnreadUsers(read))
+        PrivateMedian(epsilon=1.0, bounds=9.0, each_user="whim").fit(UnreadUsers(read))
     assert read.calls == 0
 
 

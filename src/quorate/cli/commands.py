@@ -43,6 +43,17 @@ def audit_names() -> list[str]:
     return list(AUDITS)
 
 
+def _one_range(text: str) -> tuple[float, float]:
+    """Return the range of all columns that an option states."""
+    from quorate.exceptions import ParameterError
+    from quorate.ranges import Limit
+
+    limit = Limit.parse(text)
+    if limit.column is not None:
+        raise ParameterError(f"Expected bounds as 'lower,upper' or 'b', got {text!r}.")
+    return float(limit.lower), float(limit.upper)
+
+
 def plan(  # noqa: PLR0913 - one option for each public number
     task: Annotated[
         str,
@@ -61,7 +72,9 @@ def plan(  # noqa: PLR0913 - one option for each public number
     size: Annotated[int | None, typer.Option(help="Number of rules or candidates.")] = None,
     vc: Annotated[int | None, typer.Option(help="VC dimension of the rules.")] = None,
     domain: Annotated[int | None, typer.Option(help="Points of an ordered feature.")] = None,
-    bound: Annotated[float | None, typer.Option(help="Values lie in [-bound, bound].")] = None,
+    bounds: Annotated[
+        str | None, typer.Option(help="Public range of the values: 'lower,upper' or 'b'.")
+    ] = None,
     scale: Annotated[float | None, typer.Option(help="How much records vary.")] = None,
     heterogeneity: Annotated[float | None, typer.Option(help="How much users differ.")] = None,
     error_level: Annotated[float | None, typer.Option(help="Error of the best rule.")] = None,
@@ -87,7 +100,7 @@ def plan(  # noqa: PLR0913 - one option for each public number
         size=size,
         vc=vc,
         domain=domain,
-        bound=bound,
+        bounds=None if bounds is None else _one_range(bounds),
         scale=scale,
         heterogeneity=heterogeneity,
         error_level=error_level,
@@ -143,10 +156,11 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
 ) -> None:
     """Learn from a table of records, protecting each user as a whole."""
     from quorate.files.table_files import Columns, TableFile
+    from quorate.ranges import Limit
     from quorate.reports.fit_report import fit_summary
     from quorate.reports.outputs import Outputs
     from quorate.tasks.answers import answer
-    from quorate.tasks.fitting import FitRequest, Limit
+    from quorate.tasks.fitting import FitRequest
     from quorate.tasks.fitting import fit as run
     from quorate.tasks.forecast import forecast
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.ledger import Ledger
-from quorate.arrays import described
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -25,6 +23,7 @@ from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.random_restarts import RandomRestarts
 from quorate.mechanisms.rough_records import RecordRange
 from quorate.public_randomness import RandomState
+from quorate.ranges import as_limits
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
 
@@ -81,7 +80,7 @@ class LossSelector(UserEstimator):
     Parameters
     ----------
     epsilon : float, default=1.0
-    bounds : tuple of float, default=(0.0, 1.0)
+    bounds : float, pair or Interval, default=(0.0, 1.0)
         Smallest and largest loss; what lies outside is clipped. Public.
     candidates : sequence, optional
         What to choose from. Without it, the columns of ``X`` are the candidates' losses.
@@ -130,7 +129,7 @@ class LossSelector(UserEstimator):
         self,
         epsilon: float = 1.0,
         *,
-        bounds: tuple[float, float] = (0.0, 1.0),
+        bounds: Any = (0.0, 1.0),
         candidates: Sequence[Any] | NDArray[Any] | None = None,
         loss: Callable[[Any, NDArray[np.float64], Any], NDArray[np.float64]] | None = None,
         algorithm: str = "auto",
@@ -167,19 +166,20 @@ class LossSelector(UserEstimator):
         if score == "published":
             index = self._restart(data, means, purse)
         else:
-            index = self._choose(score, _on_grid(means, self.bounds), purse)
+            index = self._choose(score, _on_grid(means, self._range()), purse)
         self.guarantee_ = self._promise(purse.event)
         self.index_ = index
         self.candidate_ = index if self.candidates is None else self.candidates[index]
         self.score_, self.reason_, self.records_ = score, reason, purse.records
         return self
 
+    def _range(self) -> tuple[float, float]:
+        lower, upper = as_limits(self.bounds, 1)
+        return float(lower[0]), float(upper[0])
+
     def _check(self) -> None:
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
-        pair = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2
-        if not (pair and all(isinstance(end, numbers.Real) for end in self.bounds)):
-            raise ParameterError(f"Expected bounds=(lower, upper), got {described(self.bounds)}.")
-        _validate.ordered(*self.bounds, name="bounds")
+        as_limits(self.bounds, 1)
         _validate.probability(alpha=self.alpha)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
@@ -228,7 +228,7 @@ class LossSelector(UserEstimator):
         """
         if self.candidates is None or self.loss is None:
             return data.user_means()
-        lower, upper = self.bounds
+        lower, upper = self._range()
         columns = []
         for candidate in self.candidates:
             values = self._record_losses(candidate, data)
@@ -286,7 +286,7 @@ class LossSelector(UserEstimator):
         return chooser.release(-score.losses(tally, n_users=len(table)))
 
     def _restart(self, data: UserData, means: NDArray[np.float64], purse: Purse) -> int:
-        lower, upper = (float(end) for end in self.bounds)
+        lower, upper = self._range()
         restarts = RandomRestarts(
             lower=lower,
             upper=upper,
@@ -308,7 +308,7 @@ def _typical_records(known: RecordRange | None) -> float:
 
 def _on_grid(means: NDArray[np.float64], bounds: tuple[float, float]) -> Integers:
     """Return losses in steps between 0 and 2^20; a user without records has the smallest ones."""
-    lower, upper = (float(end) for end in bounds)
+    lower, upper = bounds
     with np.errstate(all="ignore"):
         share = (means - lower) / (upper - lower)
     inside = np.clip(np.nan_to_num(share, nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)

@@ -14,9 +14,9 @@ from quorate.bounds import Ball, Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.ranges import as_bound, check_epsilon, for_squares, told_bound
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
+from quorate.ranges import as_bound, for_squares, names_told, told_bound
 
 __all__ = ["UserCovariance", "nearest_covariance", "outer_products"]
 
@@ -86,7 +86,7 @@ class UserCovariance(UserEstimator):
     epsilon : float
     delta : float
         Must be given, and positive.
-    bound : float, pair or Bound
+    bounds : float, pair, dict or Bound
         As in :class:`~quorate.means.user_mean.UserMean`.
     shape : {"full", "diagonal"}, default="full"
     relation, ledger, data_name
@@ -111,7 +111,7 @@ class UserCovariance(UserEstimator):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(4000, 2)) * [1.0, 3.0]
-    >>> spread = UserCovariance(epsilon=2.0, delta=1e-6, bound=50.0).fit(X, users=range(4000))
+    >>> spread = UserCovariance(epsilon=2.0, delta=1e-6, bounds=50.0).fit(X, users=range(4000))
     >>> bool(np.allclose(np.sqrt(spread.variance_), [1.0, 3.0], atol=0.5))
     True
     """
@@ -121,7 +121,7 @@ class UserCovariance(UserEstimator):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bound: Any = None,
+        bounds: Any = None,
         shape: str = "full",
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -129,7 +129,7 @@ class UserCovariance(UserEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bound = bound
+        self.bounds = bounds
         self.shape = shape
         self.relation = relation
         self.ledger = ledger
@@ -138,8 +138,8 @@ class UserCovariance(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserCovariance:
         """Release the covariance of ``X`` (records x features, with ``users``, or a UserData)."""
         _validate.one_of(_SHAPES, shape=self.shape)
-        check_epsilon(self.epsilon)
-        for_squares(told_bound(self.bound, X))
+        _validate.usual_epsilon(epsilon=self.epsilon)
+        for_squares(told_bound(self.bounds, X))
         _validate.delta(delta=self.delta)
         if self.delta == 0:
             raise ParameterError(
@@ -152,7 +152,7 @@ class UserCovariance(UserEstimator):
         event = budget.event
         self._charge(X, None, users)
         data = self._gather(X, None, users)
-        bound = for_squares(as_bound(self.bound, data.n_features))
+        bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
         guarantee = self._promise(event)
         vectors = bounded_vectors(data.user_means(), bound)
         reach, d = bound.l2_radius, data.n_features

@@ -23,8 +23,8 @@ from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
 from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.users import UserData
 
 __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
@@ -107,7 +107,7 @@ class UserQuantiles(UserEstimator):
     ----------
     epsilon : float
     quantiles : sequence of float, default=(0.25, 0.5, 0.75)
-    bound : float or pair
+    bounds : float, pair or dict
         Public range of the values, as in :class:`~quorate.means.user_mean.UserMean`.
     resolution : float, optional
         Distance of possible answers; default a 2^40-th of the range.
@@ -131,7 +131,7 @@ class UserQuantiles(UserEstimator):
     Examples
     --------
     >>> ages = np.tile(np.arange(20.0, 60.0), 50)[:, None]
-    >>> quartiles = UserQuantiles(epsilon=3.0, bound=(0.0, 120.0)).fit(ages, users=range(2000))
+    >>> quartiles = UserQuantiles(epsilon=3.0, bounds=(0.0, 120.0)).fit(ages, users=range(2000))
     >>> np.abs(quartiles.values_.ravel() - [30.0, 40.0, 50.0]).max() < 3
     np.True_
     >>> quartiles.guarantee_.delta
@@ -143,7 +143,7 @@ class UserQuantiles(UserEstimator):
         epsilon: float = 1.0,
         *,
         quantiles: Any = (0.25, 0.5, 0.75),
-        bound: Any = None,
+        bounds: Any = None,
         resolution: float | None = None,
         each_user: str = "median",
         relation: Relation = Relation.REPLACE,
@@ -152,7 +152,7 @@ class UserQuantiles(UserEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.quantiles = quantiles
-        self.bound = bound
+        self.bounds = bounds
         self.resolution = resolution
         self.each_user = each_user
         self.relation = relation
@@ -162,10 +162,12 @@ class UserQuantiles(UserEstimator):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQuantiles:
         """Release the quantiles of ``X`` (records x features, with ``users``, or a UserData)."""
         quantiles = self._checked_quantiles()
-        self._mechanisms(told_bound(self.bound, X), quantiles)
+        self._mechanisms(told_bound(self.bounds, X), quantiles)
         self._charge(X, None, users)
         data = self._gather(X, None, users)
-        mechanisms = self._mechanisms(as_bound(self.bound, data.n_features), quantiles)
+        mechanisms = self._mechanisms(
+            as_bound(self.bounds, data.n_features, names_told(X)), quantiles
+        )
         guarantee = self._promise(Pure(float(self.epsilon)))
         low, high = self._reduce(data)
         values = np.empty((len(quantiles), data.n_features))
@@ -213,7 +215,7 @@ class UserQuantiles(UserEstimator):
         return [float(quantile) for quantile in quantiles]
 
     def _check_reduction(self) -> None:
-        check_epsilon(self.epsilon)
+        _validate.usual_epsilon(epsilon=self.epsilon)
         _validate.one_of(_REDUCTIONS, each_user=self.each_user)
         if self.resolution is not None:
             _validate.positive(resolution=self.resolution)
@@ -255,7 +257,7 @@ class PrivateMedian(UserQuantiles):
     Parameters
     ----------
     epsilon : float
-    bound, resolution, each_user, relation, ledger, data_name
+    bounds, resolution, each_user, relation, ledger, data_name
         As in :class:`UserQuantiles`.
 
     Attributes
@@ -272,7 +274,7 @@ class PrivateMedian(UserQuantiles):
     Examples
     --------
     >>> incomes = np.tile(np.linspace(2e4, 9e4, 100), 10)[:, None]
-    >>> median = PrivateMedian(epsilon=1.0, bound=(0.0, 1e9)).fit(incomes, users=range(1000))
+    >>> median = PrivateMedian(epsilon=1.0, bounds=(0.0, 1e9)).fit(incomes, users=range(1000))
     >>> abs(median.median_[0] - 5.5e4) < 1e4
     np.True_
     """
@@ -281,7 +283,7 @@ class PrivateMedian(UserQuantiles):
         self,
         epsilon: float = 1.0,
         *,
-        bound: Any = None,
+        bounds: Any = None,
         resolution: float | None = None,
         each_user: str = "median",
         relation: Relation = Relation.REPLACE,
@@ -289,7 +291,7 @@ class PrivateMedian(UserQuantiles):
         data_name: str | None = None,
     ) -> None:
         self.epsilon = epsilon
-        self.bound = bound
+        self.bounds = bounds
         self.resolution = resolution
         self.each_user = each_user
         self.relation = relation

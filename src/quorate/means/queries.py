@@ -23,13 +23,13 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
 from quorate.means.pure_routes import laplace_error
-from quorate.means.ranges import as_bound, check_epsilon, half_widths
 from quorate.means.released_mean import MeanError, Route
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
 from quorate.mechanisms.private_range import CONSTANTS
 from quorate.mechanisms.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator
+from quorate.ranges import as_bound, half_widths
 from quorate.rotation import Rotation
 from quorate.users import UserData
 
@@ -47,7 +47,7 @@ class Answer:
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(2000, 1))
-    >>> desk = UserQueries(epsilon=1.0, delta=1e-6, bound=9.0).fit(X, users=range(2000))
+    >>> desk = UserQueries(epsilon=1.0, delta=1e-6, bounds=9.0).fit(X, users=range(2000))
     >>> answer = desk.ask(lambda records: records.mean(axis=0))
     >>> answer.value.shape, answer.algorithm.name
     ((1,), 'ball')
@@ -94,7 +94,7 @@ class UserQueries(UserEstimator):
         Must be given, and positive.
     queries : int
         How many questions may be asked.
-    bound : float, pair or Bound
+    bounds : float, pair, dict or Bound
         Public range of the answers, as in :class:`~quorate.means.user_mean.UserMean`.
     dimension : int, default=1
         Length of every answer.
@@ -118,7 +118,7 @@ class UserQueries(UserEstimator):
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(2.0, 1.0, size=(20_000, 1))
-    >>> desk = UserQueries(epsilon=1.0, delta=1e-6, queries=2, bound=100.0)
+    >>> desk = UserQueries(epsilon=1.0, delta=1e-6, queries=2, bounds=100.0)
     >>> desk = desk.fit(X, users=np.arange(20_000) // 10)
     >>> first = desk.ask(lambda records: records.mean(axis=0))
     >>> second = desk.ask(lambda records: [np.mean(records > first.value[0])])
@@ -138,7 +138,7 @@ class UserQueries(UserEstimator):
         *,
         delta: float = 0.0,
         queries: int = 1,
-        bound: Any = None,
+        bounds: Any = None,
         dimension: int = 1,
         algorithm: str = "auto",
         radius: float | None = None,
@@ -151,7 +151,7 @@ class UserQueries(UserEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.queries = queries
-        self.bound = bound
+        self.bounds = bounds
         self.dimension = dimension
         self.algorithm = algorithm
         self.radius = radius
@@ -253,7 +253,7 @@ class UserQueries(UserEstimator):
         return state
 
     def _checked_bound(self) -> Bound:
-        check_epsilon(self.epsilon)
+        _validate.usual_epsilon(epsilon=self.epsilon)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
         _validate.positive_integer(queries=self.queries, dimension=self.dimension)
@@ -269,7 +269,7 @@ class UserQueries(UserEstimator):
             raise ParameterError("algorithm='winsorized' needs radius=; use 'auto' without one.")
         if self.algorithm == "winsorized" and self.relation is not Relation.REPLACE:
             raise ParameterError("algorithm='winsorized' needs Relation.REPLACE; use 'auto'.")
-        return as_bound(self.bound, int(self.dimension))
+        return as_bound(self.bounds, int(self.dimension))
 
 
 @dataclass(kw_only=True)

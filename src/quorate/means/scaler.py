@@ -16,9 +16,9 @@ from quorate.bounds import Bound, Box
 from quorate.estimators import UserEstimator
 from quorate.guarantees import Relation
 from quorate.means.median import record_quantile
-from quorate.means.ranges import as_bound, check_epsilon, for_squares, half_widths, told_bound
 from quorate.means.vector_mean import MeanBudget
 from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.ranges import as_bound, for_squares, half_widths, names_told, told_bound
 from quorate.users import UserData
 
 __all__ = ["UserScaler"]
@@ -66,7 +66,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     ----------
     epsilon : float
     delta : float, default=0.0
-    bound : float, pair or Bound
+    bounds : float, pair, dict or Bound
         Public range of the features, as in :class:`~quorate.means.user_mean.UserMean`.
     relation, ledger, data_name
         As everywhere.
@@ -83,7 +83,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(50.0, 4.0, size=(30_000, 1))
-    >>> scaler = UserScaler(epsilon=1.0, delta=1e-6, bound=1000.0)
+    >>> scaler = UserScaler(epsilon=1.0, delta=1e-6, bounds=1000.0)
     >>> scaled = scaler.fit(X, users=np.arange(30_000) // 10).transform(X)
     >>> abs(scaled.mean()) < 0.2 and 0.5 < scaled.std() < 2.0
     np.True_
@@ -96,27 +96,27 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bound: Any = None,
+        bounds: Any = None,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bound = bound
+        self.bounds = bounds
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
         """Release centre and scale of ``X`` (records x features with ``users``, or a UserData)."""
-        check_epsilon(self.epsilon)
-        for_squares(told_bound(self.bound, X))
+        _validate.usual_epsilon(epsilon=self.epsilon)
+        for_squares(told_bound(self.bounds, X))
         _validate.delta(delta=self.delta)
         event = self._budget().event if self.delta else Pure(float(self.epsilon))
         self._charge(X, None, users)
         data = self._gather(X, None, users)
-        bound = for_squares(as_bound(self.bound, data.n_features))
+        bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
         guarantee = self._promise(event)
         release = self._by_moments if self.delta else self._by_quantiles
         centre, scale = release(data, bound)

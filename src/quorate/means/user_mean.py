@@ -15,13 +15,13 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.means.pure_routes import PureRun, laplace_error
-from quorate.means.ranges import as_bound, check_epsilon, half_widths, told_bound
 from quorate.means.released_mean import MeanRelease, Route
 from quorate.means.vector_mean import MeanBudget
 from quorate.means.weighted_users import bounded_vectors
 from quorate.mechanisms.private_range import CONSTANTS
 from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
+from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.rotation import Rotation
 from quorate.users import UserData
 
@@ -48,7 +48,7 @@ class UserMean(UserEstimator):
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
         users; released: ``mean_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : Records of a user are averaged and clipped to ``bound``; what follows sees one vector a
+    proof : Records of a user are averaged and clipped to ``bounds``; what follows sees one vector a
         user. *Gaussian routes*: noisy counts of sensitivity 1 over users or disjoint pairs, clipped
         sums, and the core of ``docs/proofs/friendly_core.md``, each with a part of one
         :class:`~quorate.means.allowance.Allowance`; decisions use released numbers only; every run
@@ -74,7 +74,7 @@ class UserMean(UserEstimator):
         At least 1e-9.
     delta : float, default=0.0
         0 gives pure differential privacy and Laplace noise, for few dimensions.
-    bound : float, pair or Bound
+    bounds : float, pair, dict or Bound
         Public range of the values: a number b for [-b, b] in each coordinate, (lower, upper), or a
         :class:`~quorate.bounds.Bound`. Loose is fine; it costs a few percent per power of ten.
     algorithm : str, default="auto"
@@ -112,7 +112,7 @@ class UserMean(UserEstimator):
     >>> rng = np.random.default_rng(0)
     >>> steps = rng.normal(70.0, 1.0, size=(40_000, 2))
     >>> people = np.repeat(np.arange(2000), 20)
-    >>> mean = UserMean(epsilon=1.0, delta=1e-6, bound=1000.0).fit(steps, users=people)
+    >>> mean = UserMean(epsilon=1.0, delta=1e-6, bounds=1000.0).fit(steps, users=people)
     >>> bool(np.all(np.abs(mean.mean_ - 70.0) < 0.2))
     True
     >>> mean.guarantee_.epsilon, mean.algorithm_.name
@@ -124,7 +124,7 @@ class UserMean(UserEstimator):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bound: Any = None,
+        bounds: Any = None,
         algorithm: str = "auto",
         radius: float | None = None,
         records: int | str | None = None,
@@ -137,7 +137,7 @@ class UserMean(UserEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
-        self.bound = bound
+        self.bounds = bounds
         self.algorithm = algorithm
         self.radius = radius
         self.records = records
@@ -161,7 +161,7 @@ class UserMean(UserEstimator):
         self._check_parameters(X)
         self._charge(X, None, users)
         data = self._gather(X, None, users)
-        bound = as_bound(self.bound, data.n_features)
+        bound = as_bound(self.bounds, data.n_features, names_told(X))
         self.guarantee_, release = self._release(data, bound)
         self.mean_ = release.mean + bound.centre
         self.error_ = release.error
@@ -170,11 +170,11 @@ class UserMean(UserEstimator):
 
     def _check_parameters(self, X: Any) -> None:
         """Refuse everything that parameters and shapes show to be wrong, before the charge."""
-        check_epsilon(self.epsilon)
+        _validate.usual_epsilon(epsilon=self.epsilon)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
         _validate.delta(delta=self.delta)
-        bound = told_bound(self.bound, X)
+        bound = told_bound(self.bounds, X)
         if self.radius is not None:
             _validate.positive(radius=self.radius)
         _validate.fraction(robust=self.robust)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Bound, Box, Interval
+from quorate.bounds import Box
 from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
@@ -28,6 +28,7 @@ from quorate.models.optimizers import AveragedDescent
 from quorate.models.records import check_records, typical_records
 from quorate.models.releases import UserReleases
 from quorate.public_randomness import RandomState
+from quorate.ranges import as_limits, names_told, told_limits
 from quorate.users import UserData, grouping
 
 __all__ = ["FeatureRange", "LinearModel", "public_sizes"]
@@ -40,11 +41,11 @@ class FeatureRange:
 
     Parameters
     ----------
-    bounds : None, float, pair, Bound
-        ``None`` leaves features as they are; a number b means [-b, b]; a pair means lower and upper
-        limits, each a number or one number a feature; an :class:`~quorate.bounds.Interval` or
-        :class:`~quorate.bounds.Box` stays itself.
+    bounds : None, float, pair, dict, Interval or Box
+        ``None`` leaves features as they are; for the rest see :mod:`quorate.ranges`.
     n_features : int
+    names : sequence of str, optional
+        Names of the features, for limits by name.
 
     Examples
     --------
@@ -53,12 +54,11 @@ class FeatureRange:
     array([[0., 1.]])
     """
 
-    def __init__(self, bounds: Any, n_features: int) -> None:
+    def __init__(self, bounds: Any, n_features: int, names: Sequence[str] | None = None) -> None:
         self.bounded = bounds is not None
         lower, upper = np.full(n_features, -1.0), np.full(n_features, 1.0)
         if self.bounded:
-            low, high = _limits(bounds)
-            lower, upper = (_vector(limit, n_features) for limit in (low, high))
+            lower, upper = as_limits(bounds, n_features, names)
             Box(lower, upper)
         self.centre = (lower + upper) / 2.0
         self.half_width = (upper - lower) / 2.0
@@ -86,26 +86,6 @@ class FeatureRange:
         if not self.bounded:
             return weights, offsets
         return weights * self.half_width, offsets + weights @ self.centre
-
-
-def _limits(bounds: Any) -> tuple[Any, Any]:
-    if isinstance(bounds, Box | Interval):
-        return bounds.lower, bounds.upper
-    if isinstance(bounds, tuple | list) and len(bounds) == 2:
-        return bounds[0], bounds[1]
-    if isinstance(bounds, Bound):
-        raise ParameterError(f"Expected bounds as a Box or an Interval, got {bounds!r}.")
-    _validate.positive(bounds=bounds)
-    return -float(bounds), float(bounds)
-
-
-def _vector(limit: Any, size: int) -> Vector:
-    array = np.asarray(limit, dtype=np.float64)
-    if array.ndim > 1 or array.size not in (1, size):
-        raise ParameterError(
-            f"Expected limits of bounds as numbers or {size} numbers, got shape {array.shape}."
-        )
-    return np.broadcast_to(array.ravel(), (size,)).copy()
 
 
 @dataclass(frozen=True)
@@ -240,6 +220,8 @@ class LinearModel(UserEstimator):
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
     ) -> LinearModel:
         budget = self._check_parameters()
+        if self.bounds is not None:
+            Box(*told_limits(self.bounds, X))
         sizes = public_sizes(X, users)
         if sizes is not None:
             # Before the charge: a refusal costs nothing, as it follows from public numbers.
@@ -249,7 +231,7 @@ class LinearModel(UserEstimator):
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
-        limits = FeatureRange(self.bounds, data.n_features)
+        limits = FeatureRange(self.bounds, data.n_features, names_told(X))
         if last is not None and last.weights.shape[1] != data.n_features:
             raise ParameterError(
                 f"warm_start=True needs a model of {data.n_features} features, got one of "

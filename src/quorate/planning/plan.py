@@ -149,7 +149,7 @@ class Plan:
     error : float
         Target, or the error to expect if that was asked.
     relation : Relation
-    size : tuple of (str, number) pairs
+    size : tuple of (str, number or range) pairs
         What else the task was described by: dimension, domain, ...
     error_meaning : str
         What "error" means for this task, in words.
@@ -189,7 +189,7 @@ class Plan:
     error: float
     confidence: float
     relation: Relation
-    size: tuple[tuple[str, float], ...]
+    size: tuple[tuple[str, Any], ...]
     error_meaning: str
     users_needed: int | None
     error_expected: float
@@ -238,7 +238,7 @@ class Plan:
         privacy = f"epsilon {_number(self.epsilon)}"
         if self.delta:
             privacy += f", delta {self.delta:g}"
-        described = ", ".join(f"{name} {value:,.12g}" for name, value in self.size)
+        described = ", ".join(f"{name} {_size(value)}" for name, value in self.size)
         rows = [
             ("task", f"{self.task} ({described})" if described else self.task),
             ("privacy", f"{privacy}; neighbours {self.relation.value}"),
@@ -334,6 +334,12 @@ class Plan:
         if path is not None:
             figure.savefig(path)
         return figure
+
+
+def _size(value: float | tuple[float, float]) -> str:
+    """Return a number, or the ends of a range, as text."""
+    ends = value if isinstance(value, tuple | list) else (value,)
+    return " to ".join(f"{end:,.12g}" for end in ends)
 
 
 def _bound_text(bound: PublishedBound) -> str:

@@ -50,7 +50,7 @@ class TaskNumbers(TypedDict, total=False):
     size: int | None
     vc: int | None
     domain: int | None
-    bound: float | None
+    bounds: Any
     scale: float | None
     heterogeneity: float | None
     error_level: float | None
@@ -98,8 +98,9 @@ def plan(
         VC dimension of a concept class, for the published bounds; default from its size.
     domain : int, optional
         Points between which a cut-off is looked for.
-    bound : float, optional
-        Mean and median: values lie in [-bound, bound]. Select: width of the range of the loss.
+    bounds : float or pair, optional
+        Mean and median: the public range of every coordinate, b for [-b, b] or (lower, upper).
+        Select: the public range of the loss.
     scale : float, optional
         A public guess of how much single records vary; see the task.
     heterogeneity : float, optional

@@ -99,12 +99,12 @@ def _votes(records: tuple[Any, ...]) -> NDArray[np.int64]:
 
 
 def _median_fit(records: tuple[Any, ...], factor: float) -> Any:
-    median = PrivateMedian(epsilon=factor, bound=(0.0, 6.0), resolution=0.25)
+    median = PrivateMedian(epsilon=factor, bounds=(0.0, 6.0), resolution=0.25)
     return median.fit(_column(records), users=range(len(records))).median_
 
 
 def _mean_fit(records: tuple[Any, ...], factor: float) -> Any:
-    mean = UserMean(epsilon=factor, bound=1.0, algorithm="clip")
+    mean = UserMean(epsilon=factor, bounds=1.0, algorithm="clip")
     return mean.fit(_column(records), users=range(len(records))).mean_
 
 

@@ -158,7 +158,7 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
 
     def private(people: UserData, share: int = 1) -> UserMean:
         mean = UserMean(
-            epsilon=EPSILON / share, delta=_group_delta(share), bound=(0.0, MOST_IN_A_SEASON)
+            epsilon=EPSILON / share, delta=_group_delta(share), bounds=(0.0, MOST_IN_A_SEASON)
         )
         return mean.fit(people)
 
@@ -180,7 +180,7 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
         epsilon=EPSILON,
         delta=DELTA,
         dimension=len(BATTING),
-        bound=MOST_IN_A_SEASON / 2,
+        bounds=MOST_IN_A_SEASON / 2,
         scale=50.0,
         heterogeneity=50.0,
     )

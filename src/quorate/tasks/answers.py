@@ -63,7 +63,7 @@ def answer(estimator: Any, features: tuple[str, ...], labels: tuple[Any, ...] | 
     >>> import numpy as np
     >>> from quorate import PrivateMedian
     >>> ages = np.tile(np.arange(20.0, 60.0), 50)[:, None]
-    >>> median = PrivateMedian(epsilon=3.0, bound=(0.0, 120.0)).fit(ages, users=range(2000))
+    >>> median = PrivateMedian(epsilon=3.0, bounds=(0.0, 120.0)).fit(ages, users=range(2000))
     >>> print(answer(median, ("age",), None).caption)
     Median over users of each user's median
     """

@@ -22,71 +22,17 @@ from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
     ParameterError,
-    UnboundedContributionError,
 )
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import ambient_noise
+from quorate.ranges import Limit, limits_by_name
 from quorate.tasks.unread import UnreadUsers
 from quorate.users import UserData
 
-__all__ = ["TASKS", "Account", "Fit", "FitRequest", "Limit", "fit"]
+__all__ = ["TASKS", "Account", "Fit", "FitRequest", "fit"]
 
 Number = int | float
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The public range of one column, or of every column that has no range of its own.
-
-    >>> Limit.parse("age=0,120")
-    Limit(lower=0, upper=120, column='age')
-    >>> Limit.parse("2.5")
-    Limit(lower=-2.5, upper=2.5, column=None)
-    """
-
-    lower: Number
-    upper: Number
-    column: str | None = None
-
-    def __post_init__(self) -> None:
-        if not (self.lower < self.upper and _is_finite(self.lower, self.upper)):
-            raise ParameterError(
-                "Expected a finite range with lower < upper, within what 64-bit floats can hold."
-            )
-
-    @classmethod
-    def parse(cls, text: str) -> Limit:
-        """Read ``"column=lower,upper"``, ``"lower,upper"`` or ``"b"`` for [-b, b]."""
-        column, _, numbers = text.rpartition("=")
-        parts = numbers.split(",")
-        try:
-            values = [_number(part) for part in parts]
-        except ValueError:
-            values = []
-        if len(values) == 1:
-            values = [-values[0], values[0]]
-        if len(values) != 2 or not (values[0] < values[1] and _is_finite(*values)):
-            raise ParameterError(
-                "Expected bounds as 'lower,upper', 'b' or 'column=lower,upper', in finite numbers, "
-                f"got {text!r}."
-            )
-        return cls(values[0], values[1], column or None)
-
-
-def _is_finite(lower: Number, upper: Number) -> bool:
-    """Tell whether both limits and their distance are finite as floats."""
-    try:
-        return math.isfinite(float(upper) - float(lower))
-    except OverflowError:
-        return False
-
-
-def _number(text: str) -> Number:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,20 +86,8 @@ class FitRequest:
     def ranges(self, names: tuple[str, ...]) -> tuple[list[Number], list[Number]]:
         """Return the lower and upper limits of columns."""
         own = {limit.column: limit for limit in self.limits}
-        unknown = set(own) - {None, *names, self.columns.target}
-        if unknown:
-            raise ParameterError(
-                f"Expected bounds for columns among {', '.join(names)}, got bounds for "
-                f"{', '.join(sorted(map(str, unknown)))}."
-            )
-        chosen = [own.get(name, own.get(None)) for name in names]
-        for name, limit in zip(names, chosen, strict=True):
-            if limit is None:
-                raise UnboundedContributionError(
-                    f"Expected public bounds for the column {name!r}: they must not be taken from "
-                    f"the data. State them, such as {name}=0,100."
-                )
-        found = [limit for limit in chosen if limit is not None]
+        target = () if self.columns.target is None else (self.columns.target,)
+        found = limits_by_name(own, names, others=target)
         return [limit.lower for limit in found], [limit.upper for limit in found]
 
 
@@ -232,8 +166,8 @@ class _Task:
         return self.kind(**given, **self.describe(request, columns))
 
 
-def _ranges_as_bound(request: FitRequest, columns: Columns) -> dict[str, Any]:
-    return {"bound": request.ranges(columns.features)}
+def _ranges_as_bounds(request: FitRequest, columns: Columns) -> dict[str, Any]:
+    return {"bounds": request.ranges(columns.features)}
 
 
 def _one_domain(request: FitRequest, columns: Columns) -> dict[str, Any]:
@@ -279,8 +213,8 @@ def _classifier(name: str, *, most_classes: float = math.inf) -> _Task:
 
 
 TASKS: dict[str, _Task] = {
-    "mean": _Task(home="quorate.means.user_mean", name="UserMean", describe=_ranges_as_bound),
-    "median": _Task(home="quorate.means.median", name="PrivateMedian", describe=_ranges_as_bound),
+    "mean": _Task(home="quorate.means.user_mean", name="UserMean", describe=_ranges_as_bounds),
+    "median": _Task(home="quorate.means.median", name="PrivateMedian", describe=_ranges_as_bounds),
     "threshold": _Task(
         home="quorate.learners.threshold",
         name="ThresholdLearner",

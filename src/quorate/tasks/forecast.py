@@ -53,14 +53,14 @@ def _mean(fit: Fit) -> dict[str, Any]:
     # Users who fill the range evenly, unless the fit found out how far they are apart.
     deviation = bound / math.sqrt(3) if not spread else spread / math.sqrt(dimension)
     scale = deviation * math.sqrt(fit.request.records or 1)
-    return {"dimension": dimension, "bound": bound, "scale": scale}
+    return {"dimension": dimension, "bounds": bound, "scale": scale}
 
 
 def _median(fit: Fit) -> dict[str, Any]:
     bound = _half_width(fit)
     return {
         "dimension": len(fit.columns.features),
-        "bound": bound,
+        "bounds": bound,
         "scale": bound / math.sqrt(3),
     }
 

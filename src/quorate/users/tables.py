@@ -34,6 +34,7 @@ __all__ = [
     "as_vector",
     "check_features",
     "check_missing",
+    "column_names",
     "is_frame",
     "load",
     "open_frame",
@@ -61,6 +62,21 @@ def is_frame(value: Any) -> bool:
     False
     """
     return not isinstance(value, np.ndarray) and hasattr(value, "__arrow_c_stream__")
+
+
+def column_names(table: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of a table that speaks Arrow; None for anything else.
+
+    >>> import pyarrow as pa
+    >>> column_names(pa.table({"a": [1], "b": [2]})), column_names(np.zeros((1, 2)))
+    (('a', 'b'), None)
+    """
+    if not is_frame(table):
+        return None
+    names = getattr(table, "column_names", None)
+    if names is None:
+        names = getattr(table, "columns", None)
+    return None if names is None else tuple(str(name) for name in names)
 
 
 def open_frame(table: Any, columns: Sequence[str] | None = None) -> Any:

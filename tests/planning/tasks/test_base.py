@@ -14,7 +14,7 @@ def test_a_task_describes_itself_without_what_all_tasks_share():
     task = MeanTask(dimension=3, records=5)
     assert dict(task.description) == {
         "dimension": 3,
-        "bound": 100.0,
+        "bounds": 100.0,
         "scale": 1.0,
         "heterogeneity": 0.0,
     }

@@ -19,7 +19,7 @@ def fit(n, *, dimension, epsilon, delta, deviation, bound, seed):
     centre = rng.uniform(-bound / 2, bound / 2, dimension)
     values = centre + deviation * rng.normal(size=(n, dimension))
     with use_noise(SeededNoise([n, seed])):
-        mean = UserMean(epsilon, delta=delta, bound=bound).fit(
+        mean = UserMean(epsilon, delta=delta, bounds=bound).fit(
             UserData(values, offsets=range(n + 1))
         )
     return float(np.linalg.norm(mean.mean_ - centre)), mean.algorithm_.name
@@ -38,7 +38,7 @@ def test_the_planned_users_keep_the_error_and_a_fifth_of_them_does_not(numbers, 
         "epsilon": 1.0,
         "delta": task.delta,
         "deviation": task.deviation,
-        "bound": task.bound,
+        "bound": task.half_width,
     }
     enough = [fit(answer.users, seed=seed, **known) for seed in range(30)]
     assert np.mean([length <= error for length, _ in enough]) >= 0.7
@@ -61,7 +61,7 @@ class TestRoutes:
         assert task.error(300, 1.0) == pytest.approx(task.clip_error(300, 1.0), rel=0.05)
 
     def test_a_range_that_is_worse_than_clipping_counts_as_what_will_be_used(self):
-        task = MeanTask(bound=1.0)
+        task = MeanTask(bounds=1.0)
         assert task.error(100, 1.0) >= task.error(141, 1.0)
 
 
@@ -72,8 +72,8 @@ class TestLaws:
         assert error == pytest.approx(math.sqrt(9.04 / 1e9), rel=0.01)
 
     def test_units_do_not_matter(self):
-        metres = MeanTask(dimension=3, delta=1e-6, bound=50.0, scale=2.0)
-        millimetres = MeanTask(dimension=3, delta=1e-6, bound=50_000.0, scale=2000.0)
+        metres = MeanTask(dimension=3, delta=1e-6, bounds=50.0, scale=2.0)
+        millimetres = MeanTask(dimension=3, delta=1e-6, bounds=50_000.0, scale=2000.0)
         assert millimetres.error(700, 1.0) == pytest.approx(1000 * metres.error(700, 1.0))
 
     def test_records_help_only_as_far_as_users_are_alike(self):
@@ -85,17 +85,17 @@ class TestLaws:
         assert different[1] > different[0] / 2
 
     def test_nobody_deviates_by_more_than_the_range(self):
-        assert MeanTask(scale=100.0, bound=2.0).deviation == 2.0
+        assert MeanTask(scale=100.0, bounds=2.0).deviation == 2.0
 
     def test_a_wider_range_costs_little_once_it_is_searched(self):
         needed = [
-            plan("mean", dimension=10, delta=1e-6, epsilon=1.0, error=0.5, bound=bound).users
+            plan("mean", dimension=10, delta=1e-6, epsilon=1.0, error=0.5, bounds=bound).users
             for bound in (1e2, 1e6)
         ]
         assert needed[1] <= 1.5 * needed[0]
 
     def test_clipping_to_a_wide_range_is_hopeless_next_to_it(self):
-        answer = plan("mean", dimension=10, delta=1e-6, epsilon=1.0, error=0.5, bound=1e6)
+        answer = plan("mean", dimension=10, delta=1e-6, epsilon=1.0, error=0.5, bounds=1e6)
         clip = {baseline.name: baseline for baseline in answer.baselines}["clip to range"]
         assert clip.users > 10**4 * answer.users
 
@@ -111,17 +111,17 @@ class TestPublished:
         assert not task.upper(epsilon=1.5, error=0.1).holds
 
     def test_lemma_39_of_ghazi_counts_the_places_of_a_wide_range(self):
-        bound = MeanTask(bound=1e12).lower(epsilon=1.0, error=1.0)
+        bound = MeanTask(bounds=1e12).lower(epsilon=1.0, error=1.0)
         assert bound.theorem.startswith("Lemma 39")
         assert bound.users == pytest.approx(math.log(1e12 * 9), abs=0.1)
 
     def test_lemma_39_of_ghazi_counts_the_signs_of_many_dimensions(self):
-        bound = MeanTask(dimension=2000, bound=1.0).lower(epsilon=1000.0, error=1.0)
+        bound = MeanTask(dimension=2000, bounds=1.0).lower(epsilon=1000.0, error=1.0)
         assert bound.theorem == "Lemma 39 of Ghazi et al. (2023)"
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"dimension": 0}, {"bound": 0.0}, {"scale": 0.0}, {"heterogeneity": -1.0}]
+    "wrong", [{"dimension": 0}, {"bounds": 0.0}, {"scale": 0.0}, {"heterogeneity": -1.0}]
 )
 def test_numbers_outside_their_range_are_refused(wrong):
     with pytest.raises(ParameterError, match="Expected"):

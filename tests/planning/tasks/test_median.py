@@ -22,14 +22,16 @@ def kept(n, error, *, epsilon, bound, repetitions=60):
         rng = np.random.default_rng([n, repetition])
         values = 3.0 + rng.normal(size=(n, 1))
         with use_noise(SeededNoise([n, repetition])):
-            median = PrivateMedian(epsilon, bound=bound).fit(UserData(values, offsets=range(n + 1)))
+            median = PrivateMedian(epsilon, bounds=bound).fit(
+                UserData(values, offsets=range(n + 1))
+            )
         hits += abs(ndtr(median.median_[0] - 3.0) - 0.5) <= error
     return hits / repetitions
 
 
 def test_the_planned_users_keep_the_error_and_a_fifth_of_them_does_not():
     # The true chance is about 0.95; below 0.75 in 60 runs happens once in 10^7 times.
-    users = plan("median", epsilon=0.5, error=0.1, bound=1000.0).users
+    users = plan("median", epsilon=0.5, error=0.1, bounds=1000.0).users
     assert kept(users, 0.1, epsilon=0.5, bound=1000.0) >= 0.75
     assert kept(users // 5, 0.1, epsilon=0.5, bound=1000.0) < 0.75
 
@@ -41,16 +43,16 @@ def test_without_privacy_only_sampling_error_is_left():
 
 
 def test_too_few_users_leave_the_answer_anywhere():
-    assert MedianTask(bound=1e9).error(20, 1.0) == 0.5
+    assert MedianTask(bounds=1e9).error(20, 1.0) == 0.5
 
 
 def test_very_many_users_do_not_underflow():
-    assert 0 < MedianTask(bound=1e9).error(10**12, 200.0) < 1e-5
+    assert 0 < MedianTask(bounds=1e9).error(10**12, 200.0) < 1e-5
 
 
 def test_the_range_enters_by_its_logarithm():
     needed = [
-        plan("median", epsilon=1.0, error=0.2, bound=bound).users for bound in (1e3, 1e6, 1e9)
+        plan("median", epsilon=1.0, error=0.2, bounds=bound).users for bound in (1e3, 1e6, 1e9)
     ]
     first, second = needed[1] - needed[0], needed[2] - needed[1]
     assert 0.7 < first / second < 1.4
@@ -75,10 +77,10 @@ def test_any_answer_has_a_rank_error_of_a_half():
 
 def test_lemma_39_of_ghazi_counts_crowds_without_a_common_answer():
     # A rank error of 0.3413 is one deviation: crowds 2 apart, 50 + 1 of them in [-50, 50].
-    bound = MedianTask(bound=50.0).lower(epsilon=1.0, error=0.3413)
+    bound = MedianTask(bounds=50.0).lower(epsilon=1.0, error=0.3413)
     assert bound.theorem.startswith("Lemma 39")
     assert bound.users == pytest.approx(math.log(50 * 9))
-    assert MedianTask(bound=0.5).lower(epsilon=1.0, error=0.3413).users == 1
+    assert MedianTask(bounds=0.5).lower(epsilon=1.0, error=0.3413).users == 1
 
 
 def test_with_delta_only_theorem_9_of_levy_is_claimed():
@@ -86,7 +88,7 @@ def test_with_delta_only_theorem_9_of_levy_is_claimed():
     assert bound.theorem.startswith("Theorem 9")
 
 
-@pytest.mark.parametrize("wrong", [{"dimension": 0}, {"bound": 0.0}, {"scale": -1.0}])
+@pytest.mark.parametrize("wrong", [{"dimension": 0}, {"bounds": 0.0}, {"scale": -1.0}])
 def test_numbers_outside_their_range_are_refused(wrong):
     with pytest.raises(ParameterError, match="Expected"):
         MedianTask(**wrong)

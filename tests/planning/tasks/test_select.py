@@ -47,11 +47,11 @@ def test_the_planned_users_keep_the_error_and_a_tenth_of_them_does_not(records, 
 
 
 def test_losses_in_other_units_change_nothing_but_the_units():
-    cents = SelectTask(size=20, records=64, bound=100.0)
+    cents = SelectTask(size=20, records=64, bounds=(0.0, 100.0))
     assert cents.error(300, 1.0) == pytest.approx(
         100 * SelectTask(size=20, records=64).error(300, 1)
     )
-    few = SelectTask(size=20, records=2, bound=100.0)
+    few = SelectTask(size=20, records=2, bounds=(0.0, 100.0))
     assert few.error(300, 1.0) == pytest.approx(
         100 * SelectTask(size=20, records=2).error(300, 1.0)
     )
@@ -75,7 +75,7 @@ def test_clipping_to_the_range_is_a_baseline_where_it_is_not_the_way():
 
 
 def test_a_difference_as_wide_as_the_range_is_certain():
-    bound = SelectTask(bound=1.0).lower(epsilon=1.0, error=1.0)
+    bound = SelectTask(bounds=(0.0, 1.0)).lower(epsilon=1.0, error=1.0)
     assert bound.users >= 1
 
 
@@ -84,7 +84,7 @@ def test_users_who_come_and_go_need_half_the_noise():
     assert added.error(300, 0.5) == pytest.approx(SelectTask(records=4).error(300, 1.0))
 
 
-@pytest.mark.parametrize("wrong", [{"size": 0}, {"bound": 0.0}, {"scale": 0.0}])
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"bounds": 0.0}, {"scale": 0.0}])
 def test_numbers_outside_their_range_are_refused(wrong):
     with pytest.raises(ParameterError, match="Expected"):
         SelectTask(**wrong)

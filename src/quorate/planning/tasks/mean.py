@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
@@ -19,6 +19,7 @@ from quorate.planning.limits import fano_users, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.ranges import half_width
 
 __all__ = ["MeanTask"]
 
@@ -156,8 +157,8 @@ class MeanTask(Task):
     Parameters
     ----------
     dimension : int, default=1
-    bound : float, default=100.0
-        Every coordinate lies in [-bound, bound].
+    bounds : float or pair, default=100.0
+        Public range of every coordinate: b for [-b, b], or (lower, upper).
     scale : float, default=1.0
         Standard deviation of one record around its user's mean, in each coordinate.
     heterogeneity : float, default=0.0
@@ -173,7 +174,7 @@ class MeanTask(Task):
     """
 
     dimension: int = 1
-    bound: float = 100.0
+    bounds: Any = 100.0
     scale: float = 1.0
     heterogeneity: float = 0.0
 
@@ -183,20 +184,25 @@ class MeanTask(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.positive_integer(dimension=self.dimension)
-        _validate.positive(bound=self.bound, scale=self.scale)
+        _validate.positive(half_width=self.half_width, scale=self.scale)
         _validate.non_negative(heterogeneity=self.heterogeneity)
+
+    @property
+    def half_width(self) -> float:
+        """Half of the width of the public range."""
+        return half_width(self.bounds)
 
     @property
     def largest_error(self) -> float:
         """The answer is a corner, the mean the opposite one."""
-        return 2.0 * self.bound * math.sqrt(self.dimension)
+        return 2.0 * self.half_width * math.sqrt(self.dimension)
 
     @property
     def deviation(self) -> float:
         """Standard deviation of one user's mean record, in each coordinate."""
         alone = math.hypot(self.scale / math.sqrt(self.records), self.heterogeneity)
         # Values inside the range cannot deviate by more.
-        return min(alone, self.bound)
+        return min(alone, self.half_width)
 
     @property
     def spread(self) -> float:
@@ -206,7 +212,7 @@ class MeanTask(Task):
     @property
     def reach(self) -> float:
         """Radius of the public bound."""
-        return self.bound * math.sqrt(self.dimension)
+        return self.half_width * math.sqrt(self.dimension)
 
     @property
     def _diameter(self) -> float:
@@ -221,7 +227,7 @@ class MeanTask(Task):
         """Return the distance when everybody is clipped to the public range."""
         if self.delta == 0:
             share = 1.0 if self.relation is Relation.REPLACE else 1.0 - _SIZE_SHARE
-            scale = self._diameter * self.bound * self.dimension / (share * epsilon * users)
+            scale = self._diameter * self.half_width * self.dimension / (share * epsilon * users)
             return min(self._laplace(users, scale), self.largest_error)
         noise = self._clip_noise(users, _mu(epsilon, self.delta))
         return min(self._normal(users, noise), self.largest_error)
@@ -282,7 +288,7 @@ class MeanTask(Task):
         share = 1.0 if self.relation is Relation.REPLACE else 1.0 - _SIZE_SHARE
         each = _MEAN_SHARE * share * epsilon / self.dimension
         widen = max(1.0, _WIDEN_RATE / _WIDEN * each * math.sqrt(users))
-        radius = min(widen * _REACH * self.deviation, 2.0 * self.bound)
+        radius = min(widen * _REACH * self.deviation, 2.0 * self.half_width)
         return self._laplace(users, self._diameter * radius / (each * users))
 
     def baselines(self) -> dict[str, ErrorModel]:
@@ -323,11 +329,11 @@ class MeanTask(Task):
             tau = self.deviation * (math.sqrt(d) + chance)
             sampling = self.deviation * math.sqrt(_chi_square(d, 1.0 - beta) / n)
             if d == 1:
-                found = 2.0 * self.bound / tau * math.exp(-n * epsilon / 16.0) <= beta
+                found = 2.0 * self.half_width / tau * math.exp(-n * epsilon / 16.0) <= beta
                 noise = 8.0 * tau / (n * epsilon) * math.log(1.0 / beta)
                 return sampling + noise if found else math.inf
             each = epsilon / math.sqrt(8.0 * d * math.log(1.0 / self.delta))
-            wide = d * n * self.bound / tau * math.exp(-n * each / 16.0)
+            wide = d * n * self.half_width / tau * math.exp(-n * each / 16.0)
             variance = 102_400.0 * d * tau**2 * math.log(d * n / beta) * math.log(1.0 / self.delta)
             noise = math.sqrt(variance / beta) / (n * epsilon)
             return sampling + noise if wide <= beta else math.inf
@@ -355,7 +361,7 @@ class MeanTask(Task):
             )
         }
         if self.delta == 0:
-            places = self.dimension * math.log1p(math.floor(self.bound / error))
+            places = self.dimension * math.log1p(math.floor(self.half_width / error))
             bounds["Lemma 39 (packing) of Ghazi et al. (2023)"] = packing_users(
                 log_alternatives=places, epsilon=epsilon, beta=self.beta, relation=self.relation
             )

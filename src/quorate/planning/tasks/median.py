@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from quorate.planning.limits import fixed_users_floor, packing_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import Task
+from quorate.ranges import half_width
 
 __all__ = ["MedianTask"]
 
@@ -55,20 +56,20 @@ class MedianTask(Task):
     ----------
     dimension : int, default=1
         Medians that share epsilon.
-    bound : float, default=100.0
-        Values lie in [-bound, bound].
+    bounds : float or pair, default=100.0
+        Public range of the values: b for [-b, b], or (lower, upper).
     scale : float, default=1.0
         A public guess of the standard deviation of the users' values; it enters by its logarithm.
 
     Examples
     --------
-    >>> task = MedianTask(bound=1000.0)
+    >>> task = MedianTask(bounds=1000.0)
     >>> task.error(1000, 1.0) < 0.05 < task.error(100, 1.0)
     True
     """
 
     dimension: int = 1
-    bound: float = 100.0
+    bounds: Any = 100.0
     scale: float = 1.0
 
     name: ClassVar[str] = "median"
@@ -79,7 +80,12 @@ class MedianTask(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.positive_integer(dimension=self.dimension)
-        _validate.positive(bound=self.bound, scale=self.scale)
+        _validate.positive(half_width=self.half_width, scale=self.scale)
+
+    @property
+    def half_width(self) -> float:
+        """Half of the width of the public range."""
+        return half_width(self.bounds)
 
     @property
     def largest_error(self) -> float:
@@ -89,9 +95,9 @@ class MedianTask(Task):
     def mechanism(self, epsilon: float) -> FloatQuantile:
         """Return the mechanism that answers, for one of the medians."""
         return FloatQuantile(
-            lower=-self.bound,
-            upper=self.bound,
-            resolution=2.0 * self.bound * 2.0**-_HALVINGS,
+            lower=-self.half_width,
+            upper=self.half_width,
+            resolution=2.0 * self.half_width * 2.0**-_HALVINGS,
             epsilon=epsilon / self.dimension,
             relation=self.relation,
         )
@@ -106,7 +112,7 @@ class MedianTask(Task):
         # Exponents are taken from the middle, which outweighs everything when users are many.
         least = float(np.abs(ranks).min())
         weights = widths * np.exp(-rate * users * (np.abs(ranks) - least))
-        outside = max(0.0, 2.0 * self.bound / self.scale - float(widths.sum()))
+        outside = max(0.0, 2.0 * self.half_width / self.scale - float(widths.sum()))
         nowhere = outside * math.exp(-rate * users * (0.5 - least))
         total = float(weights.sum()) + nowhere
         weights, nowhere = weights / total, nowhere / total
@@ -157,7 +163,7 @@ class MedianTask(Task):
 
         # Normal crowds have no good answer in common from twice this distance on.
         away = self.scale * float(ndtri(0.5 + error)) if error < 0.5 else math.inf
-        places = 1 + math.floor(self.bound / away)
+        places = 1 + math.floor(self.half_width / away)
         if places == 1:
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="the middle always does"

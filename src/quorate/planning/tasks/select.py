@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from quorate import _validate
 from quorate.guarantees import Relation
@@ -14,6 +14,7 @@ from quorate.planning.limits import fixed_users_floor, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import ErrorModel, Task
 from quorate.planning.tasks.choices import Votes, normal_preference
+from quorate.ranges import half_width
 
 __all__ = ["SelectTask"]
 
@@ -36,11 +37,11 @@ class SelectTask(Task):
     ----------
     size : int, default=100
         Number of candidates.
-    bound : float, default=1.0
-        Width of the public range of the loss.
+    bounds : float or pair, default=(0.0, 1.0)
+        Public range of the loss.
     scale : float, optional
         Standard deviation, over records, of the difference of two candidates' losses; default half
-        of ``bound``.
+        of the width of ``bounds``.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class SelectTask(Task):
     """
 
     size: int = 100
-    bound: float = 1.0
+    bounds: Any = (0.0, 1.0)
     scale: float | None = None
 
     name: ClassVar[str] = "select"
@@ -59,19 +60,24 @@ class SelectTask(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.positive_integer(size=self.size)
-        _validate.positive(bound=self.bound)
+        _validate.positive(width=self.width)
         if self.scale is not None:
             _validate.positive(scale=self.scale)
 
     @property
+    def width(self) -> float:
+        """Width of the public range of the loss."""
+        return 2.0 * half_width(self.bounds)
+
+    @property
     def deviation(self) -> float:
         """Standard deviation of the difference of two candidates' losses on one record."""
-        return self.bound / 2.0 if self.scale is None else self.scale
+        return self.width / 2.0 if self.scale is None else self.scale
 
     @property
     def largest_error(self) -> float:
         """Losses cannot differ by more."""
-        return self.bound
+        return self.width
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the excess at which the chosen way sees a difference."""
@@ -116,7 +122,7 @@ class SelectTask(Task):
         doubt = math.log(1.0 / self.beta)
         noise = chooser.scale * (_SUMS * doubt + _SUMS_PER_OPTION * math.log(self.size))
         fluctuation = _SUMS_FLUCTUATION * self.deviation * math.sqrt(doubt / self.records)
-        found = self.bound * noise / users + fluctuation / math.sqrt(users)
+        found = self.width * noise / users + fluctuation / math.sqrt(users)
         return min(max(found, self._unavoidable(users)), self.largest_error)
 
     def baselines(self) -> dict[str, ErrorModel]:
@@ -138,7 +144,7 @@ class SelectTask(Task):
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Corollary 3 of Levy et al., with constants 1."""
         options = math.log(self.size / self.beta)
-        each = self.bound / math.sqrt(self.records) / error
+        each = self.width / math.sqrt(self.records) / error
         users = each * options / epsilon + each**2 * options
         return PublishedBound(
             users=max(users, options / epsilon),
@@ -153,7 +159,7 @@ class SelectTask(Task):
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="there is nothing to choose"
             )
-        reach = min(self.bound, math.hypot(self.deviation, error))
+        reach = min(self.width, math.hypot(self.deviation, error))
         share = min(1.0, error / reach)
         certain = share == 1.0
         two = two_point_users(

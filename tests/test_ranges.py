@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
 from quorate.accounting.ledger import Ledger
 from quorate.bounds import Ball, Box
-from quorate.exceptions import NumericalFailure, ParameterError
+from quorate.exceptions import NumericalFailure, ParameterError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.means import (
     PrivateMedian,
@@ -19,7 +20,19 @@ from quorate.means import (
     UserQueries,
     UserScaler,
 )
-from quorate.means.ranges import as_bound, check_epsilon, features_told, told_bound
+from quorate.models import LogisticRegression
+from quorate.noise import SeededNoise, use_noise
+from quorate.ranges import (
+    Limit,
+    as_bound,
+    as_limits,
+    features_told,
+    half_width,
+    limits_by_name,
+    names_told,
+    told_bound,
+    told_limits,
+)
 from quorate.users import UserData
 
 ROWS = np.random.default_rng(0).normal(51.2, 0.1, size=(60, 2))
@@ -29,14 +42,14 @@ TABLES = {
     "users": (UserData(ROWS, offsets=np.arange(61)), None),
 }
 ESTIMATORS = [
-    UserMean(1.0, bound=100.0),
-    UserMean(1.0, delta=1e-6, bound=100.0),
-    UserScaler(1.0, bound=100.0),
-    UserScaler(1.0, delta=1e-6, bound=100.0),
-    UserCovariance(1.0, delta=1e-6, bound=100.0),
-    PrivateMedian(1.0, bound=100.0),
-    UserQuantiles(1.0, bound=100.0),
-    UserQueries(1.0, delta=1e-6, bound=100.0, dimension=2),
+    UserMean(1.0, bounds=100.0),
+    UserMean(1.0, delta=1e-6, bounds=100.0),
+    UserScaler(1.0, bounds=100.0),
+    UserScaler(1.0, delta=1e-6, bounds=100.0),
+    UserCovariance(1.0, delta=1e-6, bounds=100.0),
+    PrivateMedian(1.0, bounds=100.0),
+    UserQuantiles(1.0, bounds=100.0),
+    UserQueries(1.0, delta=1e-6, bounds=100.0, dimension=2),
 ]
 BAD_BOUNDS = {
     "nothing": None,
@@ -59,6 +72,9 @@ BAD_BOUNDS = {
     "matrix": ([[0.0]], 1.0),
     "half infinite": (0.0, [1.0, math.inf]),
     "other dimension": Ball(1.0, dimension=3),
+    "by a name that is not there": {"c": 1.0},
+    "by one name of two": {"a": 1.0},
+    "by name, reversed": {"a": 1.0, "b": (2.0, 1.0)},
     "data": ROWS,
     "data as limits": (ROWS, ROWS),
 }
@@ -86,12 +102,12 @@ class TestRefusedBeforeTheCharge:
     @pytest.mark.parametrize("bound", BAD_BOUNDS.values(), ids=BAD_BOUNDS.keys())
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: f"{e!r:.24}")
     def test_a_wrong_bound(self, estimator, bound, ledger):
-        refused(estimator, ledger, bound=bound)
+        refused(estimator, ledger, bounds=bound)
 
     @pytest.mark.parametrize("table", TABLES)
     @pytest.mark.parametrize("estimator", ESTIMATORS[:-1], ids=lambda e: f"{e!r:.24}")
     def test_a_bound_for_other_features_than_there_are(self, estimator, table, ledger):
-        refused(estimator, ledger, table=table, bound=([0.0] * 3, [100.0] * 3))
+        refused(estimator, ledger, table=table, bounds=([0.0] * 3, [100.0] * 3))
 
     @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, True, "1", 1e-12, ROWS])
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: f"{e!r:.24}")
@@ -101,7 +117,7 @@ class TestRefusedBeforeTheCharge:
     @pytest.mark.parametrize("estimator", ESTIMATORS[4::3], ids=lambda e: f"{e!r:.24}")
     def test_a_missing_delta(self, estimator, ledger):
         assert "delta > 0" in refused(estimator, ledger, delta=0.0)
-        default = type(estimator)(1.0, bound=100.0)
+        default = type(estimator)(1.0, bounds=100.0)
         assert default.delta == 0.0
 
     @pytest.mark.parametrize("estimator", [ESTIMATORS[1], ESTIMATORS[3], ESTIMATORS[4]])
@@ -110,29 +126,29 @@ class TestRefusedBeforeTheCharge:
 
     @pytest.mark.parametrize("resolution", [201.0, 1e-20, math.nan, -1.0])
     def test_a_resolution_that_does_not_fit_the_range(self, resolution, ledger):
-        refused(PrivateMedian(1.0, bound=100.0), ledger, resolution=resolution)
+        refused(PrivateMedian(1.0, bounds=100.0), ledger, resolution=resolution)
 
     def test_a_quantile_that_cannot_be_written_as_a_fraction(self, ledger):
-        refused(UserQuantiles(1.0, bound=100.0), ledger, quantiles=[math.pi / 4])
+        refused(UserQuantiles(1.0, bounds=100.0), ledger, quantiles=[math.pi / 4])
 
     @pytest.mark.parametrize("table", TABLES)
     def test_winsorizing_vectors_without_delta(self, table, ledger):
-        estimator = UserMean(1.0, bound=100.0, algorithm="winsorized", radius=1.0)
+        estimator = UserMean(1.0, bounds=100.0, algorithm="winsorized", radius=1.0)
         assert "one dimension" in refused(estimator, ledger, table=table)
 
     @pytest.mark.parametrize("kind", [UserMean, UserQueries])
     def test_a_published_epsilon_beyond_its_limit(self, kind, ledger):
         options = {"algorithm": "winsorized", "radius": 1.0, "constants": "published"}
-        estimator = kind(90.0, delta=1e-6, bound=100.0, **options)
+        estimator = kind(90.0, delta=1e-6, bounds=100.0, **options)
         assert "calibrated" in refused(estimator, ledger)
 
     def test_a_published_radius_that_is_lost_in_the_range(self, ledger):
         options = {"algorithm": "winsorized", "radius": 1e-30}
-        refused(UserMean(1.0, delta=1e-6, bound=100.0, **options), ledger)
+        refused(UserMean(1.0, delta=1e-6, bounds=100.0, **options), ledger)
 
     @pytest.mark.parametrize("records", [0, 2.5, True, "all", -3])
     def test_a_wrong_number_of_records(self, records, ledger):
-        refused(UserMean(1.0, delta=1e-6, bound=100.0), ledger, records=records)
+        refused(UserMean(1.0, delta=1e-6, bounds=100.0), ledger, records=records)
 
     def test_what_is_right_is_charged_once(self, ledger):
         for i, estimator in enumerate(ESTIMATORS):
@@ -177,27 +193,87 @@ class TestBounds:
     def test_where_the_data_do_not_tell_the_bound_does(self):
         assert told_bound(Ball(1.0, dimension=7), [[1.0]]).dimension == 7
         assert told_bound(1.0, [[1.0, 2.0]]).dimension == 1
-        mean = UserMean(1.0, bound=([0.0, 0.0], 1.0)).fit([[0.5, 0.5]] * 3, users=range(3))
+        mean = UserMean(1.0, bounds=([0.0, 0.0], 1.0)).fit([[0.5, 0.5]] * 3, users=range(3))
         assert mean.mean_.shape == (2,)
 
     @pytest.mark.parametrize("relation", list(Relation))
     @pytest.mark.parametrize("delta", [0.0, 1e-9])
     @pytest.mark.parametrize("algorithm", ["auto", "clip"])
     def test_the_smallest_epsilon_works(self, relation, delta, algorithm):
-        check_epsilon(1e-9)
-        options = {"algorithm": algorithm, "relation": relation, "bound": 100.0}
+        options = {"algorithm": algorithm, "relation": relation, "bounds": 100.0}
         mean = UserMean(1e-9, delta=delta, **options).fit(ROWS, users=range(60))
         assert np.isfinite(mean.mean_).all()
 
     @pytest.mark.parametrize("size", [1e-26, 1e32])
     @pytest.mark.parametrize("estimator", ESTIMATORS[:-1], ids=lambda e: f"{e!r:.24}")
     def test_ranges_of_unusual_size_work_as_far_as_they_are_taken(self, estimator, size):
-        fitted = clone(estimator).set_params(bound=size).fit(ROWS * size / 100.0, users=range(60))
+        fitted = clone(estimator).set_params(bounds=size).fit(ROWS * size / 100.0, users=range(60))
         assert fitted.guarantee_.holds
 
     @pytest.mark.parametrize("size", [1e-59, 1e71])
     @pytest.mark.parametrize("delta", [0.0, 1e-6])
     def test_means_take_more(self, size, delta):
         rows = np.repeat(ROWS, 50, axis=0) * size / 100.0
-        mean = UserMean(1.0, delta=delta, bound=size).fit(rows, users=range(3000))
+        mean = UserMean(1.0, delta=delta, bounds=size).fit(rows, users=range(3000))
         assert np.isfinite(mean.mean_).all()
+
+
+NAMED = {
+    "pandas": pd.DataFrame(ROWS, columns=["a", "b"]),
+    "pyarrow": pa.table({"a": ROWS[:, 0], "b": ROWS[:, 1]}),
+    "users": UserData(ROWS, offsets=np.arange(61), feature_names=["a", "b"]),
+}
+
+
+class TestLimitsByName:
+    @pytest.mark.parametrize("table", NAMED.values(), ids=NAMED.keys())
+    def test_a_dictionary_means_what_the_pair_means(self, table):
+        by_name = {"b": (0.0, 100.0), "a": 60.0}
+        assert names_told(table) == ("a", "b")
+        assert told_bound(by_name, NAMED["users"]) == Box([-60.0, 0.0], [60.0, 100.0])
+        lower, upper = as_limits(by_name, 2, names_told(table))
+        assert (lower.tolist(), upper.tolist()) == ([-60.0, 0.0], [60.0, 100.0])
+
+    @pytest.mark.parametrize("estimator", ESTIMATORS[:-1], ids=lambda e: f"{e!r:.24}")
+    @pytest.mark.parametrize("table", NAMED)
+    def test_every_estimator_of_named_columns_takes_it(self, estimator, table):
+        users = None if table == "users" else range(60)
+        found = []
+        for bounds in ({"b": (0.0, 80.0), "a": 90.0}, ([-90.0, 0.0], [90.0, 80.0])):
+            with use_noise(SeededNoise(0)):
+                fitted = clone(estimator).set_params(bounds=bounds).fit(NAMED[table], users=users)
+            found.append([str(v) for k, v in sorted(vars(fitted).items()) if k.endswith("_")])
+        assert found[0] == found[1]
+
+    def test_models_take_it_too(self):
+        y = ROWS[:, 0] > 51.2
+        found = []
+        for bounds in ({"b": (0.0, 80.0), "a": 90.0}, ([-90.0, 0.0], [90.0, 80.0])):
+            with use_noise(SeededNoise(0)):
+                model = LogisticRegression(9.0, delta=1e-3, bounds=bounds, hopeless="constant")
+                found.append(model.fit(NAMED["pandas"], y, users=range(60)).intercept_)
+        assert np.array_equal(*found)
+
+    def test_columns_without_names_are_refused_before_the_charge(self, ledger):
+        message = refused(ESTIMATORS[0], ledger, bounds={"a": 1.0, "b": 1.0})
+        assert "names of columns" in message
+
+    def test_a_column_that_is_left_out_is_named(self):
+        with pytest.raises(UnboundedContributionError, match="'b'"):
+            as_limits({"a": 1.0}, 2, ["a", "b"])
+        with pytest.raises(ParameterError, match="got bounds for age"):
+            limits_by_name({"age": 1.0}, ["a", "b"])
+        assert limits_by_name({"a": 1.0, "y": 2.0, None: 3.0}, ["a", "b"], others=["y"]) == [1.0, 3]
+
+    def test_text_and_numbers_say_the_same(self):
+        assert Limit.parse("-3,5") == Limit(-3, 5)
+        assert half_width((-3, 5)) == 4.0 == half_width(4)
+
+    @pytest.mark.parametrize("bounds", [(1.0, 0.0), {"c": 1.0}, Ball(1.0, dimension=2), "9"])
+    def test_models_refuse_wrong_limits_before_the_charge(self, bounds, ledger):
+        model = LogisticRegression(9.0, bounds=bounds, ledger=ledger, data_name="people")
+        with pytest.raises(ParameterError, match="bounds"):
+            model.fit(NAMED["pandas"], np.zeros(60), users=range(60))
+        assert len(ledger.history("people")) == 1
+        with pytest.raises(ParameterError, match="bounds"):
+            told_limits(bounds, NAMED["pandas"])

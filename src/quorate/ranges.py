@@ -1,0 +1,325 @@
+"""Public limits of the values: one word, ``bounds=``, and what callers may write for it.
+
+Every estimator and the command line read limits here, and refuse a wrong one before it costs
+anything. A caller may write
+
+* a number b: every column lies in [-b, b];
+* a pair ``(lower, upper)``, each a number or a sequence with one number a column;
+* a dictionary from the names of the columns to numbers or pairs, such as ``{"age": (0, 120)}``;
+* an :class:`~quorate.bounds.Interval`, a :class:`~quorate.bounds.Box` or a
+  :class:`~quorate.bounds.Ball`.
+
+Limits come from public knowledge, never from the data. Messages name types, shapes and columns and
+quote single numbers only: whoever passes data by mistake finds none of it in an error.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.arrays import described
+from quorate.bounds import Bound, Box, Interval
+from quorate.exceptions import ParameterError, UnboundedContributionError
+from quorate.users import UserData
+from quorate.users.tables import column_names
+
+__all__ = [
+    "Limit",
+    "as_bound",
+    "as_limits",
+    "features_told",
+    "for_squares",
+    "half_width",
+    "half_widths",
+    "limits_by_name",
+    "names_told",
+    "told_bound",
+    "told_limits",
+]
+
+Vector = NDArray[np.float64]
+Number = int | float
+
+# Balls from 2^-256 to 2^256 can be made, and routes make smaller and larger ones than the range.
+_LARGEST, _SMALLEST = 2.0**240, 2.0**-200
+_LARGEST_SQUARED, _SMALLEST_SQUARED = 2.0**110, 2.0**-90
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The public range of one column, or of every column that has no range of its own.
+
+    >>> Limit.parse("age=0,120")
+    Limit(lower=0, upper=120, column='age')
+    >>> Limit.parse("2.5")
+    Limit(lower=-2.5, upper=2.5, column=None)
+    """
+
+    lower: Number
+    upper: Number
+    column: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.lower < self.upper and _is_finite(self.lower, self.upper)):
+            raise ParameterError(
+                "Expected a finite range with lower < upper, within what 64-bit floats can hold."
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Limit:
+        """Read ``"column=lower,upper"``, ``"lower,upper"`` or ``"b"`` for [-b, b]."""
+        column, _, written = text.rpartition("=")
+        try:
+            values = [_number(part) for part in written.split(",")]
+        except ValueError:
+            values = []
+        if len(values) == 1:
+            values = [-values[0], values[0]]
+        if len(values) != 2 or not (values[0] < values[1] and _is_finite(*values)):
+            raise ParameterError(
+                "Expected bounds as 'lower,upper', 'b' or 'column=lower,upper', in finite numbers, "
+                f"got {text!r}."
+            )
+        return cls(values[0], values[1], column or None)
+
+
+def limits_by_name(
+    bounds: Mapping[str | None, Any], names: Sequence[str], *, others: Sequence[str] = ()
+) -> list[Any]:
+    """Return what a dictionary says about each of ``names``, in their order.
+
+    The key ``None`` stands for all columns without limits of their own; ``others`` may be named
+    too.
+
+    >>> limits_by_name({"age": (0, 120), None: 9}, ["bmi", "age"])
+    [9, (0, 120)]
+    """
+    unknown = [str(key) for key in bounds if key is not None and key not in (*names, *others)]
+    if unknown:
+        raise ParameterError(
+            f"Expected bounds for columns among {', '.join(names)}, got bounds for "
+            f"{', '.join(sorted(unknown))}."
+        )
+    found = [bounds.get(name, bounds.get(None)) for name in names]
+    for name, limits in zip(names, found, strict=True):
+        if limits is None:
+            raise UnboundedContributionError(
+                f"Expected public bounds for the column {name!r}: they must not be taken from "
+                f"the data. State them, such as {name}=0,100."
+            )
+    return found
+
+
+def as_limits(
+    bounds: Any, dimension: int, names: Sequence[str] | None = None, *, name: str = "bounds"
+) -> tuple[Vector, Vector]:
+    """Return the lower and the upper limit of each column.
+
+    >>> as_limits((0.0, [1.0, 5.0]), 2)
+    (array([0., 0.]), array([1., 5.]))
+    >>> as_limits({"b": 3.0, "a": (0.0, 1.0)}, 2, names=["a", "b"])
+    (array([ 0., -3.]), array([1., 3.]))
+    """
+    if isinstance(bounds, Box | Interval):
+        lower, upper = np.atleast_1d(bounds.lower), np.atleast_1d(bounds.upper)
+        _check_dimension(lower.size, dimension, name)
+        return lower.astype(np.float64), upper.astype(np.float64)
+    if isinstance(bounds, Bound):
+        raise ParameterError(
+            f"Expected {name} with limits for each column, got a {type(bounds).__name__}: use a "
+            "pair (lower, upper), a Box or an Interval."
+        )
+    if isinstance(bounds, Mapping):
+        lower, upper = _limits_of_names(bounds, dimension, names, name)
+    elif isinstance(bounds, tuple | list) and len(bounds) == 2:
+        lower, upper = (_limits(limit, dimension, name) for limit in bounds)
+    else:
+        upper = _limits(bounds, dimension, name) if _is_number(bounds) else np.zeros(0)
+        lower = -upper
+    finite = np.all(np.isfinite(np.concatenate([lower, upper])))
+    if not (lower.size and finite and np.all(lower < upper)):
+        raise ParameterError(
+            f"Expected {name} to be a finite number > 0, a pair (lower, upper) of finite limits "
+            "with lower < upper in every coordinate, a dictionary of these by column, or a Bound, "
+            f"got {described(bounds)}."
+        )
+    return lower, upper
+
+
+def as_bound(bounds: Any, dimension: int, names: Sequence[str] | None = None) -> Bound:
+    """Return a public bound for vectors of ``dimension`` coordinates.
+
+    A :class:`~quorate.bounds.Bound` stays itself; all else becomes a box.
+
+    >>> as_bound(2.0, 2).l2_radius.__round__(6)
+    2.828427
+    >>> as_bound(([0.0, -1.0], 1.0), 2).centre
+    array([0.5, 0. ])
+    """
+    if bounds is None:
+        raise UnboundedContributionError(
+            "A private mean or quantile needs bounds=, a loose public range of the values; it must "
+            "not be taken from the data. Pass a number b for [-b, b], or a pair (lower, upper)."
+        )
+    if isinstance(bounds, Bound):
+        _check_dimension(bounds.dimension, dimension, "bounds")
+        return _of_usual_size(bounds, _SMALLEST, _LARGEST)
+    lower, upper = as_limits(bounds, dimension, names)
+    if not (np.all(upper - lower >= _SMALLEST) and np.all(np.maximum(upper, -lower) <= _LARGEST)):
+        raise ParameterError(_unusual(_SMALLEST, _LARGEST))
+    return _of_usual_size(Box(lower, upper), _SMALLEST, _LARGEST)
+
+
+def for_squares(bound: Bound) -> Bound:
+    """Return the bound if squares of what lies in it can be bounded too.
+
+    >>> for_squares(Interval(-1.0, 1.0)).dimension
+    1
+    """
+    return _of_usual_size(bound, _SMALLEST_SQUARED, _LARGEST_SQUARED)
+
+
+def half_widths(bound: Bound) -> Vector:
+    """Return how far an offset may reach in each coordinate.
+
+    >>> half_widths(Interval(0.0, 4.0))
+    array([2.])
+    """
+    if isinstance(bound, Box | Interval):
+        lower, upper = np.atleast_1d(bound.lower), np.atleast_1d(bound.upper)
+        return np.asarray(np.maximum(upper - bound.centre, bound.centre - lower))
+    return np.full(bound.dimension, bound.largest_offset)
+
+
+def half_width(bounds: Any) -> float:
+    """Return half of the width of a range that is the same for every column.
+
+    >>> half_width((0.0, 120.0)), half_width(5)
+    (60.0, 5.0)
+    """
+    lower, upper = as_limits(bounds, 1)
+    return float(upper[0] - lower[0]) / 2.0
+
+
+def features_told(X: Any) -> int | None:
+    """Return the number of features that the shape of ``X`` tells, or ``None``.
+
+    >>> features_told(np.zeros((5, 2))), features_told([[1.0, 2.0]])
+    (2, None)
+    """
+    if isinstance(X, UserData):
+        return X.n_features
+    shape = getattr(X, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) not in (1, 2):
+        return None
+    return 1 if len(shape) == 1 else int(shape[1])
+
+
+def names_told(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of ``X``, if it has any.
+
+    >>> names_told(UserData([[1.0]], offsets=[0, 1], feature_names=["age"]))
+    ('age',)
+    """
+    return X.feature_names if isinstance(X, UserData) else column_names(X)
+
+
+def told_bound(bounds: Any, X: Any) -> Bound:
+    """Return the bound before the data are read; refuse what can be seen to be wrong.
+
+    Where ``X`` does not tell its number of features, it is taken from the bounds, or 1.
+
+    >>> told_bound(([0.0, 1.0], 5.0), [[1.0, 2.0]]).dimension
+    2
+    """
+    return as_bound(bounds, _dimension_told(bounds, X), names_told(X))
+
+
+def told_limits(bounds: Any, X: Any, *, name: str = "bounds") -> tuple[Vector, Vector]:
+    """Return the limits before the data are read, as :func:`told_bound` returns the bound.
+
+    >>> told_limits(5.0, np.zeros((9, 2)))
+    (array([-5., -5.]), array([5., 5.]))
+    """
+    return as_limits(bounds, _dimension_told(bounds, X), names_told(X), name=name)
+
+
+def _dimension_told(bounds: Any, X: Any) -> int:
+    dimension = features_told(X)
+    if dimension is None:
+        dimension = bounds.dimension if isinstance(bounds, Bound) else 1
+        if isinstance(bounds, tuple | list) and len(bounds) == 2:
+            dimension = max([len(limit) for limit in bounds if hasattr(limit, "__len__")] or [1])
+    return dimension
+
+
+def _limits_of_names(
+    bounds: Mapping[Any, Any], dimension: int, names: Sequence[str] | None, name: str
+) -> tuple[Vector, Vector]:
+    if names is None:
+        raise ParameterError(
+            f"Expected a table with names of columns for {name} by column, got none: pass a frame, "
+            "or a pair (lower, upper)."
+        )
+    _check_dimension(len(names), dimension, name)
+    each = [as_limits(limits, 1, name=name) for limits in limits_by_name(bounds, list(names))]
+    return np.array([low[0] for low, _ in each]), np.array([high[0] for _, high in each])
+
+
+def _check_dimension(found: int, dimension: int, name: str) -> None:
+    if found != dimension:
+        raise ParameterError(
+            f"Expected {name} of {dimension} dimensions, one for each feature, got {found}."
+        )
+
+
+def _of_usual_size(bound: Bound, smallest: float, largest: float) -> Bound:
+    reach = max(bound.l2_radius, float(np.abs(bound.centre).max()))
+    if not (smallest <= bound.l2_radius and reach <= largest):
+        raise ParameterError(_unusual(smallest, largest))
+    return bound
+
+
+def _unusual(smallest: float, largest: float) -> str:
+    return (
+        f"Expected bounds between {smallest:.0e} and {largest:.0e} in size; use other units, such "
+        "as thousands or thousandths."
+    )
+
+
+def _limits(limit: Any, dimension: int, name: str) -> Vector:
+    if _is_number(limit):
+        return np.full(dimension, float(limit))
+    is_vector = isinstance(limit, list | tuple) or (isinstance(limit, np.ndarray) and limit.ndim)
+    if not (is_vector and len(limit) == dimension and all(map(_is_number, limit))):
+        raise ParameterError(
+            f"Expected limits of {name} as numbers or vectors of length {dimension}, one number "
+            f"for each feature, got {described(limit)}."
+        )
+    return np.array([float(number) for number in limit])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def _is_finite(lower: Number, upper: Number) -> bool:
+    """Tell whether both limits and their distance are finite as floats."""
+    try:
+        return math.isfinite(float(upper) - float(lower))
+    except OverflowError:
+        return False
+
+
+def _number(text: str) -> Number:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
