@@ -8,10 +8,10 @@ import pytest
 from quorate.accounting.calibrate import gdp_mu
 from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from quorate.releases.allowance import Allowance
 
 RNG = np.random.default_rng(0)
 

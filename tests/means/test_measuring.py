@@ -5,10 +5,10 @@ import pytest
 
 from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from quorate.releases.allowance import Allowance
 
 RNG = np.random.default_rng(0)
 

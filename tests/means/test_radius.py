@@ -12,7 +12,6 @@ from quorate.auditing import replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means import UserMean
-from quorate.means.allowance import Allowance
 from quorate.means.budget_split import Setting
 from quorate.means.radius import (
     disjoint_pairs,
@@ -23,6 +22,7 @@ from quorate.means.radius import (
 )
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from quorate.releases.allowance import Allowance
 from quorate.users import UserData
 
 

@@ -9,11 +9,11 @@ from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.means.allowance import Allowance
 from quorate.means.budget_split import Setting, plan_shrinking
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from quorate.releases.allowance import Allowance
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(2000, 4)) + np.array([30.0, -20.0, 5.0, 0.0])

@@ -5,8 +5,8 @@ import pytest
 from quorate.accounting.compose import price
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.models.budget import Budget
+from quorate.releases.allowance import Allowance
 
 
 def test_the_whole_allowance_costs_the_budget():

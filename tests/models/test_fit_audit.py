@@ -18,7 +18,7 @@ from quorate.models import (
     minimize,
     releases,
 )
-from quorate.models.releases import NoisyMean, UserReleases, sum_in_parts
+from quorate.releases.user_releases import NoisyMean, UserReleases, sum_in_parts
 from quorate.users import UserData
 
 # One feature, three users, one record each: a small gradient, a large one, one beyond any radius.

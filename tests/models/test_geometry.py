@@ -13,8 +13,8 @@ from quorate.models.geometry import (
     release_geometry,
 )
 from quorate.models.losses import SoftmaxLoss, SquaredLoss
-from quorate.models.releases import UserReleases
 from quorate.noise import SeededNoise, use_noise
+from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
 RNG = np.random.default_rng(1)

@@ -1,9 +1,9 @@
 """The mean under a Gaussian budget: clip to the range, shrink a ball, or start from a core.
 
-One :class:`GaussianRun` spends one :class:`~quorate.means.allowance.Allowance`. It buys the spread,
-compares the predicted errors of the routes (from released numbers), and takes the best. Whatever
-it decides, its cost is the allowance plus the reserve of the core test, which is declared whether
-or not the test takes place.
+One :class:`GaussianRun` spends one :class:`~quorate.releases.allowance.Allowance`. It buys the
+spread, compares the predicted errors of the routes (from released numbers), and takes the best.
+Whatever it decides, its cost is the allowance plus the reserve of the core test, which is declared
+whether or not the test takes place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from quorate.bounds import Interval
 from quorate.exceptions import NumericalFailure
 from quorate.grid import fitting_grid
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.means.budget_split import (
     CORE_RADII,
     RADIUS_CERTAINTY,
@@ -38,6 +37,7 @@ from quorate.means.weighted_users import WeightedUsers, record_weights
 from quorate.mechanisms.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
+from quorate.releases.allowance import Allowance
 
 __all__ = ["GaussianRun"]
 

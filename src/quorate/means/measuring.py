@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.means.budget_split import RADIUS_CERTAINTY
 from quorate.means.shrinking import clipped_mean
 from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.releases.allowance import Allowance
 
 __all__ = ["can_shrink", "shrink_by_measuring"]
 

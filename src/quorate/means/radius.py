@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.means.budget_split import (
     CUT_FACTOR,
     RADIUS_CERTAINTY,
@@ -28,6 +27,7 @@ from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.noise import ambient_noise
 from quorate.public_randomness import RandomState, public_generator
+from quorate.releases.allowance import Allowance
 
 __all__ = [
     "FinalRadius",

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, present_users
-from quorate.means.allowance import Allowance
 from quorate.means.budget_split import Setting, ShrinkPlan
 from quorate.means.radius import find_final_radius
 from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.sums import GaussianSum
+from quorate.releases.allowance import Allowance
 
 __all__ = ["ClippedMean", "NoisyMean", "clipped_mean", "shrink"]
 

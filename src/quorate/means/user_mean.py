@@ -51,9 +51,9 @@ class UserMean(UserEstimator):
     proof : Records of a user are averaged and clipped to ``bounds``; what follows sees one vector a
         user. *Gaussian routes*: noisy counts of sensitivity 1 over users or disjoint pairs, clipped
         sums, and the core of ``docs/proofs/friendly_core.md``, each with a part of one
-        :class:`~quorate.means.allowance.Allowance`; decisions use released numbers only; every run
-        costs the allowance plus the reserve of the core test. *Pure routes*: a median, a quantile
-        and a Laplace sum per coordinate, adding up to ``epsilon``.
+        :class:`~quorate.releases.allowance.Allowance`; decisions use released numbers only; every
+        run costs the allowance plus the reserve of the core test. *Pure routes*: a median, a
+        quantile and a Laplace sum per coordinate, adding up to ``epsilon``.
 
     Utility
     -------

@@ -12,10 +12,10 @@ from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.events import Approximate, Composed, Event
 from quorate.bounds import Bound
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.released_mean import MeanRelease
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
+from quorate.releases.allowance import Allowance
 
 __all__ = ["MeanBudget"]
 

@@ -25,10 +25,10 @@ from quorate.models.losses import LinearLoss
 from quorate.models.minibatches import check_public_steps
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
-from quorate.models.records import check_records, typical_records
-from quorate.models.releases import UserReleases
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits, names_told, told_limits
+from quorate.releases.records import check_records, typical_records
+from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData, grouping
 
 __all__ = ["FeatureRange", "LinearModel", "public_sizes"]

@@ -10,10 +10,10 @@ from quorate.accounting.calibrate import gdp_mu
 from quorate.engines.base import Engine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.allowance import Allowance
 from quorate.mechanisms.user_sample import UserSample
 from quorate.models.minibatches import SETUP_SHARE
-from quorate.models.releases import UserReleases
+from quorate.releases.allowance import Allowance
+from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
 __all__ = ["Budget"]

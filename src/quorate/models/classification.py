@@ -127,7 +127,7 @@ class LogisticRegression(_LinearClassifier):
     proof : A rough number of records per user, the centre and second moment of the features, two
         radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
         one bounded contribution a user, each with its part of one
-        :class:`~quorate.means.allowance.Allowance`; the rest is post-processing.
+        :class:`~quorate.releases.allowance.Allowance`; the rest is post-processing.
 
     Utility
     -------

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.models.losses import LinearLoss, Loss
-from quorate.models.releases import WIDE, UserReleases
+from quorate.releases.user_releases import WIDE, UserReleases
 from quorate.users import UserData
 
 __all__ = ["Geometry", "PreconditionedLoss", "SecondMoments", "release_geometry"]

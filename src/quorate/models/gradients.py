@@ -26,8 +26,8 @@ from quorate.mechanisms.winsorized import RotatedWinsorizedMean
 from quorate.models.budget import Budget
 from quorate.models.losses import Loss
 from quorate.models.minibatches import sampled_mean
-from quorate.models.releases import NARROW, WIDE, BoundedVectors, UserReleases, search_square
 from quorate.public_randomness import RandomState
+from quorate.releases.user_releases import NARROW, WIDE, BoundedVectors, UserReleases, search_square
 from quorate.rotation import Rotation
 from quorate.users import UserData
 

@@ -29,8 +29,8 @@ from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
 from quorate.models.base import LinearModel, public_sizes
-from quorate.models.releases import sum_in_parts
 from quorate.public_randomness import RandomState
+from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
 
 __all__ = ["PrivateGridSearch", "UserMarks"]

@@ -11,7 +11,7 @@ from quorate.engines.base import Statistic
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.user_sample import UserSample
-from quorate.models.releases import NoisyMean, UserReleases, bounded_mean
+from quorate.releases.user_releases import NoisyMean, UserReleases, bounded_mean
 
 __all__ = ["SETUP_SHARE", "check_public_steps", "sampled_mean"]
 

@@ -27,9 +27,9 @@ from quorate.models.losses import LinearLoss, Loss
 from quorate.models.minibatches import check_public_steps
 from quorate.models.optimizers import Adam, AveragedDescent, Optimizer, OptimizerState
 from quorate.models.progress import follow
-from quorate.models.records import check_records, typical_records
-from quorate.models.releases import UserReleases
 from quorate.noise import ambient_noise
+from quorate.releases.records import check_records, typical_records
+from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
 __all__ = [
@@ -214,7 +214,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
         number of users; released: the radii, the noisy gradients and what follows from them
     numerics : exact
     proof : Every step is a Gaussian mechanism on clipped user gradients, every radius a noisy
-        search; each takes its part of one :class:`~quorate.means.allowance.Allowance`, and the
+        search; each takes its part of one :class:`~quorate.releases.allowance.Allowance`, and the
         squares never add up to more than the whole. With minibatches the steps are Poisson samples
         priced by the accountant; with :class:`~quorate.models.gradients.WinsorizedGradients` the
         steps are queries of one winsorized mean. Optimisers see released gradients only.

@@ -13,7 +13,7 @@ import numpy as np
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
-from quorate.models.releases import UserReleases
+from quorate.releases.user_releases import UserReleases
 
 __all__ = ["RECORD_LADDER", "check_records", "typical_records"]
 

@@ -6,9 +6,9 @@ import pytest
 from quorate.engines import LocalEngine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.records import check_records, typical_records
-from quorate.models.releases import UserReleases
 from quorate.noise import SeededNoise, use_noise
+from quorate.releases.records import check_records, typical_records
+from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
 

@@ -10,8 +10,9 @@ from quorate.engines import LocalEngine, UserMeans
 from quorate.exceptions import NumericalFailure
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
-from quorate.models import releases
-from quorate.models.releases import (
+from quorate.noise import SeededNoise, use_noise
+from quorate.releases import user_releases
+from quorate.releases.user_releases import (
     LARGEST_SEARCH,
     NARROW,
     WIDE,
@@ -23,7 +24,6 @@ from quorate.models.releases import (
     search_square,
     sum_in_parts,
 )
-from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
 
@@ -179,6 +179,6 @@ class TestParts:
         data, grid = people(500), choose_grid(Ball(1.0, dimension=3), n_users=512)
         statistic = BoundedVectors(means, grid.bound)
         whole = sum_in_parts(LocalEngine(), data, statistic, grid)
-        monkeypatch.setattr(releases, "_PART", 100)
+        monkeypatch.setattr(user_releases, "_PART", 100)
         assert len(parts_of(data, 3)) > 10
         assert np.array_equal(sum_in_parts(LocalEngine(), data, statistic, grid), whole)

@@ -10,7 +10,7 @@ from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed, Gaussian
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.means.allowance import Allowance
+from quorate.releases.allowance import Allowance
 
 
 class TestPrice:
