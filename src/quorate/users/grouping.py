@@ -39,8 +39,10 @@ __all__ = [
     "keep_smallest",
     "keys_of",
     "mix",
+    "number_keys",
     "order_by_user",
     "ranges",
+    "row_keys",
     "sums_by_user",
 ]
 
@@ -100,6 +102,38 @@ def group(users: Any) -> Groups:
         distinct = found.to_numpy()
         keys = mix(mix(keys[distinct // width]) + their_keys[distinct % width])
     return Groups(codes, keys, len(columns))
+
+
+def row_keys(users: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Return the key of the user behind each row, and whether the row has an id at all.
+
+    A key is a function of the id alone, so a table may be read piece by piece.
+
+    >>> keys, known = row_keys(["ann", None, "ann"])
+    >>> bool(keys[0] == keys[2]), known
+    (True, array([ True, False,  True]))
+    """
+    columns = _columns(users)
+    if len(columns) == 1:
+        plain = _plain_integers(columns[0])
+        if plain is not None:
+            return mix(plain.astype(np.int64).view(np.uint64)), np.ones(len(plain), np.bool_)
+    groups = group(tuple(columns))
+    known = groups.codes >= 0
+    keys = np.append(groups.keys, np.uint64(0))
+    return keys[groups.codes], known
+
+
+def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+    """Return the place of each key among the different ones, in their order, and these.
+
+    >>> number_keys(np.array([7, 5, 7], dtype=np.uint64))
+    (array([1, 0, 1], dtype=int32), array([5, 7], dtype=uint64))
+    """
+    import pyarrow as pa
+
+    codes, distinct = _number(pa.array(keys))
+    return codes, distinct.to_numpy()
 
 
 def keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
@@ -278,6 +312,18 @@ def _encode(column: Any) -> tuple[NDArray[Any], NDArray[np.uint64]]:
         return np.full(len(values), -1, dtype=np.int32), np.empty(0, dtype=np.uint64)
     codes, distinct = _number(_plain(values))
     return codes, _keys(distinct)
+
+
+def _plain_integers(column: Any) -> NDArray[Any] | None:
+    """Return a column of integers without nulls as an array; None for everything else."""
+    import pyarrow as pa
+
+    if isinstance(column, np.ndarray):
+        plain = column.dtype.kind in "iu" and not isinstance(column, np.ma.MaskedArray)
+        return column if plain else None
+    if pa.types.is_integer(column.type) and column.null_count == 0:
+        return np.asarray(column)
+    return None
 
 
 def _plain(values: Any) -> Any:

@@ -35,6 +35,7 @@ __all__ = [
     "check_features",
     "check_missing",
     "column_names",
+    "floats",
     "is_frame",
     "load",
     "open_frame",
@@ -160,7 +161,7 @@ def load(
         for begin in range(0, batch.num_rows, _BLOCK_ROWS):
             block = batch.slice(begin, _BLOCK_ROWS)
             for j, name in enumerate(names):
-                rows[start : start + block.num_rows, j] = _floats(block.column(name))
+                rows[start : start + block.num_rows, j] = floats(block.column(name))
             start += block.num_rows
         for name, chunks in kept.items():
             chunks.append(batch.column(name))
@@ -285,7 +286,7 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
     objects = y.astype(object).filled(None) if masked else np.asarray(y, dtype=object)
     texts = as_text(objects.ravel()).cast(pa.large_binary())
     known = pa.array([str(label).encode() for label in labels], type=pa.large_binary())
-    return _floats(pc.index_in(texts, value_set=known))
+    return floats(pc.index_in(texts, value_set=known))
 
 
 def without_missing(
@@ -347,7 +348,7 @@ def _numbers(column: Any, message: str) -> NDArray[np.float64]:
         raise SchemaError("Expected one target per record, got several columns or types.")
     if not _is_numeric(chunks.type):
         raise SchemaError(message.format(_kind(chunks.type), remedy))
-    return np.concatenate([np.empty(0), *(_floats(chunk) for chunk in chunks.chunks)])
+    return np.concatenate([np.empty(0), *(floats(chunk) for chunk in chunks.chunks)])
 
 
 def _kind(kind: Any) -> str:
@@ -399,11 +400,15 @@ def _is_numeric(kind: Any) -> bool:
     )
 
 
-def _floats(column: Any) -> NDArray[np.float64]:
-    """Return a numeric Arrow array as floats with NaN for null; lossy casts are no error."""
+def floats(column: Any, *, single: bool = False) -> NDArray[Any]:
+    """Return a numeric Arrow array as floats with NaN for null; lossy casts are no error.
+
+    >>> import pyarrow as pa
+    >>> floats(pa.array([1, None]))
+    array([ 1., nan])
+    """
     import pyarrow as pa
 
-    values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(
-        zero_copy_only=False
-    )
+    kind = pa.float32() if single else pa.float64()
+    values: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
     return values

@@ -1,0 +1,263 @@
+"""A crowd in files, for more records than memory holds: the default on one machine.
+
+The source is read once, piece by piece; each record goes to the file of its user's part, in the
+order of the source. A part is small enough for memory. The first time somebody needs a part in the
+order of its users it is written down in that order and mapped from then on. Everything lies in a
+:class:`~quorate.engines.spool.Spool`: private, removed when the crowd is, and after a crash by
+whoever comes next.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.engines.base import Arguments, Outcome, PartedCrowd, Schema, Task, results_of
+from quorate.engines.layout import Layout, Records, split_records
+from quorate.engines.part_files import PartFiles
+from quorate.engines.progress import Progress
+from quorate.engines.spool import Spool, disk_errors
+from quorate.exceptions import QuorateError, SchemaError
+from quorate.users import tables
+from quorate.users.data import UserData
+
+__all__ = ["FileCrowd"]
+
+Result = TypeVar("Result")
+
+# Records of a part take about this much memory as floats.
+_PART_BYTES = 2**25
+_MOST_PARTS = 512
+_BATCH_ROWS = 2**17
+# What is buffered before it goes to the files of the parts.
+_BUFFER_BYTES = 2**26
+
+
+class FileCrowd(PartedCrowd):
+    """Users in files of whole users.
+
+    Built by :meth:`from_parquet` or :meth:`from_batches`.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"id": ["ann", "bob", "ann"], "age": [30.0, 61.0, 32.0]})
+    >>> layout = Layout.of(table.schema, user="id")
+    >>> crowd = FileCrowd.from_batches(table.to_batches(), layout, n_parts=4)
+    >>> crowd.n_users, crowd
+    (2, FileCrowd(n_features=1, target=False, unit='id', n_parts=4))
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[PartFiles],
+        schema: Schema,
+        changes: tuple[Callable[..., UserData], ...] = (),
+        arguments: tuple[Arguments, ...] | None = None,
+        *,
+        threads: int = 2,
+    ) -> None:
+        super().__init__(schema, len(parts), changes, arguments)
+        self._parts, self._threads = list(parts), threads
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+        spool: str | os.PathLike[str] | None = None,
+        n_parts: int | None = None,
+        threads: int = 2,
+        progress: bool | None = None,
+    ) -> FileCrowd:
+        """Group the rows of a Parquet file, or of a folder of them, by user, on disk.
+
+        Parameters
+        ----------
+        path, user, features, target, unit, missing, classes
+            See :meth:`quorate.UserData.from_frame`.
+        spool : path, optional
+            A folder for the grouped records that is kept, and used again for the same files and
+            columns. By default they lie in a temporary folder and go away with the crowd.
+        n_parts : int, optional
+            By default so many that a part has about 32 megabytes.
+        threads : int, default=2
+        progress : bool, optional
+            Whether to draw a bar; by default on a terminal only.
+        """
+        dataset = tables.open_parquet(path)
+        layout = Layout.of(
+            dataset.schema,
+            user=user,
+            features=features,
+            target=target,
+            unit=unit,
+            missing=missing,
+            classes=classes,
+        )
+        rows = dataset.count_rows()
+        batches = dataset.to_batches(
+            columns=layout.columns, batch_size=_BATCH_ROWS, batch_readahead=4, fragment_readahead=2
+        )
+        return cls.from_batches(
+            batches,
+            layout,
+            rows=rows,
+            spool=spool,
+            source={"files": [_about(file) for file in dataset.files]},
+            n_parts=n_parts,
+            threads=threads,
+            progress=progress,
+        )
+
+    @classmethod
+    def from_batches(
+        cls,
+        batches: Iterable[Any],
+        layout: Layout,
+        *,
+        rows: int | None = None,
+        spool: str | os.PathLike[str] | None = None,
+        source: dict[str, Any] | None = None,
+        n_parts: int | None = None,
+        threads: int = 2,
+        progress: bool | None = None,
+    ) -> FileCrowd:
+        """Group the rows of Arrow batches by user, on disk.
+
+        ``rows`` is their number if it is known; ``source`` describes them for a ``spool`` that is
+        used again, and without it the spool is made anew.
+        """
+        _validate.positive_integer(threads=threads)
+        if n_parts is None:
+            each = 8 * (len(layout.features) + 2)
+            parts = _MOST_PARTS if rows is None else math.ceil(rows * each / _PART_BYTES)
+            n_parts = min(max(parts, 1), _MOST_PARTS)
+        _validate.positive_integer(n_parts=n_parts)
+        place = Spool(spool)
+        about = None if source is None else {**source, "n_parts": n_parts, **_public(layout)}
+        files = [PartFiles(place, f"{i:05d}", layout.schema, layout) for i in range(n_parts)]
+        if about is None or not place.is_complete(about):
+            with disk_errors(place), Progress(rows, label="grouping by user", show=progress) as bar:
+                place.clear()
+                _append(files, _split_ahead(batches, layout, n_parts, threads), bar)
+                if place.keeps:
+                    deque(_ahead(PartFiles.settle, files, threads), maxlen=0)
+                if about is not None:
+                    place.complete(about)
+        return cls(files, layout.schema, threads=threads)
+
+    def _run(self, task: Task, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
+        def run(pair: tuple[PartFiles, Arguments]) -> Outcome:
+            return pair[0].run(task, pair[1])
+
+        yield from _ahead(run, zip(self._parts, arguments, strict=True), self._threads)
+
+    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+        place = Spool()
+        files = [PartFiles(place, f"{i:05d}", schema) for i in range(self.n_parts)]
+        with disk_errors(place):
+            for file, outcome in zip(files, self._run(task, arguments), strict=True):
+                (users,) = results_of([outcome])
+                file.write(users)
+        return type(self)(files, schema, threads=self._threads)
+
+    def _changed(
+        self,
+        schema: Schema,
+        changes: tuple[Callable[..., UserData], ...],
+        arguments: tuple[Arguments, ...],
+    ) -> Self:
+        return type(self)(self._parts, schema, changes, arguments, threads=self._threads)
+
+
+def _ahead(work: Callable[[Any], Result], items: Iterable[Any], threads: int) -> Iterator[Result]:
+    """Yield results in the order of the items; few at once, since a result may be large."""
+    with ThreadPoolExecutor(threads) as pool:
+        running: deque[Future[Result]] = deque()
+        for item in items:
+            running.append(pool.submit(copy_context().run, work, item))
+            if len(running) > threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+def _split_ahead(
+    batches: Iterable[Any], layout: Layout, n_parts: int, threads: int
+) -> Iterator[tuple[Records, NDArray[Any], int]]:
+    """Yield the records of each batch, part by part, in the order of the source."""
+
+    def split(batch: Any) -> tuple[Records, NDArray[Any], int]:
+        records, cuts = split_records(layout.records(batch), n_parts)
+        return records, cuts, batch.num_rows
+
+    walked = _ahead(split, batches, threads)
+    while True:
+        piece = None
+        try:
+            piece = next(walked, None)
+        except (QuorateError, OSError):
+            raise
+        except Exception:
+            failed = True
+        else:
+            failed = False
+        if failed:
+            raise SchemaError("The table could not be read; why is withheld: it may quote records.")
+        if piece is None:
+            return
+        yield piece
+
+
+def _append(
+    files: Sequence[PartFiles],
+    pieces: Iterable[tuple[Records, NDArray[Any], int]],
+    bar: Progress,
+) -> None:
+    waiting: list[tuple[Records, NDArray[Any]]] = []
+    size = 0
+    for records, cuts, rows in pieces:
+        waiting.append((records, cuts))
+        size += records.nbytes
+        if size >= _BUFFER_BYTES:
+            _flush(files, waiting)
+            waiting, size = [], 0
+        bar.advance(rows)
+    _flush(files, waiting)
+
+
+def _flush(files: Sequence[PartFiles], waiting: list[tuple[Records, NDArray[Any]]]) -> None:
+    for number, file in enumerate(files):
+        pieces = [records[cuts[number] : cuts[number + 1]] for records, cuts in waiting]
+        if any(map(len, pieces)):
+            file.append(pieces)
+
+
+def _about(file: str) -> list[Any]:
+    found = Path(file).stat()
+    return [str(Path(file).resolve()), found.st_size, found.st_mtime_ns]
+
+
+def _public(layout: Layout) -> dict[str, Any]:
+    return {name: _shown(value) for name, value in asdict(layout).items()}
+
+
+def _shown(value: Any) -> Any:
+    return list(map(repr, value)) if isinstance(value, tuple) else repr(value)

@@ -1,0 +1,175 @@
+"""From pieces of a table to records under their users' keys: the same on every engine.
+
+A record that belongs to a part of a crowd is a key, a target and features, in one run of bytes.
+What a row becomes is decided row by row, under the rules of :class:`~quorate.users.UserData`: a row
+without an id is dropped; a row that is dropped for a missing value leaves its user's place, as a
+record without numbers. People whose ids share a 64-bit key are taken for one person and protected
+together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.engines.base import Schema, part_numbers
+from quorate.exceptions import ParameterError
+from quorate.users import grouping, tables
+from quorate.users.data import UserData, numbered_users
+
+__all__ = ["Layout", "split_records"]
+
+Records = NDArray[np.void]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Which columns of a table become what; all of it is public.
+
+    Parameters
+    ----------
+    user, features : tuple of str
+    target : str or None
+    unit : str
+    missing : "drop" or float
+    classes : tuple or None
+    single : bool
+        Whether 32-bit floats hold every feature exactly, which follows from the declared types.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"id": ["ann", "bob", "ann"], "age": [30.0, None, 32.0]})
+    >>> layout = Layout.of(table.schema, user="id")
+    >>> people = layout.users(layout.records(table.to_batches()[0]))
+    >>> sorted(people.record_counts().tolist())
+    [0, 2]
+    """
+
+    user: tuple[str, ...]
+    features: tuple[str, ...]
+    target: str | None = None
+    unit: str = "user"
+    missing: str | float = "drop"
+    classes: tuple[Any, ...] | None = None
+    single: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        schema: Any,
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+    ) -> Layout:
+        """Return the layout for an Arrow schema; refuse columns that are not there."""
+        tables.check_missing(missing)
+        ids = (user,) if isinstance(user, str) else tuple(user)
+        if not ids:
+            raise ParameterError("Expected at least one column of ids in user=, got none.")
+        others = [*ids, *([] if target is None else [target])]
+        names = tables.check_features(schema, features=features, others=others)
+        return cls(
+            user=ids,
+            features=tuple(names),
+            target=target,
+            unit=unit or " x ".join(ids),
+            missing=missing,
+            classes=None if classes is None else tuple(classes),
+            single=all(_fits_single(schema.field(name).type) for name in names)
+            and (missing == "drop" or float(np.float32(missing)) == float(missing)),
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the crowd."""
+        return Schema(len(self.features), self.target is not None, self.unit, self.features)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read, each once."""
+        target = [] if self.target is None else [self.target]
+        return list(dict.fromkeys([*self.features, *self.user, *target]))
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.void]:
+        """How a record lies in memory and on disk."""
+        number = np.float32 if self.single else np.float64
+        target = [] if self.target is None else [("y", np.float64)]
+        return np.dtype([("key", np.uint64), *target, ("x", number, (len(self.features),))])
+
+    def records(self, batch: Any) -> Records:
+        """Return the records of a piece of the table, in its order."""
+        keys, keep = grouping.row_keys(tuple(batch.column(name) for name in self.user))
+        records: Records = np.empty(batch.num_rows, dtype=self.dtype)
+        records["key"] = keys
+        whole = np.ones(batch.num_rows, dtype=np.bool_)
+        for j, name in enumerate(self.features):
+            values = tables.floats(batch.column(name), single=self.single)
+            finite = np.isfinite(values)
+            if not finite.all():
+                if self.missing == "drop":
+                    whole &= finite
+                else:
+                    values = np.where(finite, values, values.dtype.type(self.missing))
+            records["x"][:, j] = values
+        if self.target is not None:
+            targets = tables.as_targets(_chunked(batch.column(self.target)), self.classes)
+            records["y"] = targets
+            whole &= np.isfinite(records["y"])
+        if not whole.all():
+            records["x"][~whole] = np.nan
+        return records if keep.all() else records[keep]
+
+    def users(self, records: Records) -> UserData:
+        """Return the users of one part, in the order of their keys."""
+        codes, keys = grouping.number_keys(np.ascontiguousarray(records["key"]))
+        held = ~np.isnan(records["x"][:, 0])
+        if not held.all():
+            records, codes = records[held], codes[held]
+        rows = np.ascontiguousarray(records["x"], dtype=np.float64)
+        targets = None if self.target is None else np.ascontiguousarray(records["y"])
+        return numbered_users(rows, targets, codes, keys, self.unit, self.features)
+
+
+def split_records(records: Records, n_parts: int) -> tuple[Records, NDArray[np.int64]]:
+    """Return the records part by part, in their old order within each, and where parts begin.
+
+    >>> records = np.zeros(3, dtype=[("key", "u8"), ("x", "f8")])
+    >>> records["key"], records["x"] = [2**63, 0, 2**63], [1.0, 2.0, 3.0]
+    >>> ordered, cuts = split_records(records, 2)
+    >>> ordered["x"].tolist(), cuts.tolist()
+    ([2.0, 1.0, 3.0], [0, 1, 3])
+    """
+    numbers = part_numbers(records["key"], n_parts).astype(np.uint16)
+    counts = np.bincount(numbers, minlength=n_parts)
+    cuts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+    # numpy sorts 16-bit integers by radix, in linear time, and moves rows of words fastest.
+    order = np.argsort(numbers, kind="stable")
+    words = records.view(np.uint32).reshape(len(records), records.itemsize // 4)
+    return words.take(order, axis=0).reshape(-1).view(records.dtype), cuts
+
+
+def _fits_single(kind: Any) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    small = (types.is_int8, types.is_int16, types.is_uint8, types.is_uint16, types.is_boolean)
+    return bool(
+        types.is_float32(kind) or types.is_float16(kind) or any(test(kind) for test in small)
+    )
+
+
+def _chunked(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])

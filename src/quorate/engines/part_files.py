@@ -1,0 +1,123 @@
+"""The records of one part of a crowd, in files: as they came, and later in the order of the users.
+
+As they came they are one run of :attr:`~quorate.engines.layout.Layout.dtype` records. In the order
+of the users they are arrays that are mapped, not read: features, targets, and where each user
+begins.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.engines.base import Arguments, Outcome, Schema, Task
+from quorate.engines.layout import Layout, Records
+from quorate.engines.spool import Spool
+from quorate.users.data import UserData, ordered_users
+
+__all__ = ["PartFiles"]
+
+
+class PartFiles:
+    """One part of a crowd in a spool.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"id": [7, 5, 7], "age": [30.0, 61.0, 32.0]})
+    >>> layout = Layout.of(table.schema, user="id")
+    >>> part = PartFiles(Spool(), "00000", layout.schema, layout)
+    >>> part.append([layout.records(table.to_batches()[0])])
+    >>> part.load().n_users
+    2
+    """
+
+    def __init__(
+        self, spool: Spool, name: str, schema: Schema, layout: Layout | None = None
+    ) -> None:
+        self.spool, self._name, self._schema, self._layout = spool, name, schema, layout
+        self._lock = threading.Lock()
+
+    def append(self, pieces: Sequence[Records]) -> None:
+        """Write records behind those that are there, in their order."""
+        with open(self._path("raw"), "ab", opener=_private) as file:
+            for piece in pieces:
+                file.write(np.ascontiguousarray(piece).view(np.uint8).data)
+
+    def load(self) -> UserData:
+        """Return the users of the part: mapped if they lie in order, read otherwise."""
+        if self._path("offsets.npy").exists():
+            return self._mapped()
+        if self._layout is None or not self._path("raw").exists():
+            return self._schema.nobody()
+        return self._layout.users(np.fromfile(self._path("raw"), dtype=self._layout.dtype))
+
+    def run(self, task: Task, arguments: Arguments) -> Outcome:
+        """Run a task on the part; keep the order of the users if it was needed."""
+        with self._lock:
+            data = self.load()
+            raw = self._path("raw").exists()
+        outcome = task(data, arguments)
+        if raw and data.in_order:
+            self.settle(data)
+        return outcome
+
+    def settle(self, data: UserData | None = None) -> None:
+        """Write the part down in the order of its users; leave it as it is if there is no room."""
+        with self._lock:
+            if not self._path("raw").exists():
+                return
+            try:
+                self.write(self.load() if data is None else data)
+            except OSError:
+                for file in self._ordered_files():
+                    file.unlink(missing_ok=True)
+            else:
+                self._path("raw").unlink()
+
+    def write(self, data: UserData) -> None:
+        """Write users in their order; what says that they are there is written last."""
+        single = self._layout is not None and self._layout.single
+        arrays = {"x": data.X.astype(np.float32) if single else data.X, "keys": data.keys()}
+        if data.y is not None:
+            arrays["y"] = data.y
+        for name, array in arrays.items():
+            self._save(name, array)
+        self._save("offsets", data.offsets)
+
+    def _save(self, name: str, array: NDArray[Any]) -> None:
+        with open(self._path(f"{name}.npy"), "wb", opener=_private) as file:
+            np.lib.format.write_array(file, array, allow_pickle=False)
+
+    def _mapped(self) -> UserData:
+        found = {name: self._map(name) for name in ("x", "keys", "offsets")}
+        return ordered_users(
+            np.asarray(found["x"], dtype=np.float64),
+            self._map("y") if self._schema.has_target else None,
+            found["offsets"],
+            found["keys"],
+            self._schema.unit,
+            self._schema.feature_names,
+        )
+
+    def _map(self, name: str) -> NDArray[Any]:
+        path = self._path(f"{name}.npy")
+        try:
+            mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError:  # an empty array cannot be mapped
+            mapped = np.load(path, allow_pickle=False)
+        return mapped
+
+    def _path(self, ending: str) -> Path:
+        return self.spool.path(f"{self._name}.{ending}")
+
+    def _ordered_files(self) -> list[Path]:
+        return [self._path(f"{name}.npy") for name in ("offsets", "x", "y", "keys")]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,65 @@
+"""One part in files: as it came, then in order, and the same users either way."""
+
+import errno
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from quorate.engines.base import Schema, Task
+from quorate.engines.layout import Layout
+from quorate.engines.part_files import PartFiles
+from quorate.engines.spool import Spool
+from quorate.users import UserData
+
+
+@pytest.fixture(params=[pa.float32(), pa.float64()], ids=str)
+def part(request):
+    rng = np.random.default_rng(0)
+    x = pa.array(rng.standard_normal(200), pa.float64()).cast(request.param)
+    table = pa.table({"id": rng.integers(0, 30, 200), "x": x, "y": rng.standard_normal(200)})
+    layout = Layout.of(table.schema, user="id", target="y")
+    part = PartFiles(Spool(), "00000", layout.schema, layout)
+    batches = table.to_batches(70)
+    part.append([layout.records(batches[0]), layout.records(batches[1])])
+    part.append([layout.records(batch) for batch in batches[2:]])
+    part.expected = UserData.from_frame(table, user="id", target="y")
+    return part
+
+
+def files(part):
+    return sorted(path.suffix for path in part.spool.folder.iterdir() if path.suffix != ".lock")
+
+
+def assert_same(data, expected):
+    expected = expected.take_ranked(np.arange(expected.n_users))
+    for name in ("X", "y", "offsets"):
+        assert np.array_equal(getattr(data, name), getattr(expected, name))
+
+
+class TestOrder:
+    def test_what_came_in_pieces_comes_out_whole(self, part):
+        assert_same(part.load(), part.expected)
+
+    def test_means_leave_the_records_as_they_came(self, part):
+        part.run(Task((), UserData.user_means), ((),))
+        assert files(part) == [".raw"]
+
+    def test_the_order_is_written_down_when_it_was_needed(self, part):
+        part.run(Task((), lambda users: users.X.sum()), ((),))
+        assert files(part) == [".npy"] * 4
+        assert_same(part.load(), part.expected)
+        assert part.load().in_order
+
+    def test_a_part_without_records_has_no_users(self, part):
+        empty = PartFiles(part.spool, "00001", Schema.of(part.expected))
+        assert empty.load().n_users == 0
+
+    def test_without_room_the_part_stays_as_it_came(self, part, monkeypatch):
+        def full(*_, **__):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(np.lib.format, "write_array", full)
+        part.settle()
+        assert files(part) == [".raw"]
+        assert_same(part.load(), part.expected)
