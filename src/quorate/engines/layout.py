@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from quorate.engines.base import Schema, part_numbers
 from quorate.exceptions import ParameterError
 from quorate.users import grouping, tables
-from quorate.users.data import UserData, numbered_users
+from quorate.users.assembly import numbered_users
+from quorate.users.data import UserData
 
 __all__ = ["Layout", "split_records"]
 

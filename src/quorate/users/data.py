@@ -36,7 +36,7 @@ from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.store import RecordStore, offsets_of
 
-__all__ = ["UserData", "numbered_users", "ordered_users"]
+__all__ = ["UserData"]
 
 # Records of a batch: bounds the memory that a statistic needs beside the data.
 _BATCH_RECORDS = 2**20
@@ -459,45 +459,9 @@ def _grouped(
     names: tuple[str, ...] | None,
 ) -> UserData:
     rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
-    return numbered_users(rows, targets, codes, groups.keys, unit, names)
-
-
-def numbered_users(
-    rows: NDArray[np.float64],
-    targets: NDArray[np.float64] | None,
-    codes: NDArray[Any],
-    keys: NDArray[np.uint64],
-    unit: str,
-    names: tuple[str, ...] | None,
-) -> UserData:
-    """Return the records of users who have numbers and keys already; nothing is missing.
-
-    >>> keys = np.array([7, 9], dtype=np.uint64)
-    >>> numbered_users(np.ones((3, 1)), None, np.array([1, 0, 1]), keys, "user", None).X.shape
-    (3, 1)
-    """
-    offsets = offsets_of(np.bincount(codes, minlength=len(keys)))
-    in_order = bool(np.all(codes[1:] >= codes[:-1]))
-    store = RecordStore(rows, targets, None if in_order else codes)
-    return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
-
-
-def ordered_users(
-    rows: NDArray[np.float64],
-    targets: NDArray[np.float64] | None,
-    offsets: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    unit: str,
-    names: tuple[str, ...] | None,
-) -> UserData:
-    """Return the records of users who lie one after the other, under their keys.
-
-    >>> keys = np.array([7, 9], dtype=np.uint64)
-    >>> ordered_users(np.ones((3, 1)), None, np.array([0, 1, 3]), keys, "user", None).n_users
-    2
-    """
-    store = RecordStore(rows, targets, None)
-    return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
+    offsets = offsets_of(np.bincount(codes, minlength=len(groups.keys)))
+    store = RecordStore.numbered(rows, targets, codes)
+    return UserData.__new__(UserData)._set(store, offsets, groups.keys, unit, names)
 
 
 def _names(columns: str | Sequence[str]) -> list[str]:

@@ -39,6 +39,17 @@ class RecordStore:
     targets: NDArray[np.float64] | None
     codes: NDArray[Any] | None
 
+    @classmethod
+    def numbered(
+        cls,
+        rows: NDArray[np.float64],
+        targets: NDArray[np.float64] | None,
+        codes: NDArray[Any],
+    ) -> RecordStore:
+        """Return records under the numbers of their users, which may lie in order already."""
+        in_order = bool(np.all(codes[1:] >= codes[:-1]))
+        return cls(rows, targets, None if in_order else codes)
+
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
         """Return the records at these places of the order by user."""
         if self.codes is not None:

@@ -1,0 +1,50 @@
+"""Users put together by engines, which number them by their keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.users.data import UserData
+from quorate.users.store import RecordStore, offsets_of
+
+__all__ = ["numbered_users", "ordered_users"]
+
+
+def numbered_users(
+    rows: NDArray[np.float64],
+    targets: NDArray[np.float64] | None,
+    codes: NDArray[Any],
+    keys: NDArray[np.uint64],
+    unit: str,
+    names: tuple[str, ...] | None,
+) -> UserData:
+    """Return the records of users who have numbers and keys already; nothing is missing.
+
+    >>> keys = np.array([7, 9], dtype=np.uint64)
+    >>> numbered_users(np.ones((3, 1)), None, np.array([1, 0, 1]), keys, "user", None).X.shape
+    (3, 1)
+    """
+    offsets = offsets_of(np.bincount(codes, minlength=len(keys)))
+    store = RecordStore.numbered(rows, targets, codes)
+    return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
+
+
+def ordered_users(
+    rows: NDArray[np.float64],
+    targets: NDArray[np.float64] | None,
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    unit: str,
+    names: tuple[str, ...] | None,
+) -> UserData:
+    """Return the records of users who lie one after the other, under their keys.
+
+    >>> keys = np.array([7, 9], dtype=np.uint64)
+    >>> ordered_users(np.ones((3, 1)), None, np.array([0, 1, 3]), keys, "user", None).n_users
+    2
+    """
+    store = RecordStore(rows, targets, None)
+    return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
