@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.exceptions import SchemaError
-from quorate.users.grouping import group, keep_smallest, mix, order_by_user, ranges, sums_by_user
+from quorate.users.grouping import group, keep_smallest, mix, order_by_user, ranges
 
 NAMES = ["eve", "ann", "eve", "bob", "ann", ""]
 CODES = [3, 1, 3, 2, 1, 0]
@@ -231,20 +231,6 @@ class TestKernels:
     def test_the_counting_sort_is_a_stable_sort(self, codes):
         codes = np.array(codes, dtype=np.int32)
         assert order_by_user(codes, 6).tolist() == np.argsort(codes, kind="stable").tolist()
-
-    def test_sums_by_user_with_weights(self):
-        rng = np.random.default_rng(0)
-        codes, values = rng.integers(0, 7, 50).astype(np.int32), rng.standard_normal((50, 3))
-        weights = rng.standard_normal(50)
-        expected = [(values * weights[:, None])[codes == u].sum(axis=0) for u in range(8)]
-        assert np.allclose(sums_by_user(codes, 8, values, weights), expected)
-
-    def test_sums_do_not_depend_on_what_lies_between(self):
-        rng = np.random.default_rng(1)
-        codes, values = rng.integers(0, 7, 500).astype(np.int32), rng.standard_normal((500, 3))
-        order = order_by_user(codes, 7)
-        together = sums_by_user(codes[order], 7, values[order])
-        assert (sums_by_user(codes, 7, values) == together).all()
 
     @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 7))
     @settings(max_examples=60, deadline=None)

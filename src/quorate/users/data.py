@@ -34,6 +34,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
+from quorate.users.exact_sums import sums_by_user
 from quorate.users.store import RecordStore, offsets_of
 
 __all__ = ["UserData"]
@@ -274,6 +275,9 @@ class UserData(Crowd):
     ) -> NDArray[np.float64]:
         """Add up the rows of ``values`` user by user, each times its weight.
 
+        The sum of a user is exact and rounded once, so it depends neither on the order of the
+        user's records nor on anybody else; see :mod:`quorate.users.exact_sums`.
+
         Parameters
         ----------
         values : array of shape (N, k), default=the features
@@ -289,16 +293,16 @@ class UserData(Crowd):
                [5.]])
         """
         if values is None and weights is None:
-            store = self._store  # any order will do, so do not sort for it
-            codes = self.user_index() if store.codes is None else store.codes
-            return grouping.sums_by_user(codes, self.n_users, store.rows)
+            codes = self._store.codes  # rows that lie in another order are not copied for it
+            order = None if codes is None else grouping.order_by_user(codes, self.n_users)
+            return sums_by_user(self._store.rows, self._offsets, order=order)
         rows = self.X if values is None else np.ascontiguousarray(values, dtype=np.float64)
         factors = None if weights is None else np.asarray(weights, dtype=np.float64)
         if rows.ndim != 2 or len(rows) != self.n_records:
             raise SchemaError("Expected values of shape (records, k), one row per record.")
         if factors is not None and factors.shape != (self.n_records,):
             raise SchemaError("Expected weights of shape (records,), one number per record.")
-        return grouping.sums_by_user(self.user_index(), self.n_users, rows, factors)
+        return sums_by_user(rows, self._offsets, weights=factors)
 
     def user_means(self) -> NDArray[np.float64]:
         """Return the mean record of each user; NaN, which a grid counts as its centre, if none."""

@@ -43,7 +43,6 @@ __all__ = [
     "order_by_user",
     "ranges",
     "row_keys",
-    "sums_by_user",
 ]
 
 _WHAT_TO_DO = (
@@ -176,29 +175,6 @@ def order_by_user(codes: NDArray[Any], n_users: int) -> NDArray[Any]:
     entries = (np.ones(len(codes), np.int8), codes, _each_its_own(len(codes)))
     order: NDArray[Any] = sparse.csr_array(entries, shape=(len(codes), n_users)).tocsc().indices
     return order
-
-
-def sums_by_user(
-    codes: NDArray[Any],
-    n_users: int,
-    values: NDArray[np.float64],
-    weights: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Return the sum of the (weighted) rows of ``values`` of each user, in one pass over them.
-
-    A product with a sparse matrix that has one entry per column. The rows of a user are added one
-    after the other, so the result does not depend on how the rows of other users lie between them.
-
-    >>> sums_by_user(np.array([0, 1, 0], dtype=np.int32), 2, np.array([[1.0], [2.0], [4.0]]))
-    array([[5.],
-           [2.]])
-    """
-    from scipy import sparse
-
-    factors = np.ones(len(codes)) if weights is None else weights
-    entries = (factors, codes, _each_its_own(len(codes)))
-    sums: NDArray[np.float64] = sparse.csc_array(entries, shape=(n_users, len(codes))) @ values
-    return sums
 
 
 def keep_smallest(
