@@ -17,6 +17,7 @@ from quorate.guarantees import Guarantee, Relation
 
 if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
+    from quorate.distributions.selection import HypothesisSelector
     from quorate.learners.concept_learner import ConceptLearner
     from quorate.learners.threshold import ThresholdLearner
     from quorate.means.median import PrivateMedian
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "ConceptLearner": "quorate.learners.concept_learner",
+    "HypothesisSelector": "quorate.distributions",
     "Ledger": "quorate.accounting.ledger",
     "LinearRegression": "quorate.models",
     "LinearSVC": "quorate.models",
@@ -44,6 +46,7 @@ _FOLDERS = (
     "accounting",
     "auditing",
     "concepts",
+    "distributions",
     "engines",
     "learners",
     "means",
@@ -55,6 +58,7 @@ _FOLDERS = (
 __all__ = [
     "ConceptLearner",
     "Guarantee",
+    "HypothesisSelector",
     "Ledger",
     "LinearRegression",
     "LinearSVC",

@@ -1,0 +1,294 @@
+r"""Covers: finitely many distributions, one of which is near any distribution of a family (F8).
+
+Learning a distribution through a cover of radius :math:`0.1\alpha` is a choice among its points
+(Theorem 42 of Ghazi et al. [1]_). Covers are public and deterministic, and large: they suit small
+alphabets and few users.
+
+* :func:`simplex_cover`: all distributions on k points whose masses are multiples of 1/I. The paper
+  takes :math:`I = \lceil 10k/\alpha \rceil`; rounding by largest remainders errs by at most
+  :math:`k/(4I)` in total variation, so :math:`\lceil 2.5k/\alpha \rceil` is enough. (In print the
+  masses are "a multiple of :math:`\lfloor 10k/\alpha \rfloor`"; its reciprocal is meant.)
+* :func:`product_cover`: one such cover for each coordinate, at :math:`0.1\alpha/d`.
+* :func:`gaussian_mean_cover`: means in a ball, known covariance.
+* :func:`gaussian_cover`: mean and scale on a line.
+
+References
+----------
+.. [1] Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang. User-level differential privacy with few
+   examples per user. NeurIPS 2023. Theorems 42 to 46.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.distributions.families import (
+    MAX_MEMBERS,
+    Clip,
+    Family,
+    GaussianFamily,
+    capped,
+    counts_at,
+    largest_remainders,
+)
+from quorate.exceptions import ParameterError
+from quorate.public_randomness import RandomState, public_generator
+from quorate.users.data import UserData
+
+__all__ = [
+    "MAX_POINTS",
+    "SimplexGrid",
+    "gaussian_cover",
+    "gaussian_mean_cover",
+    "product_cover",
+    "simplex_cover",
+    "simplex_steps",
+]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MAX_POINTS = 2_000_000
+"""A larger cover is refused."""
+
+MAX_CATEGORIES = 12
+"""A user's records are counted in all sets of categories, of which there are 2^k."""
+
+# Users whose terms are held at once.
+_USERS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class SimplexGrid(Family):
+    r"""All distributions on k categories whose masses are multiples of 1/steps.
+
+    Duels need no table of all pairs. A Scheffe set is one of :math:`2^k` sets W of categories; a
+    term depends on W and on P(W), a multiple of 1/steps. A member P meets exactly the sets W that
+    are not empty, not everything, and inside its support: take one step from each category of W and
+    give them all to a category outside, and W is where P is larger.
+
+    Parameters
+    ----------
+    categories : int
+        At most 12.
+    steps : int
+    points : sequence of numbers, optional
+        What the records are compared with; 0, 1, 2, ... by default. Other records do not count.
+
+    Examples
+    --------
+    >>> grid = SimplexGrid(3, steps=2)
+    >>> grid.size
+    6
+    >>> grid.probabilities(grid.nearest([0.6, 0.4, 0.0])).tolist()
+    [0.5, 0.5, 0.0]
+    """
+
+    categories: int
+    steps: int
+    points: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(categories=self.categories, steps=self.steps)
+        if not 2 <= self.categories <= MAX_CATEGORIES:
+            raise ParameterError(
+                f"Expected 2 to {MAX_CATEGORIES} categories, got {self.categories}."
+            )
+        if self.size > MAX_POINTS:
+            raise ParameterError(
+                f"Expected a cover of at most {MAX_POINTS} points, got {self.size}. Take a larger "
+                "alpha, or DiscreteDistribution."
+            )
+        if self._values.shape != (self.categories,) or len(set(self._values)) != self.categories:
+            raise ParameterError("Expected points, all different, one for each category.")
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return math.comb(self.steps + self.categories - 1, self.categories - 1)
+
+    @property
+    def unit(self) -> int:
+        """Masses are multiples of its reciprocal."""
+        return self.steps
+
+    @cached_property
+    def masses(self) -> NDArray[np.int32]:
+        """The masses of all members in steps: (members, categories)."""
+        rows = np.arange(self.steps + 1, dtype=np.int32)[:, None]
+        for _ in range(self.categories - 2):
+            left = self.steps - rows.sum(axis=1)
+            repeated = np.repeat(rows, left + 1, axis=0)
+            starts = np.repeat(np.cumsum(left + 1) - (left + 1), left + 1)
+            last = np.arange(len(repeated)) - starts
+            rows = np.column_stack([repeated, last.astype(np.int32)])
+        return np.column_stack([rows, self.steps - rows.sum(axis=1)]).astype(np.int32)
+
+    @cached_property
+    def _values(self) -> Floats:
+        points = np.arange(self.categories) if self.points is None else self.points
+        return np.asarray(points, dtype=np.float64)
+
+    def tally(self, users: UserData, clip: Clip) -> Integers:
+        """Add up the clipped terms of some users, for every set W and every P(W)."""
+        shape = (2**self.categories, self.steps + 1)
+        table = np.zeros(shape, dtype=np.int64)
+        limit = clip.limit(self.unit)
+        promised = np.arange(self.steps + 1)
+        for start in range(0, users.n_users, _USERS_AT_ONCE):
+            some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
+            counts = capped(counts_at(some, self._values), clip.records)
+            held = counts.sum(axis=1)
+            weights = clip.weights(held)[:, None]
+            for members in range(1, shape[0] - 1):
+                chosen = [z for z in range(self.categories) if members >> z & 1]
+                inside = counts[:, chosen].sum(axis=1)
+                terms = weights * (held[:, None] * promised - self.steps * inside[:, None])
+                table[members] += np.clip(terms, -limit, limit).sum(axis=0)
+        return table
+
+    def worst(self, tally: Integers) -> Integers:
+        """Return the largest duel of every member."""
+        worst = np.full(self.size, np.iinfo(np.int64).min)
+        for members in range(1, 2**self.categories - 1):
+            chosen = [z for z in range(self.categories) if members >> z & 1]
+            parts = self.masses[:, chosen]
+            duels = tally[members][parts.sum(axis=1)]
+            np.maximum(worst, duels, out=worst, where=(parts > 0).all(axis=1))
+        return worst
+
+    def nearest(self, pmf: ArrayLike) -> int:
+        """Return the member that largest remainders give; within categories / (4 steps)."""
+        rounded = largest_remainders(np.asarray(pmf, dtype=np.float64)[None, :], self.steps)[0]
+        index, left = 0, self.steps
+        for z, mass in enumerate(rounded[:-1]):
+            rest = self.categories - 1 - z
+            # Members with a smaller mass here come first: left - s steps for the other categories.
+            index += sum(math.comb(left - s + rest - 1, rest - 1) for s in range(int(mass)))
+            left -= int(mass)
+        return index
+
+    def probabilities(self, index: int) -> Floats:
+        """Return the masses of one member."""
+        return np.asarray(self.masses[index] / self.steps)
+
+    def log_density(self, X: ArrayLike, index: int) -> Floats:
+        """Return the log mass of one member at each record; -inf outside of the points."""
+        values = np.asarray(X, dtype=np.float64).reshape(-1)
+        logs = np.full(len(values), -np.inf)
+        for value, mass in zip(self._values, self.probabilities(index), strict=True):
+            logs[values == value] = math.log(mass) if mass > 0 else -math.inf
+        return logs
+
+    def sample(self, index: int, n: int, random_state: RandomState = None) -> Floats:
+        """Draw records from one member."""
+        rng = public_generator(random_state)
+        drawn = rng.choice(self._values, size=n, p=self.probabilities(index))
+        return np.asarray(drawn, dtype=np.float64)[:, None]
+
+
+def simplex_steps(k: int, alpha: float, *, constants: str = "calibrated") -> int:
+    """Return how fine the masses of a cover of radius alpha / 10 are.
+
+    >>> simplex_steps(4, 0.5), simplex_steps(4, 0.5, constants="published")
+    (20, 80)
+    """
+    _validate.positive_integer(k=k)
+    _validate.probability(alpha=alpha)
+    _validate.one_of(("calibrated", "published"), constants=constants)
+    return math.ceil((2.5 if constants == "calibrated" else 10) * k / alpha)
+
+
+def simplex_cover(
+    k: int,
+    alpha: float,
+    *,
+    constants: str = "calibrated",
+    points: Sequence[float] | None = None,
+) -> SimplexGrid:
+    """Return a cover of all distributions on k points, of radius alpha / 10 in total variation.
+
+    >>> simplex_cover(4, 0.5).size
+    1771
+    """
+    return SimplexGrid(k, simplex_steps(k, alpha, constants=constants), points)
+
+
+def product_cover(
+    k: int, d: int, alpha: float, *, constants: str = "calibrated"
+) -> tuple[SimplexGrid, ...]:
+    """Return a cover for each coordinate of a product distribution on d coordinates of k points.
+
+    Total variation adds up over coordinates, so each radius is alpha / (10 d). The cover of the
+    theorem is their product; choosing coordinate by coordinate with epsilon / d each is what can
+    be done.
+
+    >>> [cover.steps for cover in product_cover(2, 3, 0.5)]
+    [30, 30, 30]
+    """
+    _validate.positive_integer(d=d)
+    return (simplex_cover(k, alpha / d, constants=constants),) * d
+
+
+def gaussian_mean_cover(radius: float, d: int, alpha: float) -> GaussianFamily:
+    r"""Return normal distributions of scale 1 whose means cover a ball, within alpha / 10.
+
+    Total variation is :math:`2\Phi(|\mu-\mu'|/2) - 1 \le 0.4|\mu-\mu'|`, so means may be
+    :math:`\alpha/4` off: a grid of step :math:`\alpha/(2\sqrt d)`.
+
+    >>> gaussian_mean_cover(2.0, 1, 0.2).size
+    41
+    """
+    _validate.positive(radius=radius)
+    _validate.positive_integer(d=d)
+    _validate.probability(alpha=alpha)
+    step = alpha / (2 * math.sqrt(d))
+    reach = math.ceil(radius / step)
+    if (2 * reach + 1) ** d > MAX_POINTS:
+        raise ParameterError(f"Expected a cover of at most {MAX_POINTS} points, got more.")
+    line = step * np.arange(-reach, reach + 1)
+    grid = np.stack(np.meshgrid(*[line] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    # The nearest grid point of a mean at the rim may lie half a cell outside.
+    inside = np.sqrt((grid**2).sum(axis=1)) <= radius + alpha / 4
+    return _of_pairwise_size(grid[inside], np.ones(int(inside.sum())))
+
+
+def gaussian_cover(radius: float, kappa: float, alpha: float) -> GaussianFamily:
+    r"""Return normal distributions on a line: means within ``radius``, variances from 1 to kappa.
+
+    Half of the radius :math:`0.1\alpha` is for the mean, in steps of :math:`\sigma\alpha/4`, and
+    half for the scale, in ratios of :math:`1 + 0.2\alpha` (total variation is at most 0.49 times a
+    relative change of the scale).
+
+    >>> gaussian_cover(1.0, 2.0, 0.5).size
+    77
+    """
+    _validate.positive(radius=radius)
+    _validate.probability(alpha=alpha)
+    if not (math.isfinite(kappa) and kappa >= 1):
+        raise ParameterError(f"Expected a finite kappa >= 1, got kappa={kappa!r}.")
+    ratio = math.log1p(0.2 * alpha)
+    many = math.ceil(0.5 * math.log(kappa) / ratio) + 1
+    scales = np.exp(np.linspace(0.0, 0.5 * math.log(kappa), many))
+    means, spreads = [], []
+    for scale in scales:
+        reach = math.ceil(radius / (scale * alpha / 4))
+        means.append(scale * alpha / 4 * np.arange(-reach, reach + 1))
+        spreads.append(np.full(2 * reach + 1, scale))
+    return _of_pairwise_size(np.concatenate(means)[:, None], np.concatenate(spreads))
+
+
+def _of_pairwise_size(means: Floats, scales: Floats) -> GaussianFamily:
+    if len(means) > MAX_MEMBERS:
+        raise ParameterError(
+            f"Expected a cover of at most {MAX_MEMBERS} normal distributions, got {len(means)}. "
+            "Take a larger alpha or a smaller radius, or GaussianDistribution."
+        )
+    return GaussianFamily(means, scales)

@@ -1,0 +1,168 @@
+"""Choose one of finitely many distributions, privately for whole users (F7)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.accounting.ledger import Ledger
+from quorate.distributions.families import Clip, Family
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Relation
+from quorate.mechanisms.choose import ChooseBest
+from quorate.public_randomness import RandomState
+from quorate.users.crowd import Crowd
+
+__all__ = ["HypothesisSelector"]
+
+
+class HypothesisSelector(UserEstimator):
+    r"""Choose the member of a family of densities that is nearest to the users' records.
+
+    Every two members are compared on the set where the first has more density. A user says how
+    much less often than the first member promises the records fall there; the answer is clipped,
+    and added up over users. A member is as bad as its worst comparison.
+
+    Learning
+    --------
+    concept class : a finite family of densities, :class:`~quorate.distributions.families.Family`;
+        covers of larger families are in :mod:`quorate.distributions.covers`
+    setting : users i.i.d., records of one user i.i.d.; the truth within 0.1 alpha of a member
+    users needed : :math:`\tilde O(\ln(|F|/\beta)(1/\varepsilon + 1/(\alpha\varepsilon\sqrt m) +
+        1/(\alpha^2 m)))` for total variation alpha (Theorem 41 of [1]_)
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : the family and all parameters; under ``Relation.REPLACE`` the number of users
+    numerics : exact
+    proof : A user's term in a duel is an integer in [-T, T] for T = ``clip.limit(...)``, whatever
+        the records are, and a function of these records alone. So a duel, and a member's worst
+        duel, moves by at most 2T when the user is replaced, and by T when one is added. The choice
+        is one release of :class:`~quorate.mechanisms.ChooseBest`. Released: ``index_``.
+
+    Complexity
+    ----------
+    Time :math:`O(n|F|^2k)` for n users and k points, memory :math:`O(|F|^2)`; for densities on
+    numbers :math:`O(N|F|^2)` with N records. A :class:`~quorate.distributions.covers.SimplexGrid`
+    needs :math:`O(2^k(nI + |F|))`.
+
+    Parameters
+    ----------
+    family : Family
+    epsilon : float, default=1.0
+    clip : Clip, default=Clip(0.5)
+        How far one user may move a duel; half of what chance does to the user's own records.
+        ``Clip.published(m, alpha=...)`` is the paper's.
+    delta, relation, ledger, data_name
+        As everywhere; no delta is used.
+
+    Attributes
+    ----------
+    index_ : int
+        The number of the chosen member.
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang. User-level differential privacy with few
+       examples per user. NeurIPS 2023. Theorems 37 and 41.
+
+    Examples
+    --------
+    >>> from quorate.distributions.families import DiscreteFamily
+    >>> rng = np.random.default_rng(0)
+    >>> records = rng.choice(3, size=(60 * 20, 1), p=[0.7, 0.2, 0.1])
+    >>> family = DiscreteFamily([[0.1, 0.2, 0.7], [0.7, 0.2, 0.1], [0.4, 0.3, 0.3]])
+    >>> chooser = HypothesisSelector(family).fit(records, users=np.arange(1200) // 20)
+    >>> chooser.index_
+    1
+    >>> chooser.score_samples([[0]]).round(2).tolist()
+    [-0.36]
+    """
+
+    _single_feature = True
+
+    def __init__(
+        self,
+        family: Family,
+        epsilon: float = 1.0,
+        *,
+        clip: Clip | None = None,
+        delta: float = 0.0,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+    ) -> None:
+        self.family = family
+        self.epsilon = epsilon
+        self.clip = clip
+        self.delta = delta
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> HypothesisSelector:
+        """Choose by records grouped by user: ``(X, users=...)`` or a ``UserData``."""
+        del y
+        clip = self._checked_clip()
+        self._check_features(_columns(X))
+        self._charge(X, None, users)
+        data = self._gather(X, None, users)
+        self._check_features(data.n_features)
+        chooser = ChooseBest(
+            candidates=self.family.size,
+            epsilon=self.epsilon,
+            sensitivity=clip.sensitivity(self.family.unit, self.relation),
+            relation=self.relation,
+        )
+        tally = data.add_up(partial(_tally, family=self.family, clip=clip), whole=True)
+        index = chooser.release(-self.family.worst(tally))
+        self.guarantee_ = self._promise(chooser.event)
+        self.index_ = index
+        return self
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Return the log density of the chosen member at each record."""
+        return self.family.log_density(self._features(X), self.index_)
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> NDArray[np.float64]:
+        """Draw records from the chosen member; post-processing, at no cost."""
+        return self.family.sample(self.index_, n_samples, random_state)
+
+    def _check_features(self, found: int | None) -> None:
+        expected = self.family.n_features
+        if found is not None and found != expected:
+            raise SchemaError(f"Expected {expected} feature(s) in X, got {found}.")
+
+    def _checked_clip(self) -> Clip:
+        if not isinstance(self.family, Family):
+            raise ParameterError(
+                f"Expected family to be a Family, got {type(self.family).__name__}. See "
+                "quorate.distributions.families."
+            )
+        clip = Clip(0.5) if self.clip is None else self.clip
+        if not isinstance(clip, Clip):
+            raise ParameterError(f"Expected clip to be a Clip, got {type(clip).__name__}.")
+        return clip
+
+
+def _columns(X: Any) -> int | None:
+    """Return how many features a table has, as far as it tells without being read."""
+    if isinstance(X, Crowd):
+        return X.n_features
+    if isinstance(X, list):
+        return len(X[0]) if X and isinstance(X[0], list | tuple) else None
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    return shape[1] if len(shape) == 2 else None
+
+
+def _tally(users: Any, *, family: Family, clip: Clip) -> NDArray[np.int64]:
+    return family.tally(users, clip)

@@ -1,0 +1,128 @@
+"""HypothesisSelector: exact audits of whole fits, what it finds, and what it refuses."""
+
+import numpy as np
+import pytest
+
+from quorate.accounting import Ledger
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.distributions.covers import SimplexGrid, simplex_cover
+from quorate.distributions.families import Clip, DiscreteFamily, GaussianFamily
+from quorate.distributions.selection import HypothesisSelector
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Guarantee, Relation
+from quorate.noise import SeededNoise, use_noise
+
+THREE = DiscreteFamily([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
+
+
+def fit_law(selector):
+    """Return the law of a whole fit, by running it on all its noise."""
+
+    def law(users):
+        X = np.array([[record] for held in users for record in held], dtype=float).reshape(-1, 1)
+        ids = [i for i, held in enumerate(users) for _ in held]
+        empty = [i for i, held in enumerate(users) if not held]
+        # A user without a countable record keeps a place.
+        X = np.concatenate([X, np.full((len(empty), 1), 7.0)])
+        return enumerate_runs(lambda _: selector.fit(X, users=[*ids, *empty]).index_)
+
+    return law
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize("clip", [Clip(0.5), Clip(1.0, own_scale=False), Clip.none(3)])
+    @pytest.mark.parametrize("family", [THREE, SimplexGrid(2, 2)], ids=["three", "grid"])
+    def test_all_fits_of_a_small_world_keep_the_claim(self, family, clip):
+        selector = HypothesisSelector(family, epsilon=1.0, clip=clip)
+        world = SmallWorld(records=((), (0,), (1,), (0, 0, 0), (1, 1, 1)), n_users=2)
+        found = audit_exactly(fit_law(selector), world, Guarantee(epsilon=1.0))
+        assert found.holds, str(found)
+        assert found.tightness > 0.2
+
+    def test_the_audit_catches_a_clip_that_is_not_paid_for(self, monkeypatch):
+        monkeypatch.setattr(Clip, "sensitivity", lambda self, unit, relation: self.limit(unit) // 2)
+        selector = HypothesisSelector(THREE, epsilon=1.0, clip=Clip(1.0, own_scale=False))
+        world = SmallWorld(records=((), (0,), (1,), (0, 0, 0), (1, 1, 1)), n_users=2)
+        assert not audit_exactly(fit_law(selector), world, Guarantee(epsilon=1.0)).holds
+
+    def test_one_user_more_or_less(self):
+        selector = HypothesisSelector(THREE, epsilon=1.0, relation=Relation.ADD_REMOVE)
+        world = SmallWorld(records=((0,), (1, 1, 1)), n_users=3, ordered=False)
+        claim = Guarantee(epsilon=1.0, relation=Relation.ADD_REMOVE)
+        assert audit_exactly(fit_law(selector), world, claim).holds
+
+
+def world(rng, size=200, k=20):
+    """Return a truth, and members at all distances from it."""
+    truth = rng.dirichlet(np.ones(k))
+    share = np.linspace(0.02, 1.0, size)[:, None]
+    return truth, (1 - share) * truth + share * rng.dirichlet(np.ones(k), size)
+
+
+def mean_variation(clip, runs=6, n=50, m=64):
+    found = []
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        truth, pmf = world(rng)
+        X = rng.choice(20, size=(n * m, 1), p=truth)
+        with use_noise(SeededNoise(run)):
+            fitted = HypothesisSelector(DiscreteFamily(pmf), clip=clip).fit(
+                X, users=np.arange(n * m) // m
+            )
+        found.append(0.5 * np.abs(pmf[fitted.index_] - truth).sum())
+    return float(np.mean(found))
+
+
+class TestUtility:
+    def test_fifty_users_choose_among_two_hundred_densities(self):
+        ours = mean_variation(None)
+        assert ours <= 0.02
+        assert mean_variation(Clip.none(64)) > 2 * ours
+
+    def test_a_cover_learns_a_distribution(self):
+        truth = np.array([0.45, 0.3, 0.15, 0.1])
+        rng = np.random.default_rng(0)
+        X = rng.choice(4, size=(50 * 64, 1), p=truth)
+        with use_noise(SeededNoise(0)):
+            fitted = HypothesisSelector(simplex_cover(4, 0.5)).fit(X, users=np.arange(3200) // 64)
+        assert 0.5 * np.abs(fitted.family.probabilities(fitted.index_) - truth).sum() < 0.06
+
+    def test_a_normal_mean_is_found(self):
+        rng = np.random.default_rng(0)
+        family = GaussianFamily(np.linspace(-3, 3, 61)[:, None])
+        with use_noise(SeededNoise(0)):
+            fitted = HypothesisSelector(family).fit(
+                rng.normal(1.0, 1.0, (50 * 16, 1)), users=np.arange(800) // 16
+            )
+        assert abs(np.asarray(family.means)[fitted.index_, 0] - 1.0) <= 0.3
+
+
+class TestUse:
+    def test_samples_and_densities_are_those_of_the_member(self):
+        with use_noise(SeededNoise(0)):
+            fitted = HypothesisSelector(THREE, epsilon=50.0).fit(
+                [[0.0]] * 90 + [[1.0]] * 10, users=np.arange(100) // 5
+            )
+        assert fitted.index_ == 1
+        assert np.exp(fitted.score_samples([[0.0], [1.0]])) == pytest.approx([0.9, 0.1], abs=1e-5)
+        assert fitted.sample(500, random_state=0).mean() == pytest.approx(0.1, abs=0.05)
+        assert fitted.guarantee_.epsilon == 50.0
+
+    def test_wrong_use_is_refused_before_the_charge(self):
+        for family, clip, message in [
+            ("family", None, "family to be a Family"),
+            (THREE, 0.5, "clip to be a Clip"),
+        ]:
+            with pytest.raises(ParameterError, match=message):
+                HypothesisSelector(family, clip=clip).fit([[0]], users=[0])
+        with pytest.raises(ParameterError, match="needs users="):
+            HypothesisSelector(THREE).fit([[0]])
+
+
+@pytest.mark.parametrize("table", [[[0, 1]], np.zeros((1, 2))], ids=["list", "array"])
+def test_another_number_of_columns_is_refused_before_the_charge(table, tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.set_budget("people", epsilon=1.0)
+    with pytest.raises(SchemaError, match=r"1 feature\(s\)"):
+        HypothesisSelector(THREE, ledger=ledger, data_name="people").fit(table, users=[0])
+    HypothesisSelector(THREE, ledger=ledger, data_name="people").fit([[0]], users=[0])
