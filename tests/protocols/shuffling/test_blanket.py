@@ -32,7 +32,7 @@ def shuffled_law(response, values):
 def exact_delta(response, users, epsilon):
     """Return the largest hockey stick over all neighbours of all small crowds."""
     worst = 0.0
-    everybody = range(response.candidates)
+    everybody = [*range(response.candidates), -1]  # -1 names no candidate
     for others in combinations_with_replacement(everybody, users - 1):
         laws = [shuffled_law(response, (value, *others)) for value in everybody]
         for first, second in product(laws, laws):

@@ -127,18 +127,19 @@ def extensions(
     width = int(response.width or 0)
     low = response.bits - prefix_bits - bits
     place = np.uint64(prefix << (response.bits - prefix_bits))
+    # A cell is an index and, as its lowest bit, a sign.
+    cell_bits = np.uint64(2 ** (bits + 1) - 2)
     spectrum = np.zeros(2 ** (bits + 1), dtype=np.int64)
     for selected in range(1, 2**width):
-        mask = np.zeros(len(reports), dtype=np.uint64)
-        for i in range(width):
-            if selected >> i & 1:
-                mask ^= reports.masks[i]
-        signs = np.bitwise_count(reports.answers & np.uint8(selected)).astype(np.uint64)
+        chosen = [reports.masks[i] for i in range(width) if selected >> i & 1]
+        mask = chosen[0] if len(chosen) == 1 else np.bitwise_xor.reduce(chosen)
+        signs = np.bitwise_count(reports.answers & np.uint8(selected))
         if prefix_bits:
-            signs ^= np.bitwise_count(mask & place).astype(np.uint64)
-        index = (mask >> np.uint64(low)) & np.uint64(2**bits - 1)
-        cells = (index << np.uint64(1)) | (signs & np.uint64(1))
-        spectrum += np.bincount(cells.astype(np.int64), minlength=len(spectrum))
+            signs ^= np.bitwise_count(mask & place)
+        cells = mask << np.uint64(1) if low == 0 else mask >> np.uint64(low - 1)
+        cells &= cell_bits
+        cells |= signs & np.uint8(1)
+        spectrum += np.bincount(cells.view(np.int64), minlength=len(spectrum))
     return walsh_hadamard(spectrum[0::2] - spectrum[1::2])
 
 

@@ -28,6 +28,11 @@ How the sum is cut, always upwards:
 * in :math:`N_b`: the inner value falls in it, so a block is priced by its smallest value too;
 * sums have positive terms with a relative error below 1e-7; the result is raised by 1e-6 of itself.
 
+A user without a candidate sends a uniform report. Give every report a tag of its own, independent
+of everything, and let a function of masks and tag take the place of a candidate's hash: averaged
+over all functions its report is uniform, for each function the formula holds, and a divergence is
+convex. So the bound covers such users too.
+
 n counts honest users: reports of others may be anything and are shown to the adversary.
 
 References

@@ -1,0 +1,113 @@
+"""What runs on a user's device: from their records to one message."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee
+from quorate.noise import ambient_noise
+from quorate.protocols.messages import MessageFormat
+from quorate.protocols.task import PLURALITY, Task
+
+__all__ = ["Client", "Decision", "plurality"]
+
+Decision = Callable[[Any, int], int | None]
+"""From a device's records and the public seed to a candidate, or to none."""
+
+
+def plurality(records: Iterable[int], seed: int) -> int | None:
+    """Return the value that most records hold; ties go by the public seed, no records to nobody.
+
+    >>> plurality([3, 5, 5], seed=1)
+    5
+    >>> plurality([], seed=1) is None
+    True
+    """
+    counts = Counter(int(record) for record in records)
+    if not counts:
+        return None
+    most = max(counts.values())
+    return min((value for value, count in counts.items() if count == most), key=_rank(seed))
+
+
+def _rank(seed: int) -> Callable[[int], bytes]:
+    """Return the order of values that all devices share: SHA-256 of seed and decimal value."""
+    return lambda value: hashlib.sha256(f"{seed:032x} {value}".encode("ascii")).digest()
+
+
+class Client:
+    r"""Make a user's one message for a task, on the user's own device.
+
+    The device reduces its records to one candidate, answers by the task's randomizer with the
+    operating system's randomness, and forgets the candidate. It answers a task once: asked again it
+    returns the same bytes, so that a lost connection costs no privacy.
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP for the message, with :math:`\varepsilon` the task's
+        ``report_epsilon``
+    neighbours : replace all records of one user
+    trust : local
+    public : the task, and that a message was sent
+    numerics : exact
+    proof : see :class:`~quorate.protocols.randomizers.hashed.HashedResponse`; whatever ``decide``
+        does, the message depends on the records through one candidate or none. A decision that
+        fails is a user without a candidate, so no error tells anything.
+
+    Parameters
+    ----------
+    task : Task
+    decide : callable or None, default=None
+        The task's ``decision``: from records and ``task.shared_seed`` to a candidate or ``None``;
+        needed unless the task says ``"plurality"``.
+
+    Examples
+    --------
+    >>> task = Task.local(name="favourite", candidates=2**14, epsilon=1.0)
+    >>> client = Client(task)
+    >>> message = client.message([7, 7, 9])
+    >>> len(message), client.message([1]) == message
+    (22, True)
+    """
+
+    def __init__(self, task: Task, decide: Decision | None = None) -> None:
+        if not isinstance(task, Task):
+            raise ParameterError(f"Expected task to be a Task, got a {type(task).__name__}.")
+        if decide is None and task.decision != PLURALITY:
+            raise ParameterError(
+                f"Expected decide=, the function that this task calls {task.decision!r}."
+            )
+        self.task = task
+        self._decide = plurality if decide is None else decide
+        self._sent: bytes | None = None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised to the user against whoever sees the message itself."""
+        return self.task.guarantees()["network"]
+
+    def message(self, records: Any) -> bytes:
+        """Return the message of a user with these records; the first one stays."""
+        if self._sent is None:
+            self._sent = self._make(self._candidate(records))
+        return self._sent
+
+    def _candidate(self, records: Any) -> int:
+        try:
+            found = self._decide(records, self.task.shared_seed)
+            candidate = -1 if found is None else int(found)
+        except Exception:
+            return -1
+        return candidate if 0 <= candidate < self.task.candidates else -1
+
+    def _make(self, candidate: int) -> bytes:
+        reports = self.task.response.respond(
+            np.array([candidate], dtype=np.int64), noise=ambient_noise()
+        )
+        return MessageFormat(self.task).write(reports).tobytes()

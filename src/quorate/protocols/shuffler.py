@@ -1,0 +1,102 @@
+"""The only party that knows who sent what, and forgets it: it waits, permutes, passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import NotEnoughUsersError
+from quorate.noise import NoiseSource, ambient_noise
+from quorate.protocols.messages import MessageFormat, Reason
+from quorate.protocols.task import Task
+
+__all__ = ["Shuffler", "random_order"]
+
+
+def random_order(count: int, noise: NoiseSource | None = None) -> NDArray[np.int64]:
+    """Return a uniform permutation from secure words: the order of words that all differ.
+
+    Given that no two of 64 bits are equal, every order is equally likely; otherwise all are drawn
+    anew.
+
+    >>> sorted(random_order(4).tolist())
+    [0, 1, 2, 3]
+    """
+    source = ambient_noise() if noise is None else noise
+    while True:
+        words = source.uniform_words(count)
+        order = np.argsort(words)
+        if count < 2 or bool(np.all(np.diff(words[order]) > 0)):
+            return order
+
+
+class Shuffler:
+    """Wait for the task's number of messages and pass them on in a random order, nothing else.
+
+    What is of another length or task is counted and dropped, because it would not hide anybody; so
+    is a second message with the same admission token. Nothing is passed on before ``task.users``
+    messages are there, because fewer would hide each other less than was promised.
+
+    Parameters
+    ----------
+    task : Task
+
+    Examples
+    --------
+    >>> from quorate.protocols.client import Client
+    >>> task = Task.shuffle(name="t", candidates=8, epsilon=1.0, delta=1e-6, users=3)
+    >>> shuffler = Shuffler(task)
+    >>> for person in range(3):
+    ...     shuffler.admit(Client(task).message([5]), token=bytes([person]))
+    >>> len(shuffler.release())
+    3
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._format = MessageFormat(task)
+        self._waiting: list[bytes] = []
+        self._tokens: set[bytes] = set()
+        self.dropped: dict[Reason, int] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many messages are there."""
+        return len(self._waiting)
+
+    def admit(self, message: object, *, token: bytes | None = None) -> None:
+        """Take one message; a token stands for one user and is accepted once."""
+        if not isinstance(message, bytes):
+            self._drop(Reason.NOT_BYTES)
+        elif len(message) != self._format.length:
+            self._drop(Reason.WRONG_LENGTH)
+        elif message[8:16] != self._format.header[8:16]:
+            self._drop(Reason.FOREIGN_TASK)
+        elif token is not None and token in self._tokens:
+            self._drop(Reason.REPEATED)
+        else:
+            if token is not None:
+                self._tokens.add(token)
+            self._waiting.append(message)
+
+    def admit_all(self, messages: Iterable[object]) -> None:
+        """Take many messages without tokens."""
+        for message in messages:
+            self.admit(message)
+
+    def release(self) -> list[bytes]:
+        """Return all waiting messages in a random order and forget them."""
+        if len(self._waiting) < self.task.users:
+            raise NotEnoughUsersError(
+                f"Expected {self.task.users} messages before any is passed on, got "
+                f"{len(self._waiting)}. Wait for more users."
+            )
+        order = random_order(len(self._waiting))
+        shuffled = [self._waiting[i] for i in order]
+        self._waiting = []
+        return shuffled
+
+    def _drop(self, reason: Reason) -> None:
+        self.dropped[reason] = self.dropped.get(reason, 0) + 1

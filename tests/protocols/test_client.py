@@ -1,0 +1,90 @@
+"""A device sends one message, whatever its records are, and the same when asked again."""
+
+import numpy as np
+import pytest
+
+from quorate.exceptions import ParameterError
+from quorate.noise import SeededNoise, use_noise
+from quorate.protocols.client import Client, plurality
+from quorate.protocols.messages import MessageFormat
+from quorate.protocols.task import Task
+
+TASK = Task.local(name="t", candidates=1000, epsilon=1.0, seed="11" * 32)
+
+
+def message_of(records, *, decide=None, task=TASK, seed=4):
+    with use_noise(SeededNoise(seed)):
+        return Client(task, decide).message(records)
+
+
+class TestOneMessage:
+    def test_it_is_the_report_of_the_candidate(self):
+        with use_noise(SeededNoise(4)):
+            reports = TASK.response.respond(np.array([7]))
+        assert message_of([7, 7, 3]) == MessageFormat(TASK).write(reports).tobytes()
+
+    def test_a_retry_sends_the_same_bytes(self):
+        client = Client(TASK)
+        first = client.message([7])
+        assert client.message([7]) == first
+        assert client.message([8]) == first
+
+    def test_two_devices_differ(self):
+        assert len({Client(TASK).message([7]) for _ in range(20)}) == 20
+
+    def test_real_messages_need_no_seed(self):
+        assert len(Client(TASK).message([1])) == MessageFormat(TASK).length
+
+
+class TestEveryInput:
+    """What cannot be answered is answered by coins, with the same length and no error."""
+
+    @pytest.mark.parametrize(
+        "records",
+        [[], None, "abc", [None], [np.nan], [np.inf], [-1], [1000], [2**200], 5, object(), [[1]]],
+        ids=str,
+    )
+    def test_records_that_hold_no_candidate_make_a_message_of_coins(self, records):
+        assert message_of(records) == message_of([])
+
+    def test_a_million_records_are_one_vote(self):
+        assert message_of([7] * 10**6) == message_of([7])
+
+    def test_a_decision_that_raises_is_a_user_without_a_candidate(self):
+        def failing(records, seed):
+            raise RuntimeError(f"record {records}")
+
+        assert message_of([5], decide=failing) == message_of([])
+        assert message_of([5], decide=lambda r, s: None) == message_of([])
+        assert message_of([5], decide=lambda r, s: 10**9) == message_of([])
+
+    def test_the_decision_gets_the_public_seed(self):
+        seen = []
+        message_of([5], decide=lambda records, seed: seen.append((records, seed)) or 5)
+        assert seen == [([5], TASK.shared_seed)]
+
+
+class TestPlurality:
+    def test_ties_go_by_the_seed_and_not_by_the_order_of_records(self):
+        winners = {plurality([4, 9], seed) for seed in range(30)}
+        assert winners == {4, 9}
+        for seed in range(10):
+            assert plurality([4, 9, 9, 4], seed) == plurality([9, 4, 4, 9], seed)
+
+    def test_most_records_win(self):
+        assert plurality([1, 2, 2], seed=0) == 2
+
+
+class TestRefusals:
+    def test_another_decision_needs_its_function(self):
+        task = Task.local(name="t", candidates=4, epsilon=1.0, decision="stable")
+        with pytest.raises(ParameterError, match="'stable'"):
+            Client(task)
+        assert len(Client(task, lambda r, s: 1).message([])) > 16
+
+    def test_something_else_than_a_task_is_refused(self):
+        with pytest.raises(ParameterError, match="Task"):
+            Client(TASK.to_json())
+
+    def test_the_promise_is_the_one_of_a_single_message(self):
+        assert Client(TASK).guarantee == TASK.guarantees()["network"]
