@@ -13,7 +13,16 @@ from typing import SupportsFloat
 
 from quorate.exceptions import ParameterError
 
-__all__ = ["decimal_down", "decimal_up", "exact", "exp_down", "float_down", "float_up"]
+__all__ = [
+    "decimal_down",
+    "decimal_up",
+    "exact",
+    "exp_down",
+    "float_down",
+    "float_up",
+    "root_down",
+    "root_up",
+]
 
 DIGITS = 9
 """Significant decimal digits of an epsilon that comes out of a numerical search."""
@@ -124,3 +133,29 @@ def _decimals_near(rational: Fraction) -> list[float]:
     unit = Fraction(10) ** (DIGITS - 1 - exponent)
     steps = math.floor(rational * unit)
     return [float((steps + more) / unit) for more in (-1, 0, 1, 2)]
+
+
+def root_up(square: Fraction) -> float:
+    """Return the smallest float whose exact square is at least ``square``.
+
+    >>> root_up(Fraction(9, 4))
+    1.5
+    """
+    root = math.sqrt(float_up(square))
+    if root == math.inf:
+        return root
+    while root > 0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= square:
+        root = math.nextafter(root, 0.0)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def root_down(square: Fraction) -> float:
+    """Return the largest float whose exact square is at most ``square``.
+
+    >>> Fraction(root_down(Fraction(2))) ** 2 <= 2
+    True
+    """
+    root = root_up(square)
+    return root if Fraction(root) ** 2 == square else math.nextafter(root, 0.0)

@@ -8,7 +8,7 @@ many choices, because its privacy loss has a bounded range.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_up
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.exponential import ExponentialMechanism
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["ChooseBest", "Selection", "permute_and_flip_probabilities"]
 
@@ -107,7 +107,6 @@ class ChooseBest(ExponentialMechanism):
         Whether a user can only move all scores in the same direction (counts of satisfied users).
         Halves the noise; valid under ``Relation.ADD_REMOVE`` only and refused otherwise.
     selection : Selection, default=Selection.PERMUTE_AND_FLIP
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -137,7 +136,6 @@ class ChooseBest(ExponentialMechanism):
     relation: Relation = Relation.REPLACE
     one_sided: bool = False
     selection: Selection = Selection.PERMUTE_AND_FLIP
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive_integer(candidates=self.candidates)
@@ -153,7 +151,7 @@ class ChooseBest(ExponentialMechanism):
         """Scale of the noise on the scores, rounded up."""
         return float_up(1 / self.rate)
 
-    def release(self, scores: NDArray[np.int64]) -> int:
+    def release(self, scores: NDArray[np.int64], *, account: Account | None = None) -> int:
         """Return the index of a candidate with a large score (integers, one per candidate)."""
         scores = np.asarray(scores)
         if scores.shape != (self.candidates,):
@@ -161,9 +159,10 @@ class ChooseBest(ExponentialMechanism):
                 f"Expected one score for each of {self.candidates} candidates, got an array of "
                 f"shape {scores.shape}."
             )
+        paying = Account.of_release(account, self)
         if self.selection is Selection.GUMBEL:
-            return self.noise.gumbel_max(scores, scale=self.scale)
-        return self.noise.permute_and_flip(scores, scale=self.scale)
+            return paying.gumbel_max(scores, spread=self.spread, scale=self.scale)
+        return paying.permute_and_flip(scores, spread=self.spread, scale=self.scale)
 
     def probabilities(self, scores: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the law of :meth:`release` in floating point; for audits, not for release.

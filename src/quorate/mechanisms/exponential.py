@@ -113,6 +113,11 @@ class ExponentialMechanism(PureMechanism):
             one_sided=self.one_sided,
         )
 
+    @property
+    def spread(self) -> Fraction:
+        """How far one user can move the difference of two scores."""
+        return exact(self.sensitivity) * (1 if self.one_sided else 2)
+
 
 def choose_weighted(
     lengths: NDArray[np.uint64],

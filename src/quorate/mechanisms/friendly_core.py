@@ -13,7 +13,7 @@ exactly in any order. The proof is in ``docs/proofs/friendly_core.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -21,15 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.costs import DISCRETENESS
 from quorate.accounting.events import Approximate, Composed, Event, Gaussian
+from quorate.accounting.rounding import exact, root_up
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["CoreMean", "CoreTest", "IntegerUsers", "friends_within", "unfriendly_distance"]
 
-# The discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs.
-_DISCRETENESS = 4.0
 # Integers up to here are exact as floats.
 _EXACT = 2.0**53
 # The core's mean is rounded to this fraction of the users' grid.
@@ -153,7 +153,6 @@ class CoreTest:
     noise_multiplier : float
     delta : float
         Probability of passing wrongly.
-    noise : NoiseSource
 
     References
     ----------
@@ -164,8 +163,7 @@ class CoreTest:
 
     Examples
     --------
-    >>> from quorate.noise import SeededNoise
-    >>> test = CoreTest(top=700, few=150, noise_multiplier=5.0, delta=1e-7, noise=SeededNoise(0))
+    >>> test = CoreTest(top=700, few=150, noise_multiplier=5.0, delta=1e-7)
     >>> test.release(np.full(1000, 990)), test.release(np.full(1000, 600))
     (True, False)
     """
@@ -174,7 +172,6 @@ class CoreTest:
     few: int
     noise_multiplier: float
     delta: float
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive_integer(top=self.top)
@@ -200,17 +197,21 @@ class CoreTest:
     @property
     def sigma(self) -> float:
         """Parameter of the discrete Gaussian noise, rounded up."""
-        return math.sqrt(self.noise_multiplier**2 + _DISCRETENESS) * (1 + 1e-15)
+        return root_up(exact(self.noise_multiplier) ** 2 + DISCRETENESS)
 
     @property
     def threshold(self) -> int:
         """Noisy distance from which on the test passes."""
         return passing_threshold(self.sigma, self.delta)
 
-    def release(self, friends: NDArray[np.int64]) -> bool:
+    def release(self, friends: NDArray[np.int64], *, account: Account | None = None) -> bool:
         """Return whether the noisy distance reaches the threshold."""
         distance = unfriendly_distance(friends, top=self.top, few=self.few)
-        noisy = self.noise.discrete_gaussian(np.array([distance], np.int64), sigma=self.sigma)
+        paying = Account.of_release(account, self)
+        paying.pay(Approximate(0.0, self.delta))
+        noisy = paying.gaussian(
+            np.array([distance], np.int64), sensitivity_squared=1, sigma=self.sigma
+        )
         return bool(noisy[0] >= self.threshold)
 
     def needed(self, beta: float) -> int:
@@ -272,7 +273,6 @@ class CoreMean:
     top, few : int
         As in :class:`CoreTest`.
     noise_multiplier : float
-    noise : NoiseSource
 
     References
     ----------
@@ -281,12 +281,11 @@ class CoreMean:
 
     Examples
     --------
-    >>> from quorate.noise import SeededNoise
     >>> users = IntegerUsers(np.full((1000, 2), 40.0), step=0.25)
     >>> core = CoreMean(n_users=1000, dimension=2, radius=1.0, step=0.25, top=800, few=100,
-    ...                 noise_multiplier=5.0, noise=SeededNoise(0))
-    >>> core.release(users, friends_within(users, (1.0,))[0]).round(1)
-    array([10., 10.])
+    ...                 noise_multiplier=5.0)
+    >>> bool(np.all(abs(core.release(users, friends_within(users, (1.0,))[0]) - 10.0) < 0.5))
+    True
     """
 
     n_users: int
@@ -296,7 +295,6 @@ class CoreMean:
     top: int
     few: int
     noise_multiplier: float
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive_integer(n_users=self.n_users, dimension=self.dimension, top=self.top)
@@ -327,8 +325,8 @@ class CoreMean:
         slope = Fraction(self.few, self.top - self.half)
         reach = Fraction(_squared_limit(self.radius, self.step))
         factor = 2 * _FINENESS * (1 + slope) / (self.n_users - self.few)
-        exact = float(factor) * math.sqrt(reach) + math.sqrt(self.dimension)
-        return exact * (1 + 1e-12)
+        moved = float(factor) * math.sqrt(reach) + math.sqrt(self.dimension)
+        return moved * (1 + 1e-12)
 
     @property
     def event(self) -> Event:
@@ -338,17 +336,26 @@ class CoreMean:
     @property
     def sigma(self) -> float:
         """Parameter of the discrete Gaussian noise, in units of ``step / 256``."""
-        spread = self.noise_multiplier * self.sensitivity
-        return math.sqrt(spread * spread + _DISCRETENESS) * (1 + 1e-15)
+        return root_up((exact(self.noise_multiplier) * exact(self.sensitivity)) ** 2 + DISCRETENESS)
 
     @property
     def standard_error(self) -> float:
         """Standard deviation of the noise in each coordinate."""
         return self.sigma * self.step / _FINENESS
 
-    def release(self, users: IntegerUsers, friends: NDArray[np.int64]) -> NDArray[np.float64]:
+    def release(
+        self,
+        users: IntegerUsers,
+        friends: NDArray[np.int64],
+        *,
+        account: Account | None = None,
+    ) -> NDArray[np.float64]:
         """Return the noisy mean of the core, as an offset in the units of the data."""
-        noisy = self.noise.discrete_gaussian(self.rounded_mean(users, friends), sigma=self.sigma)
+        noisy = Account.of_release(account, self).gaussian(
+            self.rounded_mean(users, friends),
+            sensitivity_squared=exact(self.sensitivity) ** 2,
+            sigma=self.sigma,
+        )
         return np.asarray(noisy * (self.step / _FINENESS), dtype=np.float64)
 
     def rounded_mean(self, users: IntegerUsers, friends: NDArray[np.int64]) -> NDArray[np.int64]:

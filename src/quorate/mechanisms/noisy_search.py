@@ -8,25 +8,26 @@ radii costs one more look.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.costs import DISCRETENESS
 from quorate.accounting.events import Event, Gaussian, Repeated
+from quorate.accounting.rounding import exact, root_up
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["NoisySearch", "looks_needed"]
 
 # Counts are multiplied by this, so that the discrete noise is close to continuous even when little
 # of it is needed.
 _FINENESS = 16
-# The discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs.
-_DISCRETENESS = 4.0
 
 
 def looks_needed(candidates: int) -> int:
@@ -77,7 +78,6 @@ class NoisySearch:
     noise_multiplier : float
         Standard deviation of the noise of each count.
     relation : Relation, default=Relation.REPLACE
-    noise : NoiseSource
 
     References
     ----------
@@ -86,10 +86,7 @@ class NoisySearch:
 
     Examples
     --------
-    >>> from quorate.noise import SeededNoise
-    >>> search = NoisySearch(
-    ...     thresholds=2.0 ** np.arange(8), target=50, noise_multiplier=1.0, noise=SeededNoise(0)
-    ... )
+    >>> search = NoisySearch(thresholds=2.0 ** np.arange(8), target=50, noise_multiplier=1.0)
     >>> search.release(np.arange(100.0))
     6
     """
@@ -98,7 +95,6 @@ class NoisySearch:
     target: float
     noise_multiplier: float
     relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
@@ -127,16 +123,21 @@ class NoisySearch:
     @property
     def sigma(self) -> float:
         """Standard deviation of the integer noise on ``16 x count``, rounded up."""
-        return math.sqrt((_FINENESS * self.noise_multiplier) ** 2 + _DISCRETENESS) * (1 + 1e-15)
+        return root_up((_FINENESS * exact(self.noise_multiplier)) ** 2 + DISCRETENESS)
 
-    def release(self, values: NDArray[Any]) -> int:
+    def release(self, values: NDArray[Any], *, account: Account | None = None) -> int:
         """Return the index of the threshold found; NaN counts as infinitely far."""
+        paying = Account.of_release(account, self)
         low, high = -1, self.thresholds.size - 1
         while high - low > 1:
             middle = (low + high) // 2
             count = np.count_nonzero(values <= self.thresholds[middle])
-            exact = np.array([_FINENESS * count], dtype=np.int64)
-            noisy = self.noise.discrete_gaussian(exact, sigma=self.sigma)[0] / _FINENESS
+            noisy = paying.gaussian(
+                np.array([_FINENESS * count], dtype=np.int64),
+                sensitivity_squared=Fraction(_FINENESS * self.sensitivity) ** 2,
+                sigma=self.sigma,
+            )[0]
+            noisy = noisy / _FINENESS
             low, high = (low, middle) if noisy >= self.target else (middle, high)
         return high
 

@@ -9,7 +9,7 @@ size of the domain.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.exponential import (
@@ -25,7 +26,7 @@ from quorate.mechanisms.exponential import (
     choose_weighted,
     weighted_probabilities,
 )
-from quorate.noise import NoiseSource, PiecewiseLaw, ambient_noise
+from quorate.noise import NoiseSource, PiecewiseLaw
 
 __all__ = ["ChooseOrdered"]
 
@@ -72,7 +73,6 @@ class ChooseOrdered(ExponentialMechanism):
     relation : Relation, default=Relation.REPLACE
     one_sided : bool, default=False
         Whether a user can only move all losses in the same direction; ``Relation.ADD_REMOVE`` only.
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -94,13 +94,17 @@ class ChooseOrdered(ExponentialMechanism):
     sensitivity: int | Fraction = 1
     relation: Relation = Relation.REPLACE
     one_sided: bool = False
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _ = self.rate
 
     def release(
-        self, lengths: NDArray[np.uint64], losses: NDArray[np.int64], *, lower: int = 0
+        self,
+        lengths: NDArray[np.uint64],
+        losses: NDArray[np.int64],
+        *,
+        lower: int = 0,
+        account: Account | None = None,
     ) -> int:
         """Return a point of {lower, lower + 1, ..., lower + sum(lengths) - 1}.
 
@@ -112,6 +116,8 @@ class ChooseOrdered(ExponentialMechanism):
             Loss of each piece; smaller is better.
         lower : int, default=0
             The first point of the domain.
+        account : Account, optional
+            What pays for the choice; by default one that holds just this release.
         """
         sizes, losses = check_pieces(lengths, losses)
         first = index(lower)
@@ -121,10 +127,11 @@ class ChooseOrdered(ExponentialMechanism):
             before = int(np.sum(sizes[:piece]))
             return first + before + noise.uniform_below(int(sizes[piece]))
 
-        return self.noise.sample(
+        return Account.of_release(account, self).sample(
             "ordered_choice",
             draw,
             law=lambda: PiecewiseLaw(first, sizes, self.probabilities(sizes, losses)),
+            loss=self.rate * self.spread,
             rate=self.rate,
             lower=first,
             size=int(np.sum(sizes)),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
+from quorate.accounting.rounding import exact, float_up
 from quorate.guarantees import Guarantee, Relation
-from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise import ambient_noise
 
 __all__ = ["PrivateCompare"]
 
@@ -49,7 +52,6 @@ class PrivateCompare:
     share : float
     epsilon : float
     relation : Relation, default=Relation.REPLACE
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -65,7 +67,6 @@ class PrivateCompare:
     share: float
     epsilon: float
     relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.fraction(share=self.share)
@@ -85,27 +86,29 @@ class PrivateCompare:
     @property
     def event(self) -> Pure:
         """What the accountant prices."""
-        return Pure(float(self.epsilon))
+        return Pure(float_up(self.epsilon))
 
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one call of :meth:`release`."""
         return Guarantee(
-            epsilon=float(self.epsilon),
+            epsilon=self.event.epsilon,
             relation=self.relation,
-            numerics=self.noise.numerics,
+            numerics=ambient_noise().numerics,
             events=(self.event,),
         )
 
     @property
     def scale(self) -> float:
         """Scale of the noise, rounded up."""
-        return math.nextafter(self.sensitivity / self.epsilon, math.inf)
+        return float_up(Fraction(self.sensitivity) / exact(self.epsilon))
 
-    def release(self, count: int, *, n_users: int) -> bool:
+    def release(self, count: int, *, n_users: int, account: Account | None = None) -> bool:
         """Return whether ``count`` seems to exceed its share of ``n_users``."""
         total = np.array([_PARTS * int(count) - self._parts * int(n_users)], dtype=np.int64)
-        return bool(self.noise.discrete_laplace(total, scale=self.scale)[0] > 0)
+        paying = Account.of_release(account, self)
+        noisy = paying.laplace(total, sensitivity=self.sensitivity, scale=self.scale)
+        return bool(noisy[0] > 0)
 
     def error_bound(self, beta: float) -> float:
         """Return how many users the count may be off before the answer is surely right."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["CONSTANTS", "PrivateRange"]
 
@@ -66,7 +66,6 @@ class PrivateRange:
     relation : Relation, default=Relation.REPLACE
     constants : {"calibrated", "published"}, default="calibrated"
         Half-width :math:`3\tau`, or :math:`2\tau` as published.
-    noise : NoiseSource
 
     References
     ----------
@@ -89,7 +88,6 @@ class PrivateRange:
     epsilon: float
     relation: Relation = Relation.REPLACE
     constants: str = "calibrated"
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.ordered(self.lower, self.upper, name="range")
@@ -119,7 +117,6 @@ class PrivateRange:
             domain=(0, self.bins - 1),
             epsilon=self.epsilon,
             relation=self.relation,
-            noise=self.noise,
         )
 
     @property
@@ -140,9 +137,12 @@ class PrivateRange:
         last = float(self.bins - 1)
         return np.minimum(np.clip(numbers, 0.0, last).astype(np.int64), self.bins - 1)
 
-    def release(self, values: NDArray[np.float64]) -> tuple[float, float]:
+    def release(
+        self, values: NDArray[np.float64], *, account: Account | None = None
+    ) -> tuple[float, float]:
         """Return the ends of an interval around most of one value per user."""
-        middle = self.lower + (2 * self.choice.release(self.bin_of(values)) + 1) * self.radius
+        place = self.choice.release(self.bin_of(values), account=account)
+        middle = self.lower + (2 * place + 1) * self.radius
         return middle - self.half_width, middle + self.half_width
 
     def failure(self, n_users: int) -> float:

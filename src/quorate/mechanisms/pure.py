@@ -5,32 +5,29 @@ from __future__ import annotations
 from quorate.accounting.events import Pure
 from quorate.accounting.rounding import float_up
 from quorate.guarantees import Guarantee, Relation
-from quorate.noise import NoiseSource
+from quorate.noise import ambient_noise
 
 __all__ = ["PureMechanism"]
 
 
 class PureMechanism:
-    """A release that is epsilon-DP; a base for frozen dataclasses with these three fields.
+    """A release that is epsilon-DP; a base for frozen dataclasses with these two fields.
 
     The noise follows the exact ``epsilon``, which may be a ``Fraction``; what is claimed is the
     smallest float that is not below it.
 
     >>> from dataclasses import dataclass
     >>> from fractions import Fraction
-    >>> from quorate.noise import SecureNoise
     >>> @dataclass(frozen=True)
     ... class Coin(PureMechanism):
     ...     epsilon = Fraction(1, 3)
     ...     relation = Relation.REPLACE
-    ...     noise = SecureNoise()
     >>> Coin().guarantee.epsilon >= Fraction(1, 3)
     True
     """
 
     epsilon: float
     relation: Relation
-    noise: NoiseSource
 
     @property
     def event(self) -> Pure:
@@ -43,6 +40,6 @@ class PureMechanism:
         return Guarantee(
             epsilon=self.event.epsilon,
             relation=self.relation,
-            numerics=self.noise.numerics,
+            numerics=ambient_noise().numerics,
             events=(self.event,),
         )

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["FloatQuantile", "PrivateQuantile", "quantile_pieces"]
 
@@ -106,7 +106,6 @@ class PrivateQuantile:
         Between 0 and 1; a float is read as the decimal it prints as. Its denominator may be at most
         a million.
     relation : Relation, default=Relation.REPLACE
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -127,7 +126,6 @@ class PrivateQuantile:
     epsilon: float
     quantile: float | Fraction = Fraction(1, 2)
     relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_domain(self.domain)
@@ -162,7 +160,6 @@ class PrivateQuantile:
             epsilon=self.epsilon,
             sensitivity=self.sensitivity,
             relation=self.relation,
-            noise=self.noise,
         )
 
     @property
@@ -175,11 +172,17 @@ class PrivateQuantile:
         """The promise of one call of :meth:`release` or :meth:`release_between`."""
         return self.choice.guarantee
 
-    def release(self, values: NDArray[np.int64]) -> int:
+    def release(self, values: NDArray[np.int64], *, account: Account | None = None) -> int:
         """Return a point near the quantile of one integer per user."""
-        return self.release_between(values, values)
+        return self.release_between(values, values, account=account)
 
-    def release_between(self, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> int:
+    def release_between(
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        account: Account | None = None,
+    ) -> int:
         """Return a point that few users find below ``lower`` and few above ``upper``.
 
         >>> between = PrivateQuantile(domain=(0, 10**9), epsilon=1.0)
@@ -187,7 +190,7 @@ class PrivateQuantile:
         True
         """
         lengths, losses = self._pieces(lower, upper)
-        return self.choice.release(lengths, losses, lower=self.domain[0])
+        return self.choice.release(lengths, losses, lower=self.domain[0], account=account)
 
     def probabilities(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64] | None = None
@@ -253,7 +256,6 @@ class FloatQuantile:
     epsilon : float
     quantile : float or Fraction, default=0.5
     relation : Relation, default=Relation.REPLACE
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -273,7 +275,6 @@ class FloatQuantile:
     epsilon: float
     quantile: float | Fraction = Fraction(1, 2)
     relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.ordered(self.lower, self.upper, name="range")
@@ -294,7 +295,6 @@ class FloatQuantile:
             epsilon=self.epsilon,
             quantile=self.quantile,
             relation=self.relation,
-            noise=self.noise,
         )
 
     @property
@@ -326,9 +326,9 @@ class FloatQuantile:
             steps = np.rint(offsets / float(self.resolution))
         return np.clip(np.where(np.isnan(steps), last // 2, steps), 0, last).astype(np.int64)
 
-    def release(self, values: NDArray[np.float64]) -> float:
+    def release(self, values: NDArray[np.float64], *, account: Account | None = None) -> float:
         """Return a number near the quantile of one real value per user."""
-        point = self.integers.release(self.encode(values))
+        point = self.integers.release(self.encode(values), account=account)
         return min(float(self.lower) + point * float(self.resolution), float(self.upper))
 
     def error_bound(self, beta: float) -> float:

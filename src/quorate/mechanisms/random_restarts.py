@@ -10,17 +10,19 @@ every candidate.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
+from quorate.accounting.rounding import exact, float_down, float_up
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.winsorized import WinsorizedMean
-from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise import ambient_noise
 
 __all__ = ["RandomRestarts"]
 
@@ -62,7 +64,6 @@ class RandomRestarts:
         Records per user, which the concentration radius needs.
     alpha : float, default=0.1
         Probability of failure that is aimed at.
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -85,7 +86,6 @@ class RandomRestarts:
     n_users: int
     records: int
     alpha: float = 0.1
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.ordered(self.lower, self.upper, name="bounds")
@@ -101,15 +101,15 @@ class RandomRestarts:
     @property
     def event(self) -> Pure:
         """What the accountant prices."""
-        return Pure(float(self.epsilon))
+        return Pure(float_up(self.epsilon))
 
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one call of :meth:`release`."""
         return Guarantee(
-            epsilon=float(self.epsilon),
+            epsilon=self.event.epsilon,
             relation=self.relation,
-            numerics=self.noise.numerics,
+            numerics=ambient_noise().numerics,
             events=(self.event,),
         )
 
@@ -123,7 +123,9 @@ class RandomRestarts:
         """Return 1 / (stopping probability) = 5 K / alpha."""
         return 5 * candidates / self.alpha
 
-    def release(self, table: NDArray[np.float64]) -> tuple[int, float]:
+    def release(
+        self, table: NDArray[np.float64], *, account: Account | None = None
+    ) -> tuple[int, float]:
         """Return a candidate (column) with a small mean loss over users (rows), and its value."""
         if table.ndim != 2 or len(table) != self.n_users or table.shape[1] == 0:
             raise ParameterError(f"Expected a table of {self.n_users} users and some candidates.")
@@ -132,17 +134,20 @@ class RandomRestarts:
             lower=self.lower,
             upper=self.upper,
             radius=self.radius(candidates),
-            epsilon=math.nextafter(self.epsilon / 3, 0.0),
+            epsilon=float_down(exact(self.epsilon) / 3),
             n_users=self.n_users,
             constants="published",
-            noise=self.noise,
         )
+        # One payment for all visits: how many there are stays secret, and the theorem prices them
+        # together. Each visit draws from an account of its own that holds epsilon / 3.
+        noise = Account.of_release(account, self).pay(self.event)
         visits = math.ceil(self.expected_visits(candidates))
         best, place = math.inf, 0
         while True:
-            candidate = self.noise.uniform_below(candidates)
-            value = mean.release(table[:, candidate])
+            candidate = noise.uniform_below(candidates)
+            visit = Account.for_event(mean.event, noise=noise)
+            value = mean.release(table[:, candidate], account=visit)
             if value < best:
                 best, place = value, candidate
-            if self.noise.uniform_below(visits) == 0:
+            if noise.uniform_below(visits) == 0:
                 return place, best

@@ -8,18 +8,18 @@ algorithm: whatever it says, the algorithm stays inside its sensitivity.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.choose import ChooseBest
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["RECORD_LADDER", "RecordRange", "RoughRecords", "rough_records_budget"]
 
@@ -115,7 +115,6 @@ class RoughRecords:
         Increasing and public.
     epsilon : float
     relation : Relation, default=Relation.REPLACE
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -132,7 +131,6 @@ class RoughRecords:
     cuts: tuple[int, ...]
     epsilon: float
     relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.cuts or any(a >= b for a, b in pairwise((0, *self.cuts))):
@@ -155,7 +153,6 @@ class RoughRecords:
             sensitivity=self.sensitivity,
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
-            noise=self.noise,
         )
 
     @property
@@ -175,8 +172,8 @@ class RoughRecords:
         below = np.cumsum(inside) - inside
         return np.asarray(np.maximum(below, len(counts) - below - inside))
 
-    def release(self, counts: NDArray[np.int64]) -> RecordRange:
+    def release(self, counts: NDArray[np.int64], *, account: Account | None = None) -> RecordRange:
         """Release the range of the median user, given the records each user holds."""
-        place = self.chooser.release(-self.losses(counts))
+        place = self.chooser.release(-self.losses(counts), account=account)
         edges: tuple[int | None, ...] = (0, *self.cuts, None)
         return RecordRange(edges[place] or 0, edges[place + 1])

@@ -9,22 +9,24 @@ dimensions and composes well.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.calibrate import gaussian_multiplier
 from quorate.accounting.compose import guarantee
+from quorate.accounting.costs import DISCRETENESS
 from quorate.accounting.events import Gaussian
-from quorate.accounting.rounding import exact, float_down, float_up
+from quorate.accounting.rounding import exact, float_down, float_up, root_up
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.grid import Grid
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.pure import PureMechanism
-from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise import ambient_noise
 
 __all__ = ["GaussianSum", "LaplaceSum", "NoisyCount"]
 
@@ -32,7 +34,6 @@ __all__ = ["GaussianSum", "LaplaceSum", "NoisyCount"]
 _LARGEST_SCALE = 2.0**55
 # Priced as continuous noise of variance sigma^2 - 4, a discrete Gaussian wastes 6% at 8 steps.
 _SMALLEST_SIGMA = 8.0
-_SLACK = 4
 
 
 class _Sum:
@@ -40,9 +41,10 @@ class _Sum:
 
     grid: Grid
     relation: Relation
-    noise: NoiseSource
 
-    def release(self, totals: ArrayLike, *, count: float) -> NDArray[np.float64]:
+    def release(
+        self, totals: ArrayLike, *, count: float, account: Account | None = None
+    ) -> NDArray[np.float64]:
         """Release a noisy sum, given the exact one.
 
         Parameters
@@ -52,6 +54,8 @@ class _Sum:
         count : float
             How often the centre was subtracted: the number of users under ``REPLACE``, where it is
             public; a *private* estimate of it under ``ADD_REMOVE``. Irrelevant if the centre is 0.
+        account : Account, optional
+            What pays for the noise; by default one that holds just this release.
         """
         sums = np.asarray(totals)
         _validate.integer_dtype(totals=sums.dtype)
@@ -62,10 +66,15 @@ class _Sum:
             )
         if self.relation is Relation.REPLACE and math.isfinite(count):
             self.grid.check_sum(max(0, math.ceil(count)))
-        return self.grid.decode(self._add_noise(sums), count=count)
+        paying = Account.of_release(account, self)
+        return self.grid.decode(self._add_noise(sums, paying), count=count)
 
     def release_values(
-        self, values: ArrayLike, *, count: float | None = None
+        self,
+        values: ArrayLike,
+        *,
+        count: float | None = None,
+        account: Account | None = None,
     ) -> NDArray[np.float64]:
         """Clip, round and add up one row per user, and release the noisy sum.
 
@@ -78,9 +87,10 @@ class _Sum:
                 "other than 0. Give a private count=, or a bound with centre 0."
             )
         rows = np.asarray(values)
-        return self.release(self.grid.encode_sum(rows), count=len(rows) if count is None else count)
+        known = len(rows) if count is None else count
+        return self.release(self.grid.encode_sum(rows), count=known, account=account)
 
-    def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
         raise NotImplementedError
 
     def _check_grid(self) -> None:
@@ -149,7 +159,6 @@ class LaplaceSum(_Sum, _Laplace):
         Bound and resolution of a contribution.
     epsilon : float
     relation : Relation, default=Relation.REPLACE
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -170,7 +179,6 @@ class LaplaceSum(_Sum, _Laplace):
     grid: Grid
     epsilon: float
     relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
@@ -197,8 +205,8 @@ class LaplaceSum(_Sum, _Laplace):
         """Standard deviation of the noise in one coordinate."""
         return self.grid.step * _laplace_deviation(self.scale)
 
-    def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.noise.discrete_laplace(sums, scale=self.scale)
+    def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
+        return account.laplace(sums, sensitivity=self.sensitivity, scale=self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +256,6 @@ class GaussianSum(_Sum):
     delta : float, default=0.0
         At which ``guarantee`` is stated; with 0 it is "no guarantee", as Gaussian noise has no
         pure one.
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -272,7 +279,6 @@ class GaussianSum(_Sum):
     noise_multiplier: float
     relation: Relation = Relation.REPLACE
     delta: float = 0.0
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
@@ -302,12 +308,12 @@ class GaussianSum(_Sum):
     @property
     def sensitivity(self) -> float:
         """Largest L2 distance, in steps, between the totals of neighbours, rounded up."""
-        return _root_up(Fraction(self.sensitivity_squared))
+        return root_up(Fraction(self.sensitivity_squared))
 
     @property
     def sigma(self) -> float:
         """Parameter of the noise in steps, rounded up."""
-        return _root_up(exact(self.noise_multiplier) ** 2 * self.sensitivity_squared + _SLACK)
+        return root_up(exact(self.noise_multiplier) ** 2 * self.sensitivity_squared + DISCRETENESS)
 
     @property
     def event(self) -> Gaussian:
@@ -322,7 +328,7 @@ class GaussianSum(_Sum):
     def guarantee_at(self, delta: float) -> Guarantee:
         """Return the promise of one release at another delta."""
         return guarantee(
-            self.event, delta=delta, relation=self.relation, numerics=self.noise.numerics
+            self.event, delta=delta, relation=self.relation, numerics=ambient_noise().numerics
         )
 
     def error_bound(self, beta: float) -> float:
@@ -348,8 +354,10 @@ class GaussianSum(_Sum):
         """Standard deviation of the noise in one coordinate, from above."""
         return self.grid.step * self.sigma
 
-    def _add_noise(self, sums: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.noise.discrete_gaussian(sums, sigma=self.sigma)
+    def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
+        return account.gaussian(
+            sums, sensitivity_squared=self.sensitivity_squared, sigma=self.sigma
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,7 +393,6 @@ class NoisyCount(_Laplace):
     epsilon : float
     relation : Relation, default=Relation.REPLACE
         Under ``REPLACE`` the number of all users is public and needs no mechanism.
-    noise : NoiseSource, default=ambient_noise()
 
     References
     ----------
@@ -403,7 +410,6 @@ class NoisyCount(_Laplace):
 
     epsilon: float
     relation: Relation = Relation.REPLACE
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
@@ -416,20 +422,21 @@ class NoisyCount(_Laplace):
         """How far one user moves the count."""
         return 1
 
-    def release(self, count: int) -> int:
+    def release(self, count: int, *, account: Account | None = None) -> int:
         """Release a noisy count, given the exact one; it may be negative."""
         if not isinstance(count, int | np.integer) or isinstance(count, bool):
             raise SchemaError(f"Expected an integer count, got {type(count).__name__}.")
         # Cutting brings no two counts further apart.
         counted = np.array([min(max(int(count), -(2**62)), 2**62)], np.int64)
-        return int(self.noise.discrete_laplace(counted, scale=self.scale)[0])
+        paying = Account.of_release(account, self)
+        return int(paying.laplace(counted, sensitivity=self.sensitivity, scale=self.scale)[0])
 
-    def release_values(self, indicators: ArrayLike) -> int:
+    def release_values(self, indicators: ArrayLike, *, account: Account | None = None) -> int:
         """Count the users whose indicator is 1; every other value counts as 0."""
         values = np.asarray(indicators)
         if values.ndim != 1 or values.dtype.kind not in "fiub":
             raise SchemaError("Expected one indicator, 0 or 1, for each user.")
-        return self.release(int(np.count_nonzero(values == 1)))
+        return self.release(int(np.count_nonzero(values == 1)), account=account)
 
     def error_bound(self, beta: float) -> int:
         """Return what the error does not exceed, except with chance ``beta``: the smallest such."""
@@ -439,18 +446,6 @@ class NoisyCount(_Laplace):
     def standard_error(self) -> float:
         """Standard deviation of the noise."""
         return _laplace_deviation(self.scale)
-
-
-def _root_up(square: Fraction) -> float:
-    """Return the smallest float whose exact square is at least ``square``."""
-    root = math.sqrt(float_up(square))
-    if root == math.inf:
-        return root
-    while root > 0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= square:
-        root = math.nextafter(root, 0.0)
-    while Fraction(root) ** 2 < square:
-        root = math.nextafter(root, math.inf)
-    return root
 
 
 def _each(beta: float, dimension: int) -> float:

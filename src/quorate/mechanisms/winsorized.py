@@ -8,13 +8,14 @@ than a few dimensions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.calibrate import gdp_mu, split_epsilon
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed, Event, Pure, Repeated
@@ -24,7 +25,7 @@ from quorate.grid import fitting_grid
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.private_range import CONSTANTS, PrivateRange
 from quorate.mechanisms.sums import LaplaceSum
-from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise import ambient_noise
 from quorate.rotation import Rotation
 
 __all__ = ["RotatedWinsorizedMean", "WinsorizedMean"]
@@ -70,7 +71,6 @@ class WinsorizedMean:
     epsilon : float
     n_users : int
     constants : {"calibrated", "published"}, default="calibrated"
-    noise : NoiseSource
 
     References
     ----------
@@ -97,7 +97,6 @@ class WinsorizedMean:
     epsilon: float
     n_users: int
     constants: str = "calibrated"
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive(epsilon=self.epsilon)
@@ -129,7 +128,6 @@ class WinsorizedMean:
             radius=self.radius,
             epsilon=self.epsilons[0],
             constants=self.constants,
-            noise=self.noise,
         )
 
     @property
@@ -150,21 +148,22 @@ class WinsorizedMean:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one call of :meth:`release`."""
-        return Guarantee(epsilon=self.epsilon, numerics=self.noise.numerics, events=(self.event,))
+        return Guarantee(
+            epsilon=self.epsilon, numerics=ambient_noise().numerics, events=(self.event,)
+        )
 
-    def release(self, values: NDArray[np.float64]) -> float:
+    def release(self, values: NDArray[np.float64], *, account: Account | None = None) -> float:
         """Return the noisy winsorized mean of one number per user."""
-        low, high = self.range.release(values)
+        paying = Account.of_release(account, self)
+        low, high = self.range.release(values, account=paying)
         grid = fitting_grid(
             Interval(low, high),
             n_users=self.n_users,
             relation=self.relation,
             noise=self.noise_scale * self.n_users,
         )
-        total = LaplaceSum(
-            grid=grid, epsilon=self.epsilons[1], relation=self.relation, noise=self.noise
-        )
-        offset = total.release(grid.encode_sum(np.asarray(values)), count=0)
+        total = LaplaceSum(grid=grid, epsilon=self.epsilons[1], relation=self.relation)
+        offset = total.release(grid.encode_sum(np.asarray(values)), count=0, account=paying)
         return float((low + high) / 2.0 + offset[0] / self.n_users)
 
     def error_bound(self, beta: float) -> float:
@@ -214,7 +213,6 @@ class RotatedWinsorizedMean:
     queries : int, default=1
         How many such means, possibly of adaptively chosen vectors, share the budget (U4).
     constants : {"calibrated", "published"}, default="calibrated"
-    noise : NoiseSource
 
     References
     ----------
@@ -238,7 +236,6 @@ class RotatedWinsorizedMean:
     gamma: float = 0.01
     queries: int = 1
     constants: str = "calibrated"
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.positive(bound=self.bound, radius=self.radius, epsilon=self.epsilon)
@@ -291,13 +288,12 @@ class RotatedWinsorizedMean:
             epsilon=self.coordinate_epsilon,
             n_users=self.n_users,
             constants=self.constants,
-            noise=self.noise,
         )
 
     @property
     def event(self) -> Event:
         """What the accountant prices: all queries together."""
-        return Repeated(Pure(self.coordinate_epsilon), self.padded * self.queries)
+        return Repeated(self.coordinate.event, self.padded * self.queries)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -305,11 +301,17 @@ class RotatedWinsorizedMean:
         return Guarantee(
             epsilon=self.epsilon,
             delta=self.delta,
-            numerics=self.noise.numerics,
+            numerics=ambient_noise().numerics,
             events=(self.event,),
         )
 
-    def release(self, vectors: NDArray[np.float64], *, rotation: Rotation) -> NDArray[np.float64]:
+    def release(
+        self,
+        vectors: NDArray[np.float64],
+        *,
+        rotation: Rotation,
+        account: Account | None = None,
+    ) -> NDArray[np.float64]:
         """Return the noisy mean of one bounded vector per user; the rotation is public."""
         if rotation.dimension != self.dimension or rotation.padded != self.padded:
             raise ParameterError(
@@ -317,7 +319,10 @@ class RotatedWinsorizedMean:
             )
         turned = rotation.apply(np.clip(vectors, -self.bound, self.bound))
         mechanism = self.coordinate
-        means = np.array([mechanism.release(column) for column in np.ascontiguousarray(turned.T)])
+        paying = Account.of_release(account, self)
+        means = np.array(
+            [mechanism.release(column, account=paying) for column in np.ascontiguousarray(turned.T)]
+        )
         return np.asarray(rotation.undo(means[None, :])[0])
 
     def error_bound(self, beta: float) -> float:

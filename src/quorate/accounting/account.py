@@ -1,0 +1,501 @@
+r"""The account of one fit: every draw of noise is written down as it is drawn, or refused.
+
+An account is opened by the declared budget and handed down to whatever draws noise. A draw names
+how far one user can move what is released and the scale of the noise; the account computes from
+these two numbers what the draw costs, writes the event down, and only then draws. There is no
+other statement of what was spent, so nothing can be drawn and not paid for, or paid for once and
+drawn twice.
+
+What fits is decided by two *filters*, each of which may run adaptively, the next draw depending on
+all earlier answers:
+
+* *pure*: the epsilons of all draws, exact fractions, add up to at most :math:`\varepsilon`;
+* *Gaussian*: the squares of the parameters of Gaussian differential privacy add up to at most
+  :math:`\mu^2`, with the :math:`\mu` that is worth :math:`(\varepsilon, \delta - r)`; a pure draw
+  counts as :func:`~quorate.accounting.costs.as_gaussian` says. [1]_
+
+A draw is let through if either filter lets it through. Draws that may fail with a probability of
+their own (:class:`~quorate.accounting.events.Approximate`) take it from the reserve :math:`r`,
+which is fixed when the account is opened. The proof is in ``docs/proofs/account.md``.
+
+References
+----------
+.. [1] Smith, Thakurta. Fully adaptive composition for Gaussian differential privacy.
+   arXiv:2210.17520. Rogers, Roth, Ullman, Vadhan. Privacy odometers and filters. NeurIPS 2016.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.compose import price
+from quorate.accounting.costs import (
+    DISCRETENESS,
+    Costs,
+    costs_of,
+    covers,
+    elementary,
+    gaussian_event,
+    pure_costs,
+    pure_loss,
+    rounded_square,
+    weight,
+    words,
+)
+from quorate.accounting.events import (
+    Event,
+    Gaussian,
+    Nothing,
+    Pure,
+    Repeated,
+    Subsampled,
+    compose_events,
+)
+from quorate.accounting.rounding import exact, float_down, float_up, root_down, root_up
+from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.guarantees import Guarantee, Numerics, Relation, Trust
+from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, ambient_noise
+
+__all__ = ["Account", "SampleAccount"]
+
+Integers = NDArray[np.int64]
+
+
+class Account:
+    """What one fit may spend, and what it has drawn.
+
+    Parameters
+    ----------
+    epsilon, delta : float or Fraction
+        The declared budget; a ``Fraction`` is kept as it is.
+    relation : Relation
+    reserve : float or Fraction, default=0
+        The part of ``delta`` that draws with a failure probability of their own may take.
+    noise : NoiseSource, optional
+        Captured once; by default the ambient one of the moment in which the account is opened.
+
+    Examples
+    --------
+    >>> account = Account.open(epsilon=Fraction(1, 3))
+    >>> account.laplace(np.zeros(2, np.int64), sensitivity=1, scale=6.0).shape
+    (2,)
+    >>> account.left, account.event
+    (Fraction(1, 6), Pure(epsilon=0.16666666666666669))
+    >>> account.laplace(np.zeros(1, np.int64), sensitivity=1, scale=5.0)
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.NumericalFailure: A draw of pure loss 0.2 does not fit into what is left of
+    epsilon=0.333333, delta=0: nothing was drawn. Please report this.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Fraction,
+        square: Fraction,
+        reserve: Fraction,
+        noise: NoiseSource,
+        declared: Guarantee,
+        parent: Account | None = None,
+    ) -> None:
+        self.declared = declared
+        self.epsilon = epsilon
+        self.square = square
+        self.reserve = reserve
+        self._noise = noise
+        self._parent = parent
+        self._lock: threading.RLock = threading.RLock() if parent is None else parent._lock
+        self._pure = Fraction(0)
+        self._squares = Fraction(0)
+        self._failures = Fraction(0)
+        self._drawn: Counter[Event] = Counter()
+        self._planned: Counter[Event] = Counter()
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        epsilon: float | Fraction,
+        delta: float | Fraction = 0.0,
+        relation: Relation = Relation.REPLACE,
+        reserve: float | Fraction = 0,
+        noise: NoiseSource | None = None,
+        unit: str = "user",
+        trust: Trust = Trust.CENTRAL,
+    ) -> Account:
+        """Open an account for a declared budget.
+
+        >>> Account.open(epsilon=1.0, delta=1e-6).square > Fraction(5, 100)
+        True
+        """
+        _validate.positive(epsilon=epsilon)
+        _validate.delta(delta=delta)
+        _validate.one_of(tuple(Relation), relation=relation)
+        whole, kept = exact(delta), exact(reserve)
+        if not 0 <= kept <= whole:
+            raise ParameterError(f"Expected 0 <= reserve <= delta={delta!r}, got {reserve!r}.")
+        noise = ambient_noise() if noise is None else noise
+        mu = Fraction(0)
+        if kept < whole:
+            mu = exact(gdp_mu(float_down(exact(epsilon)), float_down(whole - kept)))
+        declared = Guarantee(
+            epsilon=float_up(epsilon),
+            delta=float_up(delta),
+            unit=unit,
+            relation=relation,
+            trust=trust,
+            numerics=noise.numerics,
+        )
+        return cls(
+            epsilon=exact(epsilon), square=mu**2, reserve=kept, noise=noise, declared=declared
+        )
+
+    @classmethod
+    def of_release(cls, account: Account | None, mechanism: Any) -> Account:
+        """Return ``account`` after a look at the relation, or one for this release alone.
+
+        A mechanism that is used on its own pays with exactly what it promises.
+
+        One that hides other neighbours than the account is about is refused.
+        """
+        relation: Relation = mechanism.relation
+        if account is None:
+            return cls.for_event(mechanism.event, relation=relation)
+        if account.relation is not relation:
+            raise RelationMismatchError(
+                f"{type(mechanism).__name__} hides neighbours that {relation.value}, the account "
+                f"is about those that {account.relation.value}."
+            )
+        return account
+
+    @classmethod
+    def for_event(
+        cls,
+        event: Event,
+        *,
+        relation: Relation = Relation.REPLACE,
+        noise: NoiseSource | None = None,
+    ) -> Account:
+        """Open an account that holds just ``event``, whatever it costs at whichever delta.
+
+        >>> Account.for_event(Gaussian(4.0)).square
+        Fraction(1, 16)
+        """
+        pure, square, failures = costs_of(event)
+        noise = ambient_noise() if noise is None else noise
+        declared = Guarantee(
+            epsilon=math.inf if pure is None else float_up(pure),
+            delta=float_up(failures),
+            relation=relation,
+            numerics=noise.numerics,
+        )
+        return cls(
+            epsilon=Fraction(0) if pure is None else pure,
+            square=Fraction(0) if square is None else square,
+            reserve=failures,
+            noise=noise,
+            declared=declared,
+        )
+
+    # What is left, and parts of it.
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that the account is about."""
+        return self.declared.relation
+
+    @property
+    def left(self) -> Fraction:
+        """How much pure epsilon is left: none once Gaussian noise has been drawn."""
+        with self._lock:
+            own = self.epsilon - self._pure if self._is_pure else Fraction(0)
+            return own if self._parent is None else min(own, self._parent.left)
+
+    @property
+    def square_left(self) -> Fraction:
+        """How much of mu squared is left."""
+        with self._lock:
+            own = max(Fraction(0), self.square - self._squares)
+            return own if self._parent is None else min(own, self._parent.square_left)
+
+    @property
+    def mu(self) -> float:
+        """The parameter of Gaussian differential privacy of the whole account, rounded down."""
+        return root_down(self.square)
+
+    def part(self, share: Fraction | float) -> Account:
+        """Return an account that may spend ``share`` of what this one was opened with.
+
+        Several parts may be open at once; whatever they draw is drawn from this account too.
+
+        >>> third = Account.open(epsilon=1.0).part(Fraction(1, 3))
+        >>> third.left
+        Fraction(1, 3)
+        """
+        _validate.fraction(share=share)
+        return self._child(exact(share) * self.epsilon, exact(share) * self.square)
+
+    def part_of(
+        self, *, epsilon: Fraction | float | None = None, square: Fraction | float | None = None
+    ) -> Account:
+        """Return an account with this much pure epsilon, or this much of mu squared.
+
+        >>> Account.open(epsilon=1.0).part_of(epsilon=0.25).left
+        Fraction(1, 4)
+        """
+        return self._child(
+            Fraction(0) if epsilon is None else exact(epsilon),
+            Fraction(0) if square is None else exact(square),
+        )
+
+    def rest(self) -> Account:
+        """Return an account with all that is left at this moment."""
+        return self._child(self.left, self.square_left)
+
+    def multiplier(self, square: Fraction | float) -> float:
+        """Return the smallest noise multiplier whose Gaussian release costs at most ``square``.
+
+        >>> Account.open(epsilon=1.0, delta=1e-6).multiplier(Fraction(1, 4))
+        2.0
+        """
+        _validate.positive(square=square)
+        return root_up(1 / exact(square))
+
+    def _child(self, epsilon: Fraction, square: Fraction) -> Account:
+        return Account(
+            epsilon=epsilon,
+            square=square,
+            reserve=self.reserve,
+            noise=self._noise,
+            declared=self.declared,
+            parent=self,
+        )
+
+    # Draws. Each writes down what it costs before it draws.
+
+    def laplace(
+        self, values: Integers, *, sensitivity: int | Fraction, scale: float | Fraction
+    ) -> Integers:
+        """Add discrete Laplace noise to what one user moves by ``sensitivity`` (L1)."""
+        noise = self.pay(pure_loss(sensitivity, scale := float_up(scale)))
+        return noise.discrete_laplace(values, scale=scale)
+
+    def gaussian(
+        self, values: Integers, *, sensitivity_squared: int | Fraction, sigma: float
+    ) -> Integers:
+        """Add discrete Gaussian noise to what one user moves by this much (L2, squared)."""
+        sigma = float_up(sigma)
+        event = gaussian_event(sigma, Fraction(sensitivity_squared))
+        # The event's multiplier is rounded down; the exact square is what the filter adds up.
+        square = Fraction(sensitivity_squared) / (exact(sigma) ** 2 - DISCRETENESS)
+        return self._pay(event, (None, square, Fraction(0))).discrete_gaussian(values, sigma=sigma)
+
+    def permute_and_flip(
+        self, scores: Integers, *, spread: int | Fraction, scale: float | Fraction
+    ) -> int:
+        """Choose by permute-and-flip; one user moves a difference of two scores by ``spread``."""
+        scale = float_up(scale)
+        return self.pay(pure_loss(spread, scale)).permute_and_flip(scores, scale=scale)
+
+    def gumbel_max(
+        self, scores: Integers, *, spread: int | Fraction, scale: float | Fraction
+    ) -> int:
+        """Choose by the exponential mechanism; ``spread`` as for :meth:`permute_and_flip`."""
+        scale = float_up(scale)
+        return self.pay(pure_loss(spread, scale)).gumbel_max(scores, scale=scale)
+
+    def sample(
+        self,
+        method: str,
+        draw: Sampler,
+        *,
+        law: Callable[[], PiecewiseLaw],
+        loss: Fraction,
+        **public: Any,
+    ) -> int:
+        """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof."""
+        return self.pay(loss).sample(method, draw, law=law, **public)
+
+    def pay(self, event: Event | Fraction) -> NoiseSource:
+        """Write ``event`` down and return the source to draw it from; refuse what does not fit.
+
+        A ``Fraction`` is a pure loss, exactly.
+
+        >>> Account.open(epsilon=1.0).pay(Pure(0.5)).uniform_below(1)
+        0
+        """
+        if isinstance(event, Fraction):
+            return self._pay(Pure(float_up(event)), pure_costs(event, Fraction(0)))
+        return self._pay(event, costs_of(event))
+
+    def secret_below(self, upper: int) -> int:
+        """Return a uniform integer that nobody is told and that is drawn without a look at data.
+
+        It costs nothing: what is released later is as private for each value of it.
+        """
+        return self._noise.uniform_below(upper)
+
+    # Secret samples of the users.
+
+    def plan(self, event: Event) -> None:
+        """Set the whole account aside for a chain that is fixed before anything is drawn.
+
+        The filters are the price of choosing the next draw after the last answer. A chain whose
+        length and noise are public can be priced as a whole, often for less; and prices of chains
+        on secret samples cross, so that no filter covers a choice between them. From here on each
+        elementary event of the chain may be drawn once (or one that costs less in its place), and
+        Gaussian noise on all users up to the sum of its squares.
+
+        >>> account = Account.open(epsilon=1.0, delta=1e-6)
+        >>> from quorate.accounting.events import Composed
+        >>> steps = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 10)
+        >>> account.plan(Composed((Gaussian(9.0), steps)))
+        >>> sample = account.sampled(rate=0.01)
+        >>> sample.members(10_000).size < 300
+        True
+        >>> sample.pay(Gaussian(2.0)).uniform_below(1)
+        0
+        """
+        with self._lock:
+            if self._drawn or self._parent is not None:
+                raise ParameterError("Expected a plan before anything is drawn, for a whole fit.")
+            cost = price(event, delta=self.declared.delta, relation=self.relation)
+            if not cost <= self.declared.epsilon:
+                raise NumericalFailure(
+                    f"A plan costs epsilon={cost!r} where {self.declared.epsilon!r} was declared: "
+                    "nothing was drawn."
+                )
+            self._planned = elementary(event)
+            self.epsilon = self.square = self.reserve = Fraction(0)
+            for each in [each for each in self._planned if isinstance(each, Gaussian)]:
+                square = 1 / exact(each.noise_multiplier) ** 2
+                self.square += self._planned.pop(each) * square
+
+    def sampled(self, *, rate: float) -> SampleAccount:
+        """Return the account of one release on a fresh secret sample of rate ``rate``.
+
+        It is about a user who comes or stays away, whatever the relation; see
+        :class:`~quorate.accounting.events.Subsampled`.
+        """
+        return SampleAccount(self, rate)
+
+    # The promise.
+
+    @property
+    def event(self) -> Event:
+        """Everything that was drawn."""
+        with self._lock:
+            parts = [
+                event if count == 1 else Repeated(event, count)
+                for event, count in self._drawn.items()
+            ]
+        return compose_events(parts) if parts else Nothing()
+
+    @property
+    def numerics(self) -> Numerics:
+        """Whether the noise that is drawn here is exact, or a double that promises nothing."""
+        return self._noise.numerics
+
+    def guarantee(self) -> Guarantee:
+        """Return the declared promise with what was drawn under it."""
+        return replace(self.declared, events=(self.event,))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("An Account cannot be copied or saved: its budget would be there twice.")
+
+    @property
+    def _is_pure(self) -> bool:
+        return not any(isinstance(event, Gaussian | Subsampled) for event in self._drawn)
+
+    def _pay(self, event: Event, costs: Costs) -> NoiseSource:
+        with self._lock:
+            self._check(event, costs)
+            self._write(event, costs)
+        return self._noise
+
+    def _check(self, event: Event, costs: Costs) -> None:
+        pure, square, failures = costs
+        fits = self._failures + failures <= self.reserve
+        by_sum = pure is not None and self._is_pure and self._pure + pure <= self.epsilon
+        by_squares = square is not None and self._squares + rounded_square(square) <= self.square
+        if not (fits and (by_sum or by_squares or self._planned_for(event))):
+            raise NumericalFailure(
+                f"A draw of {words(event, pure)} does not fit into what is left of "
+                f"epsilon={self.declared.epsilon:.6g}, delta={self.declared.delta:.6g}: nothing "
+                "was drawn. Please report this."
+            )
+        if self._parent is not None:
+            self._parent._check(event, costs)
+
+    def _planned_for(self, event: Event) -> Event | None:
+        """Return what the plan holds for this draw: the cheapest that costs at least as much."""
+        able = [p for p, left in self._planned.items() if left and covers(p, event)]
+        return min(able, key=weight, default=None)
+
+    def _write(self, event: Event, costs: Costs) -> None:
+        pure, square, failures = costs
+        self._drawn[event] += 1
+        self._failures += failures
+        if (planned := self._planned_for(event)) is not None:
+            # The plan was priced as a whole: its steps cost the filters nothing more.
+            self._planned[planned] -= 1
+        else:
+            self._pure += pure or 0
+            # A draw that one filter cannot cover closes that filter: it never holds again.
+            self._squares += rounded_square(square) if square is not None else self.square + 1
+        if self._parent is not None:
+            self._parent._write(event, costs)
+
+
+class SampleAccount(Account):
+    """The account of one release on a secret sample; the event is written as a sampled one.
+
+    Obtained from :meth:`Account.sampled`; who is in the sample is drawn here, so that the rate that
+    is priced is the rate that was drawn.
+    """
+
+    def __init__(self, parent: Account, rate: float) -> None:
+        declared = replace(parent.declared, relation=Relation.ADD_REMOVE)
+        super().__init__(
+            epsilon=Fraction(0),
+            square=Fraction(0),
+            reserve=Fraction(0),
+            noise=parent._noise,
+            declared=declared,
+            parent=parent,
+        )
+        _validate.probability(rate=rate)
+        self.rate = float_up(rate)
+        self._asked = False
+
+    def members(self, n_users: int) -> Integers:
+        """Return the places of the sampled users: one uniform integer below 2^32 decides each."""
+        if self._asked:
+            raise NumericalFailure("A sample is drawn once: ask for a fresh one.")
+        self._asked = True
+        if n_users == 0:
+            return np.empty(0, dtype=np.int64)
+        bits = self._noise.uniform_below(2 ** (32 * n_users)).to_bytes(4 * n_users, "little")
+        chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
+        return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
+
+    def _check(self, event: Event, costs: Costs) -> None:
+        if self._drawn or self._parent is None:
+            raise NumericalFailure("A second release on one secret sample: nothing was drawn.")
+        self._parent._check(Subsampled(event, self.rate), (None, None, Fraction(0)))
+
+    def _write(self, event: Event, costs: Costs) -> None:
+        self._drawn[event] += 1
+        if self._parent is not None:
+            self._parent._write(Subsampled(event, self.rate), (None, None, Fraction(0)))

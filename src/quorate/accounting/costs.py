@@ -1,0 +1,192 @@
+"""What a draw costs each filter of an account, as exact fractions that are never too small.
+
+References
+----------
+.. [1] Dong, Roth, Su. Gaussian differential privacy. J. R. Stat. Soc. B 84(1), 2022,
+   arXiv:1905.02383v3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from statistics import NormalDist
+
+from quorate import _validate
+from quorate.accounting.events import (
+    Approximate,
+    Composed,
+    Event,
+    Gaussian,
+    Nothing,
+    Pure,
+    Repeated,
+    Subsampled,
+)
+from quorate.accounting.rounding import exact, float_up, root_down
+from quorate.exceptions import ParameterError, UnsupportedEventError
+
+__all__ = [
+    "DISCRETENESS",
+    "Costs",
+    "as_gaussian",
+    "costs_of",
+    "covers",
+    "elementary",
+    "gaussian_event",
+    "pure_costs",
+    "pure_loss",
+    "rounded_square",
+    "weight",
+    "words",
+]
+
+DISCRETENESS = 4
+"""A discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs."""
+
+# Squares are rounded up to multiples of this: a sum of hundreds of fractions stays small.
+_UNIT = Fraction(1, 2**160)
+# The inverse normal is good to far better than this.
+_INVERSE = 2.0**-40
+
+
+def as_gaussian(epsilon: Fraction) -> Fraction:
+    r"""Return the square of a GDP parameter that covers any ``epsilon``-DP release, rounded up.
+
+    The trade-off curve of an :math:`\epsilon`-DP release lies above two chords that meet in
+    :math:`1/(1+e^\epsilon)`. The convex curve of :math:`\mu`-GDP that passes through this point
+    lies below both chords: :math:`\mu = -2\Phi^{-1}(1/(1+e^\epsilon))`. [1]_
+
+    >>> round(float(as_gaussian(Fraction(1, 10))) ** 0.5 / 0.1, 3)
+    1.253
+    """
+    if epsilon > 600:
+        raise OverflowError
+    mu = -2.0 * NormalDist().inv_cdf(1.0 / (1.0 + math.exp(float_up(epsilon))))
+    # exp and the quotient are good to a few units in the last place, which moves mu by far less.
+    return (exact(max(mu, 0.0)) * (1 + Fraction(_INVERSE)) + Fraction(_INVERSE) * epsilon) ** 2
+
+
+def gaussian_event(sigma: float, sensitivity_squared: Fraction) -> Gaussian:
+    """Return the price of discrete Gaussian noise of parameter ``sigma``.
+
+    >>> gaussian_event(20.0, Fraction(4)).noise_multiplier
+    9.9498743710662
+    """
+    variance = exact(sigma) ** 2 - DISCRETENESS
+    if not variance > 0:
+        raise ParameterError(f"Expected discrete noise of sigma > 2, got sigma={sigma!r}.")
+    return Gaussian(root_down(variance / sensitivity_squared))
+
+
+Costs = tuple[Fraction | None, Fraction | None, Fraction]
+"""Pure loss, square of the GDP parameter (``None`` if there is none), failure probability."""
+
+
+def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:
+    """Return the exact pure loss of noise with tails exp(-abs(z) / scale), or of such a choice.
+
+    >>> pure_loss(2, 6.0)
+    Fraction(1, 3)
+    """
+    _validate.positive(scale=scale)
+    if not Fraction(sensitivity) > 0:
+        raise ParameterError(f"Expected a sensitivity > 0, got sensitivity={sensitivity!r}.")
+    return Fraction(sensitivity) / exact(scale)
+
+
+def costs_of(event: Event) -> Costs:
+    """Return what an event costs each filter."""
+    match event:
+        case Nothing():
+            return Fraction(0), Fraction(0), Fraction(0)
+        case Pure(epsilon=epsilon):
+            return pure_costs(exact(epsilon), Fraction(0))
+        case Approximate(epsilon=epsilon, delta=delta):
+            return pure_costs(exact(epsilon), exact(delta))
+        case Gaussian(noise_multiplier=multiplier):
+            return None, 1 / exact(multiplier) ** 2, Fraction(0)
+        case Repeated(event=part, count=count):
+            return _times(costs_of(part), count)
+        case Composed(events=parts):
+            pure: Fraction | None = Fraction(0)
+            square: Fraction | None = Fraction(0)
+            failures = Fraction(0)
+            for part in parts:
+                more, squared, failed = costs_of(part)
+                pure = None if pure is None or more is None else pure + more
+                square = None if square is None or squared is None else square + squared
+                failures += failed
+            return pure, square, failures
+        case _:
+            raise UnsupportedEventError(
+                f"Expected a pure, approximate or Gaussian event, got {event!r}. Sampled steps are "
+                "planned with Account.plan."
+            )
+
+
+def pure_costs(epsilon: Fraction, delta: Fraction) -> Costs:
+    """Return what an (epsilon, delta)-DP release costs each filter."""
+    try:
+        return epsilon, as_gaussian(epsilon), delta
+    except OverflowError:
+        return epsilon, None, delta
+
+
+def elementary(event: Event) -> Counter[Event]:
+    """Return the elementary events of a chain; a sampled one stays as it is."""
+    counts: Counter[Event] = Counter()
+    match event:
+        case Composed(events=parts):
+            for part in parts:
+                counts.update(elementary(part))
+        case Repeated(event=part, count=count):
+            for each, times in elementary(part).items():
+                counts[each] += times * count
+        case _:
+            counts[event] += 1
+    return counts
+
+
+def covers(planned: Event, drawn: Event) -> bool:
+    """Whether ``drawn`` costs at most what ``planned`` costs, by their form alone."""
+    match planned, drawn:
+        case Pure(), Pure():
+            return drawn.epsilon <= planned.epsilon
+        case Gaussian(), Gaussian():
+            return drawn.noise_multiplier >= planned.noise_multiplier
+        case Subsampled(), Subsampled():
+            return drawn.rate <= planned.rate and covers(planned.event, drawn.event)
+        case _:
+            return False
+
+
+def weight(event: Event) -> float:
+    """Return a number by which planned events of one kind are ordered, the cheapest first."""
+    match event:
+        case Pure(epsilon=epsilon):
+            return epsilon
+        case Subsampled(rate=rate):
+            return rate
+        case _:
+            return 0.0
+
+
+def _times(costs: Costs, count: int) -> Costs:
+    pure, square, failures = costs
+    return (
+        None if pure is None else count * pure,
+        None if square is None else count * square,
+        count * failures,
+    )
+
+
+def rounded_square(square: Fraction) -> Fraction:
+    """Return ``square`` rounded up to few digits, so that sums of many stay small."""
+    return math.ceil(square / _UNIT) * _UNIT
+
+
+def words(event: Event, pure: Fraction | None) -> str:
+    """Return how a refusal names a draw."""
+    return repr(event) if pure is None else f"pure loss {float(pure):.6g}"
