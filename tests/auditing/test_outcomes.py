@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from drawing import Drawing
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.guarantees import Guarantee
@@ -97,8 +98,8 @@ class TestSurroundings:
             assert all(run.result().masses == expected for run in runs)
 
     def test_a_mechanism_with_another_source_is_left_alone(self):
-        outside = ChooseOrdered(epsilon=1.0, noise=SeededNoise(0))
-        law = enumerate_runs(lambda noise: (ambient_noise() is noise, outside.noise is noise))
+        outside = Drawing(ChooseOrdered(epsilon=1.0), SeededNoise(0))
+        law = enumerate_runs(lambda noise: (ambient_noise() is noise, outside._noise is noise))
         assert law[True, False] == 1.0
         points = enumerate_runs(lambda noise: outside.release(*distance_from_half([3, 8], 12)) < 12)
         assert points[True] == 1.0

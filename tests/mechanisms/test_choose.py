@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
@@ -12,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.events import Pure
 from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.choose import ChooseBest, Selection, permute_and_flip_probabilities
-from quorate.noise import SecureNoise, SeededNoise, use_noise
+from quorate.noise import SeededNoise, use_noise
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -160,7 +160,7 @@ class TestLaw:
                 return super()._choose(law, scores, scale / 2)
 
         scores = np.array([2, 0, 3, 3])
-        choose = ChooseBest(candidates=4, epsilon=1.0, selection=selection, noise=Halved(1))
+        choose = Drawing(ChooseBest(candidates=4, epsilon=1.0, selection=selection), Halved(1))
         drawn = [choose.release(scores) for _ in range(2000)]
         law = choose.probabilities(scores)
         assert p_value(np.bincount(drawn, minlength=4), law) < FALSE_ALARM
@@ -172,11 +172,11 @@ class TestReplay:
     @given(scores=st.lists(st.integers(SMALLEST, LARGEST), min_size=4, max_size=4))
     def test_any_scores_ask_for_the_same_noise(self, selection, scores):
         recorded = RecordedNoise(1)
-        ChooseBest(candidates=4, epsilon=1.0, selection=selection, noise=recorded).release(
+        Drawing(ChooseBest(candidates=4, epsilon=1.0, selection=selection), recorded).release(
             np.zeros(4, np.int64)
         )
         replayed = recorded.replay()
-        choose = ChooseBest(candidates=4, epsilon=1.0, selection=selection, noise=replayed)
+        choose = Drawing(ChooseBest(candidates=4, epsilon=1.0, selection=selection), replayed)
         assert choose.release(np.array(scores)) in range(4)
         replayed.finish()
 
@@ -190,7 +190,6 @@ class TestReplay:
         assert choose.event == Pure(0.7)
         assert choose.guarantee.relation is ADD_REMOVE
         assert choose.guarantee.events == (Pure(0.7),)
-        assert choose == replace(choose, noise=SecureNoise())
 
 
 class TestUtility:

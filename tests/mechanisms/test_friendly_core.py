@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawing import Drawing
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
@@ -165,9 +166,9 @@ def core_law(test=TEST, mean=MEAN, *, skip_test=False):
         friends = friends_of(records, mean.radius)
 
         def run(noise):
-            if not skip_test and not dataclasses.replace(test, noise=noise).release(friends):
+            if not skip_test and not Drawing(test, noise).release(friends):
                 return None
-            return dataclasses.replace(mean, noise=noise).release(users, friends)
+            return Drawing(mean, noise).release(users, friends)
 
         return enumerate_runs(run, cells=Cells(width=0.5, reach=3.5))
 
@@ -220,8 +221,8 @@ class TestNoise:
     def test_both_ask_for_the_noise_that_is_priced(self):
         noise = RecordedNoise(0)
         friends = np.full(1000, 1000)
-        dataclasses.replace(TEST, top=700, few=100, noise=noise).release(friends)
-        mean = dataclasses.replace(MEAN, n_users=1000, top=700, few=100, noise=noise)
+        Drawing(dataclasses.replace(TEST, top=700, few=100), noise).release(friends)
+        mean = Drawing(dataclasses.replace(MEAN, n_users=1000, top=700, few=100), noise)
         mean.release(integer_users([0] * 1000), friends)
         test_sigma, mean_sigma = (draw.parameters["scale"] for draw in noise.log)
         assert test_sigma**2 >= TEST.noise_multiplier**2 + 4 - 1e-12
@@ -266,7 +267,7 @@ class TestUtility:
         scattered = IntegerUsers(np.rint(rng.uniform(-(10**5), 10**5, size=(600, 30))), 1.0)
         test = CoreTest(top=400, few=100, noise_multiplier=8.0, delta=1e-7)
         for seed in range(20):
-            noisy = dataclasses.replace(test, noise=SeededNoise(seed))
+            noisy = Drawing(test, SeededNoise(seed))
             assert noisy.release(friends_within(crowd, (250.0,))[0])
             # Passing wrongly 20 times has probability below 2e-6.
             assert not noisy.release(friends_within(scattered, (250.0,))[0])
@@ -280,15 +281,11 @@ class TestUtility:
     def test_the_mean_is_that_of_the_core(self):
         points = [[4.0]] * 80 + [[1e6]] * 5
         users = integer_users(points, step=0.5)
-        mean = CoreMean(
-            n_users=85,
-            dimension=1,
-            radius=1.0,
-            step=0.5,
-            top=60,
-            few=20,
-            noise_multiplier=0.5,
-            noise=SeededNoise(0),
+        mean = Drawing(
+            CoreMean(
+                n_users=85, dimension=1, radius=1.0, step=0.5, top=60, few=20, noise_multiplier=0.5
+            ),
+            SeededNoise(0),
         )
         released = mean.release(users, friends_within(users, (1.0,))[0])
         assert abs(released[0] - 2.0) < 6 * mean.standard_error < 1.0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drawing import Drawing
 from quorate.accounting.compose import price
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.exceptions import ParameterError
@@ -48,7 +49,7 @@ class TestSensitivity:
 class TestNoise:
     def test_every_look_asks_for_the_noise_that_is_priced(self):
         noise = RecordedNoise(0)
-        mechanism = search(thresholds=np.arange(64.0), noise=noise)
+        mechanism = Drawing(search(thresholds=np.arange(64.0)), noise)
         mechanism.release(np.arange(50.0))
         assert len(noise.log) == mechanism.looks == 6
         assert {draw.method for draw in noise.log} == {"discrete_gaussian"}
@@ -64,7 +65,7 @@ DELTA = 1e-3
 def law_of(mechanism):
     def law(records):
         return enumerate_runs(
-            lambda noise: dataclasses.replace(mechanism, noise=noise).release(np.array(records)),
+            lambda noise: Drawing(mechanism, noise).release(np.array(records)),
             cells=Cells(width=0.5, reach=4.0),
         )
 
@@ -117,7 +118,7 @@ class TestUtility:
         mechanism = search(thresholds=grid, target=1000.0, noise_multiplier=20.0)
         bound = mechanism.error_bound(FALSE_ALARM / 50)
         for seed in range(50):
-            found = dataclasses.replace(mechanism, noise=SeededNoise(seed)).release(values)
+            found = Drawing(mechanism, SeededNoise(seed)).release(values)
             assert np.count_nonzero(values <= grid[found]) >= 1000 - bound
             assert found == 0 or np.count_nonzero(values <= grid[found - 1]) < 1000 + bound
 
@@ -149,4 +150,4 @@ class TestRefusal:
             search(**change)
 
     def test_no_user_is_no_error(self):
-        assert search(noise=SeededNoise(0)).release(np.array([])) in range(4)
+        assert Drawing(search(), SeededNoise(0)).release(np.array([])) in range(4)

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawing import Drawing
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.events import Pure
 from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.noise import SeededNoise, use_noise
+from quorate.noise import SecureNoise, SeededNoise, use_noise
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
@@ -135,7 +136,7 @@ class TestLaw:
         points = []
         for _ in range(2000):
             piece = choice.release(np.array([1, 0, 1, 1]), self.LOSSES)
-            points.append([0, 2, 5][piece] + choice.noise.uniform_below([2, 3, 1][piece]))
+            points.append([0, 2, 5][piece] + SecureNoise().uniform_below([2, 3, 1][piece]))
         assert p_value(np.bincount(points, minlength=6), self.law(choice)) < FALSE_ALARM
 
     def test_inside_a_huge_piece_points_are_uniform(self):
@@ -166,13 +167,13 @@ class TestReplay:
     def test_any_pieces_ask_for_the_same_noise(self, data):
         recorded = RecordedNoise(4)
         halves = np.array([2**59, 2**59])
-        ChooseOrdered(epsilon=1.0, noise=recorded).release(halves, np.array([0, 1]))
+        Drawing(ChooseOrdered(epsilon=1.0), recorded).release(halves, np.array([0, 1]))
         n = data.draw(st.integers(1, 6))
         cuts = data.draw(st.lists(st.integers(0, 2**60), min_size=n - 1, max_size=n - 1))
         lengths = np.diff([0, *sorted(cuts), 2**60])
         losses = data.draw(st.lists(st.integers(SMALLEST, LARGEST), min_size=n, max_size=n))
         replayed = recorded.replay()
-        ChooseOrdered(epsilon=1.0, noise=replayed).release(lengths, np.array(losses))
+        Drawing(ChooseOrdered(epsilon=1.0), replayed).release(lengths, np.array(losses))
         replayed.finish()
         assert [draw.method for draw in recorded.log] == ["ordered_choice"]
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drawing import Drawing
 from quorate.auditing import SmallWorld, audit_exactly, replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
@@ -76,7 +77,7 @@ class TestUtility:
         assert mechanism.failure(120) < 0.01
         misses = 0
         for seed in range(200):
-            low, high = dataclasses.replace(mechanism, noise=SeededNoise(seed)).release(values)
+            low, high = Drawing(mechanism, SeededNoise(seed)).release(values)
             misses += not (low <= values.min() and values.max() <= high)
         # 200 runs at a failure of at most 1 %: more than 14 have probability below 1e-6.
         assert misses <= 14
@@ -89,10 +90,10 @@ class TestUtility:
         )
         cut = kept = 0
         for seed in range(40):
-            low, high = dataclasses.replace(mechanism, noise=SeededNoise(seed)).release(values)
+            low, high = Drawing(mechanism, SeededNoise(seed)).release(values)
             cut += not (low <= -0.99 and high >= 0.99)
-            calibrated = dataclasses.replace(
-                mechanism, constants="calibrated", noise=SeededNoise(seed)
+            calibrated = Drawing(
+                dataclasses.replace(mechanism, constants="calibrated"), SeededNoise(seed)
             )
             low, high = calibrated.release(values)
             kept += low <= -0.99 and high >= 0.99
@@ -100,8 +101,8 @@ class TestUtility:
         assert kept == 40
 
     def test_huge_ranges_are_no_trouble(self):
-        mechanism = PrivateRange(
-            lower=-1e9, upper=1e9, radius=1e-4, epsilon=2.0, noise=SeededNoise(0)
+        mechanism = Drawing(
+            PrivateRange(lower=-1e9, upper=1e9, radius=1e-4, epsilon=2.0), SeededNoise(0)
         )
         low, high = mechanism.release(np.full(200, 123.456))
         assert low <= 123.456 <= high

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from drawing import Drawing
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.random_restarts import RandomRestarts
@@ -16,7 +17,7 @@ KNOWN = {"lower": 0.0, "upper": 1.0, "epsilon": 3.0, "n_users": 300, "records": 
 class TestUtility:
     def test_a_clear_winner_wins(self):
         table = np.tile([0.9, 0.2, 0.8], (300, 1))
-        index, value = RandomRestarts(noise=SeededNoise(0), **KNOWN).release(table)
+        index, value = Drawing(RandomRestarts(**KNOWN), SeededNoise(0)).release(table)
         assert index == 1
         assert abs(value - 0.2) < 0.1
 

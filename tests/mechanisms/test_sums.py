@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from drawing import Drawing
 from goodness import FALSE_ALARM, counts_in, law_in, p_value
+from quorate.accounting.account import Account
 from quorate.accounting.events import Gaussian, Pure
 from quorate.auditing import (
     Cells,
@@ -22,7 +24,7 @@ from quorate.auditing import (
     enumerate_runs,
     replay,
 )
-from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
+from quorate.exceptions import GridOverflowError, NumericalFailure, ParameterError, SchemaError
 from quorate.grid import Ball, Box, Grid, Interval, Vote, choose_grid
 from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
@@ -48,6 +50,13 @@ class UnclippedInterval(Interval):
 
 
 class HalfTheNoise(LaplaceSum):
+    """Pays for one release and draws another."""
+
+    def _add_noise(self, sums, account):
+        return account.pay(self.event).discrete_laplace(sums, scale=self.scale / 2)
+
+
+class HalfTheScale(LaplaceSum):
     scale = property(lambda self: LaplaceSum.scale.fget(self) / 2)
 
 
@@ -70,7 +79,7 @@ def audit_laplace(build, *, relation, world=WORLD, epsilon=2.0):
 
 def honest(relation, kind=LaplaceSum, grid=COARSE):
     def build(rows, noise):
-        return kind(grid=grid, epsilon=2.0, relation=relation, noise=noise)
+        return Drawing(kind(grid=grid, epsilon=2.0, relation=relation), noise)
 
     return build
 
@@ -92,7 +101,7 @@ class TestLaplacePrivacy:
             rows = np.array(values, dtype=float).reshape(-1, 2)
 
             def run(noise):
-                mechanism = LaplaceSum(grid=grid, epsilon=3.0, relation=relation, noise=noise)
+                mechanism = Drawing(LaplaceSum(grid=grid, epsilon=3.0, relation=relation), noise)
                 return mechanism.release_values(rows, count=0)
 
             return enumerate_runs(run, cells=Cells(reach=6.0))
@@ -107,6 +116,12 @@ class TestLaplacePrivacy:
         assert not audit_laplace(honest(relation, kind), relation=relation).holds
 
     @every_relation
+    def test_a_scale_that_costs_more_than_is_promised_is_refused_by_the_account(self, relation):
+        twin = HalfTheScale(grid=COARSE, epsilon=2.0, relation=relation)
+        with pytest.raises(NumericalFailure, match="nothing was drawn"):
+            twin.release_values(np.zeros(3), count=3)
+
+    @every_relation
     def test_a_missing_clip_is_caught(self, relation):
         grid = Grid(UnclippedInterval(0.0, 4.0, centre=1.0), 1.0)
         world = SmallWorld(records=(0.0, 4.0, 6.0), n_users=2)
@@ -119,7 +134,7 @@ class TestLaplacePrivacy:
         def build(rows, noise):
             upper = max(2.0, float(np.nan_to_num(rows, posinf=0.0).clip(0, 6).max(initial=0.0)))
             grid = Grid(Interval(0.0, upper, centre=1.0), 1.0)
-            return LaplaceSum(grid=grid, epsilon=2.0, relation=relation, noise=noise)
+            return Drawing(LaplaceSum(grid=grid, epsilon=2.0, relation=relation), noise)
 
         world = SmallWorld(records=(0.0, 1.0, 6.0), n_users=2)
         assert not audit_laplace(build, relation=relation, world=world).holds
@@ -179,7 +194,7 @@ class TestGaussianPrivacy:
 
     def test_the_release_uses_this_law(self):
         many = Grid(Box([-1.0] * 4000, [1.0] * 4000), FINE.step)
-        mechanism = GaussianSum(grid=many, noise_multiplier=0.05, noise=SecureNoise())
+        mechanism = Drawing(GaussianSum(grid=many, noise_multiplier=0.05), SecureNoise())
         draws = mechanism.release(np.zeros(4000, np.int64), count=0) / FINE.step
         window = (-300, 300)
         law = discrete_gaussian_mass(0, sigma=mechanism.sigma, window=(-3000, 3000))
@@ -290,7 +305,7 @@ class TestReplay:
 class TestRelease:
     def test_the_noise_of_a_laplace_sum_has_its_law(self):
         many = Grid(Box([0.0] * 4000, [4.0] * 4000), 1.0)
-        mechanism = LaplaceSum(grid=many, epsilon=8000.0, noise=SecureNoise())
+        mechanism = Drawing(LaplaceSum(grid=many, epsilon=8000.0), SecureNoise())
         draws = mechanism.release(np.full(4000, 5), count=0) - 5
         decay = math.exp(-1 / mechanism.scale)
         law = law_in(lambda z: (1 - decay) / (1 + decay) * decay ** abs(z), (-20, 20))
@@ -304,9 +319,9 @@ class TestRelease:
         grid = choose_grid(bound, n_users=5000)
         values = np.random.default_rng(0).uniform([0.0, 100.0], [2.0, 200.0], (5000, 2))
         mechanism = (
-            LaplaceSum(grid=grid, epsilon=1.0, noise=SeededNoise(1))
+            Drawing(LaplaceSum(grid=grid, epsilon=1.0), SeededNoise(1))
             if kind == "laplace"
-            else GaussianSum(grid=grid, noise_multiplier=1.0, noise=SeededNoise(1))
+            else Drawing(GaussianSum(grid=grid, noise_multiplier=1.0), SeededNoise(1))
         )
         released = mechanism.release_values(values)
         error = np.abs(released - values.sum(axis=0)).max()
@@ -314,9 +329,11 @@ class TestRelease:
 
     def test_totals_of_an_engine_and_values_give_the_same(self):
         values = np.array([0.5, 3.0, 9.0])
-        first = LaplaceSum(grid=COARSE, epsilon=1.0, noise=SeededNoise(3)).release_values(values)
+        first = Drawing(LaplaceSum(grid=COARSE, epsilon=1.0), SeededNoise(3)).release_values(values)
         totals = COARSE.encode_sum(values)
-        again = LaplaceSum(grid=COARSE, epsilon=1.0, noise=SeededNoise(3)).release(totals, count=3)
+        again = Drawing(LaplaceSum(grid=COARSE, epsilon=1.0), SeededNoise(3)).release(
+            totals, count=3
+        )
         assert first == again
 
     def test_under_add_remove_the_number_of_rows_is_private(self):
@@ -330,7 +347,7 @@ class TestRelease:
     def test_a_test_double_voids_the_guarantee(self):
         for mechanism in (*MECHANISMS, NoisyCount(epsilon=1.0)):
             assert mechanism.guarantee.numerics is Numerics.EXACT
-            assert not replace(mechanism, noise=SeededNoise(0)).guarantee.holds
+            assert not Drawing(mechanism, SeededNoise(0)).guarantee.holds
 
 
 class TestUtility:
@@ -367,7 +384,7 @@ class TestUtility:
 
     def test_the_bound_of_a_gaussian_norm_holds_and_is_not_loose(self):
         grid = choose_grid(Ball(1.0, dimension=20), n_users=1)
-        mechanism = GaussianSum(grid=grid, noise_multiplier=2.0, noise=SeededNoise(5))
+        mechanism = Drawing(GaussianSum(grid=grid, noise_multiplier=2.0), SeededNoise(5))
         zero = np.zeros(20, np.int64)
         norms = np.array([np.linalg.norm(mechanism.release(zero, count=1)) for _ in range(4000)])
         bound = mechanism.norm_bound(0.1)
@@ -397,7 +414,11 @@ class TestUtility:
 
 
 class HalfTheNoiseCount(NoisyCount):
-    scale = property(lambda self: NoisyCount.scale.fget(self) / 2)
+    """Pays for one release and draws another."""
+
+    def release(self, count, *, account=None):
+        noise = Account.of_release(account, self).pay(self.event)
+        return int(noise.discrete_laplace(np.array([count]), scale=self.scale / 2)[0])
 
 
 class CountsRecords(NoisyCount):
@@ -415,7 +436,7 @@ class TestCount:
         def law(values):
             indicators = np.array(values, dtype=float)
             return enumerate_runs(
-                lambda noise: kind(epsilon=1.5, relation=relation, noise=noise).release_values(
+                lambda noise: Drawing(kind(epsilon=1.5, relation=relation), noise).release_values(
                     indicators
                 ),
                 cells=Cells(reach=12.0),
@@ -437,8 +458,8 @@ class TestCount:
     def test_it_counts_what_is_one_and_nothing_else(self):
         values = np.array([1.0, 0.0, 2.0, np.nan, np.inf, 1.0])
         noise = SeededNoise(0)
-        assert abs(NoisyCount(epsilon=50.0, noise=noise).release_values(values) - 2) <= 1
-        assert abs(NoisyCount(epsilon=50.0, noise=noise).release_values([True, False]) - 1) <= 1
+        assert abs(Drawing(NoisyCount(epsilon=50.0), noise).release_values(values) - 2) <= 1
+        assert abs(Drawing(NoisyCount(epsilon=50.0), noise).release_values([True, False]) - 1) <= 1
 
     @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-6])
     def test_its_bound_is_the_smallest(self, beta):

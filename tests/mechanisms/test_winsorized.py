@@ -1,11 +1,11 @@
 """U2 and U3, winsorized means as published and calibrated."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 
+from drawing import Drawing
 from quorate.accounting.compose import price
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.exceptions import ParameterError
@@ -90,7 +90,7 @@ class TestPrivacy:
     def law_of(mechanism):
         def law(records):
             def run(noise):
-                value = dataclasses.replace(mechanism, noise=noise).release(np.array(records))
+                value = Drawing(mechanism, noise).release(np.array(records))
                 return round(value, 9)
 
             return enumerate_runs(run, cells=Cells(width=1.0, reach=3.0))
@@ -122,7 +122,7 @@ class TestUtility:
         mechanism = scalar(constants=constants)
         bound = mechanism.error_bound(1e-7)
         for seed in range(20):
-            mean = dataclasses.replace(mechanism, noise=SeededNoise(seed)).release(values)
+            mean = Drawing(mechanism, SeededNoise(seed)).release(values)
             assert abs(mean - 123.0) < bound + 0.95  # the published range may cut one side
         assert mechanism.failure < 0.02 or constants == "published"
 
@@ -135,7 +135,7 @@ class TestUtility:
         vectors = rng.normal(size=(20_000, 6)) * 0.2 + 30.0
         mechanism = vector(radius=1.5)
         rotation = Rotation.random(6, random_state=0)
-        noisy = dataclasses.replace(mechanism, noise=SeededNoise(0))
+        noisy = Drawing(mechanism, SeededNoise(0))
         mean = noisy.release(vectors, rotation=rotation)
         assert np.linalg.norm(mean - 30.0) < mechanism.error_bound(1e-6) + 0.1
 

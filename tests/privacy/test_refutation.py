@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from drawing import Drawing
 from quorate.auditing import epsilon_lower_bound
 from quorate.grid import Grid, Interval
 from quorate.guarantees import Guarantee, Relation
@@ -57,10 +58,10 @@ class Case:
 
     @property
     def claim(self) -> Guarantee:
-        return self.make(1.0, SecureNoise()).guarantee
+        return self.make(1.0).guarantee
 
     def bound(self, runs, factor=1.0):
-        mechanism = self.make(factor, PrefetchedNoise())
+        mechanism = Drawing(self.make(factor), PrefetchedNoise())
         first, second = (
             [self.release(mechanism, held) for _ in range(runs * self.effort)]
             for held in (self.data, self.neighbour)
@@ -74,13 +75,12 @@ GRID = Grid(Interval(-1.0, 1.0), step=2.0**-20)
 def choose_best(selection, epsilon):
     return Case(
         name=f"ChooseBest-{selection.name}",
-        make=lambda factor, noise: ChooseBest(
+        make=lambda factor: ChooseBest(
             candidates=2,
             epsilon=epsilon / factor,
             relation=Relation.ADD_REMOVE,
             one_sided=True,
             selection=selection,
-            noise=noise,
         ),
         release=lambda mechanism, scores: mechanism.release(scores),
         data=np.array([0, 1]),
@@ -91,16 +91,14 @@ def choose_best(selection, epsilon):
 CASES = [
     Case(
         name="LaplaceSum",
-        make=lambda factor, noise: LaplaceSum(grid=GRID, epsilon=1.0 / factor, noise=noise),
+        make=lambda factor: LaplaceSum(grid=GRID, epsilon=1.0 / factor),
         release=lambda mechanism, values: mechanism.release_values(values)[0],
         data=np.array([0.4, -1.0]),
         neighbour=np.array([0.4, 50.0]),
     ),
     Case(
         name="GaussianSum",
-        make=lambda factor, noise: GaussianSum(
-            grid=GRID, noise_multiplier=2.7 * factor, delta=0.05, noise=noise
-        ),
+        make=lambda factor: GaussianSum(grid=GRID, noise_multiplier=2.7 * factor, delta=0.05),
         release=lambda mechanism, values: mechanism.release_values(values)[0],
         data=np.array([0.4, -1.0]),
         neighbour=np.array([0.4, 50.0]),
@@ -108,7 +106,7 @@ CASES = [
     ),
     Case(
         name="NoisyCount",
-        make=lambda factor, noise: NoisyCount(epsilon=1.0 / factor, noise=noise),
+        make=lambda factor: NoisyCount(epsilon=1.0 / factor),
         release=lambda mechanism, values: mechanism.release_values(values),
         data=np.array([1, 1, 0]),
         neighbour=np.array([1, 1, 1]),
@@ -118,7 +116,7 @@ CASES = [
     Case(
         # With seven points against one both the point's weight and the total move by a factor.
         name="ChooseOrdered",
-        make=lambda factor, noise: ChooseOrdered(epsilon=2.0 / factor, noise=noise),
+        make=lambda factor: ChooseOrdered(epsilon=2.0 / factor),
         release=lambda mechanism, losses: mechanism.release(np.array([1, 7]), losses) > 0,
         data=np.array([0, 1]),
         neighbour=np.array([1, 0]),

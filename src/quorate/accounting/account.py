@@ -64,7 +64,7 @@ from quorate.accounting.events import (
 )
 from quorate.accounting.rounding import exact, float_down, float_up, root_down, root_up
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
-from quorate.guarantees import Guarantee, Numerics, Relation, Trust
+from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, ambient_noise
 
 __all__ = ["Account", "SampleAccount"]
@@ -239,8 +239,7 @@ class Account:
 
         Several parts may be open at once; whatever they draw is drawn from this account too.
 
-        >>> third = Account.open(epsilon=1.0).part(Fraction(1, 3))
-        >>> third.left
+        >>> Account.open(epsilon=1.0).part(Fraction(1, 3)).left
         Fraction(1, 3)
         """
         _validate.fraction(share=share)
@@ -402,11 +401,6 @@ class Account:
             ]
         return compose_events(parts) if parts else Nothing()
 
-    @property
-    def numerics(self) -> Numerics:
-        """Whether the noise that is drawn here is exact, or a double that promises nothing."""
-        return self._noise.numerics
-
     def guarantee(self) -> Guarantee:
         """Return the declared promise with what was drawn under it."""
         return replace(self.declared, events=(self.event,))
@@ -448,8 +442,11 @@ class Account:
         self._drawn[event] += 1
         self._failures += failures
         if (planned := self._planned_for(event)) is not None:
-            # The plan was priced as a whole: its steps cost the filters nothing more.
+            # The plan was priced as a whole: its steps cost the filters nothing more. What a pure
+            # step leaves of its planned epsilon may go to another pure step.
             self._planned[planned] -= 1
+            if isinstance(planned, Pure) and isinstance(event, Pure):
+                self._planned[Pure(float_down(exact(planned.epsilon) - exact(event.epsilon)))] += 1
         else:
             self._pure += pure or 0
             # A draw that one filter cannot cover closes that filter: it never holds again.

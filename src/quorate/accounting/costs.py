@@ -47,8 +47,11 @@ DISCRETENESS = 4
 
 # Squares are rounded up to multiples of this: a sum of hundreds of fractions stays small.
 _UNIT = Fraction(1, 2**160)
-# The inverse normal is good to far better than this.
-_INVERSE = 2.0**-40
+# The inverse normal is good to far better than this, away from 1/2.
+_INVERSE = Fraction(1, 2**40)
+# Below it mu is at most sqrt(pi / 2) epsilon: the next term of its series is negative.
+_SMALL = Fraction(1, 2**10)
+_ROOT_OF_HALF_PI = Fraction(12_533_141_373_156, 10**13)  # rounded up
 
 
 def as_gaussian(epsilon: Fraction) -> Fraction:
@@ -63,9 +66,11 @@ def as_gaussian(epsilon: Fraction) -> Fraction:
     """
     if epsilon > 600:
         raise OverflowError
+    if epsilon < _SMALL:
+        return (_ROOT_OF_HALF_PI * epsilon) ** 2
     mu = -2.0 * NormalDist().inv_cdf(1.0 / (1.0 + math.exp(float_up(epsilon))))
     # exp and the quotient are good to a few units in the last place, which moves mu by far less.
-    return (exact(max(mu, 0.0)) * (1 + Fraction(_INVERSE)) + Fraction(_INVERSE) * epsilon) ** 2
+    return (exact(mu) * (1 + _INVERSE)) ** 2
 
 
 def gaussian_event(sigma: float, sensitivity_squared: Fraction) -> Gaussian:

@@ -293,7 +293,7 @@ class RotatedWinsorizedMean:
     @property
     def event(self) -> Event:
         """What the accountant prices: all queries together."""
-        return Repeated(self.coordinate.event, self.padded * self.queries)
+        return Repeated(Pure(self.coordinate_epsilon), self.padded * self.queries)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -1,0 +1,299 @@
+"""The account writes down what is drawn, refuses what does not fit, and has no other statement."""
+
+import copy
+import math
+import pickle
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.accounting.account import Account
+from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.compose import price
+from quorate.accounting.events import (
+    Approximate,
+    Composed,
+    Gaussian,
+    Nothing,
+    Pure,
+    Repeated,
+    Subsampled,
+)
+from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.guarantees import Numerics, Relation
+from quorate.mechanisms.sums import NoisyCount
+from quorate.noise import SeededNoise, use_noise
+
+ZERO = np.zeros(1, np.int64)
+
+
+class CountingNoise(SeededNoise):
+    """A double that knows how often it was asked."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.calls = 0
+
+    def _add(self, law, values, scale):
+        self.calls += 1
+        return super()._add(law, values, scale)
+
+
+class TestPure:
+    def test_a_third_is_kept_to_the_last_digit(self):
+        account = Account.open(epsilon=Fraction(1, 3))
+        for _ in range(3):
+            account.laplace(ZERO, sensitivity=1, scale=9.0)
+        assert account.left == 0
+        with pytest.raises(NumericalFailure, match="does not fit"):
+            account.laplace(ZERO, sensitivity=1, scale=2.0**50)
+
+    def test_ten_tenths_in_floating_point_are_too_much(self):
+        account = Account.open(epsilon=1.0)
+        for _ in range(9):
+            account.pay(Pure(0.1))
+        with pytest.raises(NumericalFailure):
+            account.pay(Pure(0.1))
+
+    def test_a_refused_draw_draws_nothing_and_leaves_no_trace(self):
+        noise = CountingNoise()
+        account = Account.open(epsilon=1.0, noise=noise)
+        with pytest.raises(NumericalFailure):
+            account.laplace(ZERO, sensitivity=2, scale=1.0)
+        assert noise.calls == 0
+        assert account.event == Nothing()
+        assert account.left == 1
+
+    def test_gaussian_noise_does_not_fit_without_delta(self):
+        with pytest.raises(NumericalFailure):
+            Account.open(epsilon=100.0).gaussian(ZERO, sensitivity_squared=1, sigma=1e6)
+
+    @given(st.lists(st.fractions(Fraction(1, 1000), 1, max_denominator=1000), max_size=20))
+    def test_whatever_is_let_through_adds_up_to_at_most_the_budget(self, losses):
+        account = Account.open(epsilon=1.0)
+        paid = Fraction(0)
+        for loss in losses:
+            try:
+                account.pay(loss)
+            except NumericalFailure:
+                assert paid + loss > 1
+            else:
+                paid += loss
+        assert account.left == 1 - paid
+
+
+class TestGaussian:
+    def test_the_whole_square_can_be_spent_and_not_a_bit_more(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        multiplier = account.multiplier(account.square / 4)
+        for _ in range(4):
+            account.pay(Gaussian(multiplier))
+        assert 0 <= account.square_left < account.square / 10**12
+        with pytest.raises(NumericalFailure):
+            account.pay(Gaussian(1e6))
+
+    def test_a_draw_is_priced_by_its_own_numbers(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.gaussian(ZERO, sensitivity_squared=9, sigma=100.0)
+        expected = math.sqrt(100.0**2 - 4) / 3
+        assert account.event.noise_multiplier == pytest.approx(expected, rel=1e-15)
+        assert account.event.noise_multiplier <= expected
+
+    def test_pure_draws_and_gaussian_ones_share_the_square(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.pay(Pure(0.05))
+        account.pay(Gaussian(account.multiplier(account.square_left)))
+        assert price(account.event, delta=1e-6) <= 1.0
+        assert account.left == 0
+
+    def test_a_pure_chain_may_spend_all_of_epsilon_beside_a_delta(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.pay(Pure(0.5))
+        account.pay(Pure(0.5))
+        with pytest.raises(NumericalFailure):
+            account.pay(Gaussian(1000.0))
+
+    @given(
+        st.lists(
+            st.one_of(st.floats(0.001, 0.3).map(Pure), st.floats(4.0, 60.0).map(Gaussian)),
+            max_size=12,
+        )
+    )
+    def test_nothing_is_let_through_that_the_accountant_prices_above_the_budget(self, events):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        for event in events:
+            try:
+                account.pay(event)
+            except NumericalFailure:
+                break
+        assert price(account.event, delta=1e-6) <= 1.0 + 1e-6  # its grid of losses, upwards
+
+    def test_discrete_noise_below_two_steps_has_no_price(self):
+        with pytest.raises(ParameterError, match="sigma > 2"):
+            Account.open(epsilon=1.0, delta=1e-6).gaussian(ZERO, sensitivity_squared=1, sigma=2.0)
+
+
+class TestFailures:
+    def test_they_come_out_of_the_reserve_only(self):
+        account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
+        account.pay(Approximate(0.0, 6e-8))
+        with pytest.raises(NumericalFailure):
+            account.pay(Approximate(0.0, 6e-8))
+
+    def test_the_reserve_makes_the_square_smaller(self):
+        less = Account.open(epsilon=1.0, delta=1e-6, reserve=9e-7).mu
+        assert less < Account.open(epsilon=1.0, delta=1e-6).mu
+        assert less == pytest.approx(gdp_mu(1.0, 1e-7), rel=1e-6)
+
+    def test_a_reserve_of_all_delta_leaves_no_room_for_gaussian_noise(self):
+        account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-6)
+        account.pay(Approximate(0.5, 1e-6))
+        account.pay(Pure(0.5))
+        with pytest.raises(NumericalFailure):
+            account.pay(Gaussian(1e6))
+
+
+class TestParts:
+    def test_parts_may_not_spend_together_what_the_whole_does_not_hold(self):
+        account = Account.open(epsilon=1.0)
+        first, second = account.part(Fraction(2, 3)), account.part(Fraction(2, 3))
+        first.pay(Fraction(2, 3))
+        with pytest.raises(NumericalFailure):
+            second.pay(Fraction(2, 3))
+        second.pay(Fraction(1, 3))
+        assert account.left == 0
+
+    def test_a_part_has_a_limit_of_its_own(self):
+        part = Account.open(epsilon=1.0).part_of(epsilon=Fraction(1, 4))
+        with pytest.raises(NumericalFailure):
+            part.pay(Fraction(1, 3))
+
+    def test_the_whole_remembers_what_its_parts_drew(self):
+        account = Account.open(epsilon=1.0)
+        NoisyCount(epsilon=0.5).release(3, account=account.part(Fraction(1, 2)))
+        assert account.event == Pure(0.5)
+
+    def test_the_rest_is_what_is_left(self):
+        account = Account.open(epsilon=1.0)
+        account.pay(Fraction(1, 3))
+        assert account.rest().left == Fraction(2, 3)
+
+
+class TestPlans:
+    STEP = Subsampled(Gaussian(3.0), rate=0.02)
+
+    def planned(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.plan(Composed((Gaussian(9.0), Repeated(self.STEP, 2))))
+        return account
+
+    def test_each_planned_step_may_be_drawn_once(self):
+        account = self.planned()
+        account.sampled(rate=0.02).pay(Gaussian(3.0))
+        account.sampled(rate=0.01).pay(Gaussian(4.0))
+        with pytest.raises(NumericalFailure):
+            account.sampled(rate=0.02).pay(Gaussian(3.0))
+
+    @pytest.mark.parametrize(("rate", "multiplier"), [(0.03, 3.0), (0.02, 2.9)])
+    def test_a_dearer_step_is_refused(self, rate, multiplier):
+        with pytest.raises(NumericalFailure):
+            self.planned().sampled(rate=rate).pay(Gaussian(multiplier))
+
+    def test_noise_on_all_users_keeps_to_the_square_of_the_plan(self):
+        account = self.planned()
+        account.pay(Gaussian(13.0))
+        account.pay(Gaussian(13.0))
+        with pytest.raises(NumericalFailure):
+            account.pay(Gaussian(13.0))
+
+    def test_a_sample_is_used_once(self):
+        sample = self.planned().sampled(rate=0.02)
+        sample.pay(Gaussian(3.0))
+        with pytest.raises(NumericalFailure, match="second release"):
+            sample.pay(Gaussian(3.0))
+
+    def test_a_sample_holds_its_share_of_the_users(self):
+        sizes = [self.planned().sampled(rate=0.02).members(10_000).size for _ in range(20)]
+        assert 3_000 < sum(sizes) < 5_000  # 20 x 200 on average, sd 63: p < 1e-50
+
+    def test_a_planned_pure_step_may_be_drawn_in_two(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.plan(Repeated(Pure(0.03), 64))
+        for _ in range(64):
+            account.pay(Pure(0.01))
+            account.pay(Pure(0.02 - 2.0**-50))
+        with pytest.raises(NumericalFailure):
+            account.pay(Pure(0.01))
+
+    def test_a_plan_above_the_budget_is_refused(self):
+        with pytest.raises(NumericalFailure, match="plan costs"):
+            Account.open(epsilon=1.0, delta=1e-6).plan(Repeated(self.STEP, 10**5))
+
+    def test_a_plan_comes_before_the_first_draw(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.pay(Pure(0.01))
+        with pytest.raises(ParameterError, match="before"):
+            account.plan(Gaussian(9.0))
+
+    def test_sampled_noise_without_a_plan_is_refused(self):
+        with pytest.raises(NumericalFailure):
+            Account.open(epsilon=10.0, delta=1e-3).sampled(rate=0.01).pay(Gaussian(100.0))
+
+
+class TestNoise:
+    def test_it_is_captured_when_the_account_opens(self):
+        account = Account.open(epsilon=1.0)
+        with use_noise(SeededNoise(0)):
+            NoisyCount(epsilon=0.5).release(3, account=account)
+        assert account.guarantee().numerics is Numerics.EXACT
+
+    def test_a_double_is_written_into_the_promise(self):
+        with use_noise(SeededNoise(0)):
+            account = Account.open(epsilon=1.0)
+        NoisyCount(epsilon=0.5).release(3, account=account)
+        assert account.guarantee().numerics is Numerics.VOID
+
+
+class TestForm:
+    def test_neighbours_must_be_those_of_the_account(self):
+        account = Account.open(epsilon=1.0, relation=Relation.ADD_REMOVE)
+        with pytest.raises(RelationMismatchError, match="NoisyCount"):
+            NoisyCount(epsilon=0.5).release(3, account=account)
+
+    def test_a_copy_would_hold_the_budget_twice(self):
+        account = Account.open(epsilon=1.0)
+        for twice in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="twice"):
+                twice(account)
+
+    def test_threads_cannot_overspend(self):
+        account = Account.open(epsilon=1.0)
+        refused = []
+
+        def ask():
+            for _ in range(50):
+                try:
+                    account.pay(Fraction(1, 100))
+                except NumericalFailure:
+                    refused.append(1)
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert account.left == 0
+        assert len(refused) == 100
+
+    @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, None, True])
+    def test_a_budget_that_is_no_positive_number_is_refused(self, epsilon):
+        with pytest.raises(ParameterError, match="epsilon"):
+            Account.open(epsilon=epsilon)
+
+    def test_a_reserve_above_delta_is_refused(self):
+        with pytest.raises(ParameterError, match="reserve"):
+            Account.open(epsilon=1.0, delta=1e-6, reserve=1e-5)

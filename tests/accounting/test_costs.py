@@ -1,0 +1,104 @@
+"""What a draw costs each filter is never too small."""
+
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from quorate.accounting.costs import (
+    as_gaussian,
+    costs_of,
+    covers,
+    elementary,
+    gaussian_event,
+    pure_loss,
+    rounded_square,
+)
+from quorate.accounting.events import Approximate, Composed, Gaussian, Pure, Repeated, Subsampled
+from quorate.accounting.gaussian_dp import delta_bound
+from quorate.exceptions import ParameterError, UnsupportedEventError
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.01, 0.3, 1.0, 5.0, 40.0, 300.0])
+def test_the_gaussian_that_covers_a_pure_draw_is_rounded_up_and_tight(epsilon):
+    with mpmath.workdps(400):
+        q = 1 / (1 + mpmath.exp(mpmath.mpf(epsilon)))
+        mu = 2 * mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * q)
+        ours = mpmath.sqrt(mpmath.mpf(as_gaussian(Fraction(epsilon)).numerator))
+        ours /= mpmath.sqrt(mpmath.mpf(as_gaussian(Fraction(epsilon)).denominator))
+        assert ours >= mu
+        assert ours <= mu * (1 + mpmath.mpf(10) ** -10)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_that_gaussian_has_a_worse_profile_than_any_pure_draw(epsilon):
+    """The profile of randomized response, the worst pure draw, lies below that of the Gaussian."""
+    mu = float(as_gaussian(Fraction(epsilon))) ** 0.5
+    with mpmath.workdps(50):
+        p = mpmath.exp(epsilon) / (1 + mpmath.exp(epsilon))
+        for at in [0.0, epsilon / 3, 0.9 * epsilon]:
+            response = p - mpmath.exp(at) * (1 - p)
+            assert delta_bound(at, mu) >= response
+    half = mu / 2
+    assert delta_bound(0.0, half) < float(p - (1 - p))  # a Gaussian of half the size would not do
+
+
+def test_discrete_noise_is_priced_as_a_little_less_continuous_noise():
+    event = gaussian_event(10.0, Fraction(4))
+    assert Fraction(event.noise_multiplier) ** 2 * 4 <= 96
+    assert event.noise_multiplier == pytest.approx(24**0.5)
+    with pytest.raises(ParameterError, match="sigma > 2"):
+        gaussian_event(2.0, Fraction(1))
+
+
+def test_a_loss_is_an_exact_fraction():
+    assert pure_loss(1, 3.0) == Fraction(1, 3)
+    with pytest.raises(ParameterError, match="sensitivity > 0"):
+        pure_loss(0, 3.0)
+
+
+def test_chains_cost_what_their_links_cost():
+    chain = Composed((Repeated(Pure(0.25), 2), Approximate(0.5, 1e-7)))
+    pure, square, failures = costs_of(chain)
+    assert pure == 1
+    assert failures == Fraction(1e-7)
+    assert square == 2 * as_gaussian(Fraction(1, 4)) + as_gaussian(Fraction(1, 2))
+    assert costs_of(Composed((Pure(1.0), Gaussian(2.0))))[0] is None
+
+
+def test_a_huge_pure_draw_has_no_square():
+    assert costs_of(Pure(1000.0))[1] is None
+
+
+def test_a_sampled_event_needs_a_plan():
+    with pytest.raises(UnsupportedEventError, match=r"Account\.plan"):
+        costs_of(Subsampled(Gaussian(1.0), rate=0.5))
+
+
+def test_a_plan_is_counted_link_by_link():
+    step = Subsampled(Gaussian(1.0), rate=0.5)
+    counts = elementary(Composed((Gaussian(3.0), Repeated(Composed((step, Pure(0.1))), 4))))
+    assert counts == {Gaussian(3.0): 1, step: 4, Pure(0.1): 4}
+
+
+@pytest.mark.parametrize(
+    ("planned", "drawn", "fits"),
+    [
+        (Pure(0.2), Pure(0.1), True),
+        (Pure(0.1), Pure(0.2), False),
+        (Gaussian(2.0), Gaussian(3.0), True),
+        (Gaussian(3.0), Gaussian(2.0), False),
+        (Subsampled(Gaussian(2.0), 0.1), Subsampled(Gaussian(2.0), 0.05), True),
+        (Subsampled(Gaussian(2.0), 0.1), Subsampled(Gaussian(2.0), 0.2), False),
+        (Subsampled(Gaussian(2.0), 0.1), Subsampled(Gaussian(1.0), 0.1), False),
+        (Pure(1.0), Gaussian(100.0), False),
+    ],
+)
+def test_a_draw_takes_the_place_of_one_that_costs_as_much(planned, drawn, fits):
+    assert covers(planned, drawn) is fits
+
+
+def test_rounding_a_square_goes_up_by_next_to_nothing():
+    third = Fraction(1, 3)
+    assert third < rounded_square(third) < third + Fraction(1, 2**159)
+    assert rounded_square(Fraction(1, 4)) == Fraction(1, 4)

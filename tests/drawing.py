@@ -1,0 +1,25 @@
+"""A mechanism together with the noise that it is to draw: what a test holds in its hand."""
+
+import functools
+
+from quorate.noise import use_noise
+
+
+class Drawing:
+    """Stands in for ``mechanism``; whatever is called on it draws from ``noise``."""
+
+    def __init__(self, mechanism, noise):
+        self._mechanism, self._noise = mechanism, noise
+
+    def __getattr__(self, name):
+        with use_noise(self._noise):
+            found = getattr(self._mechanism, name)
+        if not callable(found):
+            return found
+
+        @functools.wraps(found)
+        def call(*arguments, **keywords):
+            with use_noise(self._noise):
+                return found(*arguments, **keywords)
+
+        return call
