@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from drawing import Drawing
 from quorate.accounting.compose import price
 from quorate.auditing import Cells
 from quorate.concepts import FiniteTable, Thresholds

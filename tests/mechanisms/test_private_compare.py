@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from drawing import Drawing
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
@@ -20,8 +21,8 @@ class TestPrivacyOfTheComparison:
 
         def law(votes):
             return enumerate_runs(
-                lambda noise: PrivateCompare(
-                    share=share, epsilon=1.0, relation=relation, noise=noise
+                lambda noise: Drawing(
+                    PrivateCompare(share=share, epsilon=1.0, relation=relation), noise
                 ).release(sum(votes), n_users=len(votes)),
                 cells=Cells(width=1 / 64, reach=8.0),
             )
@@ -45,7 +46,7 @@ class TestPrivacyOfTheComparison:
         assert not audit_exactly(normalised, world, claim).holds
 
     def test_the_error_bound_holds(self):
-        compare = PrivateCompare(share=0.5, epsilon=0.5, noise=SeededNoise(0))
+        compare = Drawing(PrivateCompare(share=0.5, epsilon=0.5), SeededNoise(0))
         slack = compare.error_bound(0.01)
         wrong = sum(compare.release(int(50 - slack - 1), n_users=100) for _ in range(2000))
         # At most 1 % of 2000 are expected to be wrong; 60 or more have probability below 1e-9.
