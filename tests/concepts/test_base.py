@@ -284,3 +284,21 @@ def test_the_largest_allowed_class_is_built_at_once(build):
 def test_boolean_classes_need_a_positive_number_of_features(kind, features):
     with pytest.raises(ParameterError, match="features"):
         kind(features)
+
+
+@every_class
+def test_a_class_that_claims_a_half_holds_two_rules_that_never_agree(concepts):
+    rng = np.random.default_rng(0)
+    X = rng.choice([*ORDINARY, 1e300, -1e300, math.inf, -math.inf], (200, concepts.n_features))
+    if isinstance(concepts, FiniteTable):
+        X = concepts.points
+    predicted = concepts.predictions(X).T
+    opposite = {row.tobytes() for row in (1 - predicted).astype(predicted.dtype)}
+    assert any(row.tobytes() in opposite for row in predicted) or not concepts.errs_at_most_half
+
+
+def test_classes_with_opposites_say_so():
+    assert Thresholds(0, 5).errs_at_most_half
+    assert FiniteTable([[0, 1, 1], [1, 1, 1], [1, 0, 0]]).errs_at_most_half
+    assert not FiniteTable([[0, 1, 1], [1, 1, 1]]).errs_at_most_half
+    assert not PointFunctions(4).errs_at_most_half

@@ -1,13 +1,15 @@
 """The published search for a cut-off (L5, L6): it lands, its median is L5's, exact audits."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from quorate.auditing import Cells
+from quorate.auditing import Cells, enumerate_runs
 from quorate.concepts import Thresholds
 from quorate.guarantees import Relation
-from quorate.learners import PrivateThreshold
+from quorate.learners import PrivateThreshold, private_threshold
 from quorate.learners.private_threshold import median_in_range
 from quorate.learners.scores import MistakeLine
 from quorate.learners.scores.more_than import separating_rate
@@ -53,6 +55,69 @@ class TestMedian:
                     relation=Relation.REPLACE,
                 )
             assert 300 <= found <= 303
+
+
+def printed_law(data, *, first, last, rate, epsilon):
+    """Return Lemma 5.1's exponential mechanism by its definition; x = 1 is the first point."""
+    users = [data.X[a:b, 0] + 1 for a, b in pairwise(data.offsets)]
+    losses = []
+    for u in range(first, last + 1):
+        left = sum(np.sum((first <= x) & (x <= u - 1)) > np.floor(rate * len(x)) for x in users)
+        right = sum(np.sum((u + 1 <= x) & (x <= last)) > np.floor(rate * len(x)) for x in users)
+        losses.append(max(left, right))
+    weights = np.exp(-epsilon * np.array(losses) / 2)
+    return weights / weights.sum()
+
+
+class TestAsPrinted:
+    @pytest.mark.parametrize(("first", "last"), [(0, 6), (2, 5), (3, 4)])
+    @pytest.mark.parametrize("rate", [0.0, 0.3, separating_rate(1 / 2, 2 / 3)])
+    def test_the_median_counts_what_lemma_51_counts(self, first, last, rate):
+        line = MistakeLine(concepts=Thresholds(0, 5), users=values(7, 4, 1, cut=3, high=6))
+        known = {"first": first, "last": last, "rate": rate, "epsilon": 1.3}
+
+        def law(**options):
+            run = {**known, "relation": Relation.REPLACE, **options}
+            found = enumerate_runs(lambda noise: median_in_range(line.events, line.held, **run))
+            return np.array([found.get(u, 0.0) for u in range(first, last + 1)])
+
+        expected = printed_law(line.users, **known)
+        np.testing.assert_allclose(law(published=True), expected, atol=1e-9)
+        if (first, last) == (0, 6):  # calibrated counts less
+            assert np.abs(law() - expected).max() > 1e-3
+
+    def test_a_median_in_round_k_sees_as_many_records_as_lemma_51_keeps(self, monkeypatch):
+        seen = []
+
+        def watch(events, held, **known):
+            seen.append(int(held.max()))
+            return known["first"]
+
+        monkeypatch.setattr(private_threshold, "median_in_range", watch)
+        learner = PrivateThreshold(99.0, domain=(0, 999), constants="published", records=16)
+        with use_noise(SeededNoise(1)):
+            learner.set_params(error_level=0.05).fit(values(50, 16, 0))
+        rounds = len(seen)
+        assert rounds > 3
+        assert seen == [min(16, int(1.5**k + 1e-9)) for k in range(rounds)]
+
+    def test_a_side_without_cut_offs_has_no_noisy_count(self, monkeypatch):
+        # It is infinite: noise on a count of everybody could make it win.
+        drawn = []
+
+        class Counting(SeededNoise):
+            def discrete_laplace(self, values, *, scale):
+                drawn.append(len(values))
+                return super().discrete_laplace(values, scale=scale)
+
+        monkeypatch.setattr(private_threshold, "median_in_range", lambda *_, first, **__: first)
+        learner = PrivateThreshold(
+            1.0, domain=(0, 999), constants="published", records=16, error_level=0.05
+        )
+        with use_noise(Counting(1)):
+            learner.fit(values(50, 16, 0))
+        assert drawn
+        assert set(drawn) == {2}
 
 
 class TestLearning:

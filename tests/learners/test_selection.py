@@ -2,16 +2,25 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from quorate.accounting.compose import price
+from quorate.auditing import enumerate_runs
 from quorate.concepts import Constant, Direction, Thresholds
 from quorate.guarantees import Relation
-from quorate.learners import selection
-from quorate.learners.scores import AnyMistake, Crossing, OwnBest
+from quorate.learners import ConceptLearner, selection
+from quorate.learners.scores import (
+    AnyMistake,
+    Crossing,
+    Mistakes,
+    MistakeTable,
+    OwnBest,
+    Surrogate,
+)
 from quorate.learners.selection import choose_by_crossing, choose_by_median, choose_by_score
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
-from rule_worlds import CUT_OFFS, HOLDINGS, RELATIONS, audit, people
+from rule_worlds import CUT_OFFS, HOLDINGS, LABELINGS, RELATIONS, audit, people
 
 both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 EITHER = Thresholds(0, 1, direction=Direction.EITHER)
@@ -99,3 +108,62 @@ class TestLines:
                 concepts, data, OwnBest(), epsilon=2.0, relation=Relation.REPLACE
             )
         assert abs(choice.index - 700) < 20
+
+
+class TestAsPrinted:
+    """K1 and L4: the exponential mechanism, with weights exp(-epsilon loss / (2 sensitivity))."""
+
+    HELD = (((0, 1), (1, 0)), ((0, 1),), ((1, 1), (1, 1), (0, 0)), ())
+
+    def law(self, concepts, score, relation, *, published):
+        data = people(self.HELD)
+        return enumerate_runs(
+            lambda noise: (
+                choose_by_score(
+                    concepts,
+                    data,
+                    score,
+                    epsilon=1.5,
+                    relation=relation,
+                    random_state=0,
+                    published=published,
+                ).index
+            )
+        )
+
+    @both_relations
+    @pytest.mark.parametrize(
+        ("score", "sensitivity"),
+        [(Mistakes(records=1), 1), (Surrogate(target=LABELINGS, rate=0.4), 2)],
+        ids=["K1", "L4"],
+    )
+    def test_finite_classes(self, score, sensitivity, relation):
+        kept = people(self.HELD)
+        if score.record_cap:
+            kept = kept.cap(records=1, random_state=0)
+        losses = score.losses_of_table(MistakeTable(concepts=LABELINGS, users=kept))
+        weights = np.exp(-1.5 * losses / (2 * sensitivity))
+        law = self.law(LABELINGS, score, relation, published=True)
+        found = [law[index] for index in range(LABELINGS.size)]
+        np.testing.assert_allclose(found, weights / weights.sum(), rtol=1e-9)
+        calibrated = self.law(LABELINGS, score, relation, published=False)
+        assert max(calibrated.values()) > max(law.values()) + 0.01
+
+    @both_relations
+    def test_lines(self, relation, monkeypatch):
+        monkeypatch.setattr(selection, "MAX_DUELLISTS", 1)
+        score = Surrogate(target=CUT_OFFS, rate=0.4)
+        table = MistakeTable(concepts=CUT_OFFS, users=people(self.HELD))
+        weights = np.exp(-1.5 * score.losses_of_table(table) / 4)
+        law = self.law(CUT_OFFS, score, relation, published=True)
+        found = [law[index] for index in range(CUT_OFFS.size)]
+        np.testing.assert_allclose(found, weights / weights.sum(), rtol=1e-9)
+
+    def test_a_learner_with_published_constants_draws_from_that_law(self):
+        data = people(self.HELD)
+        learner = ConceptLearner(
+            LABELINGS, 1.5, score="mistakes", constants="published", random_state=0
+        )
+        law = enumerate_runs(lambda noise: clone(learner).fit(data).index_)
+        expected = self.law(LABELINGS, Mistakes(records=1), Relation.REPLACE, published=True)
+        assert all(abs(law[index] - expected[index]) < 1e-9 for index in range(LABELINGS.size))

@@ -27,9 +27,22 @@ class TestUtility:
         assert restarts.expected_visits(100) == pytest.approx(5000)
 
     def test_the_radius_is_that_of_theorem_7_and_never_wider_than_the_range(self):
-        half = 0.5 * math.sqrt((math.log(10 * 300) + math.log(100)) / 400)
+        half = 0.5 * math.sqrt(2 * (math.log(10 * 300) + math.log(100)) / 400)
         assert RandomRestarts(**KNOWN).radius(10) == pytest.approx(half)
         assert RandomRestarts(**{**KNOWN, "records": 1}).radius(10) == 0.5
+
+    def test_all_users_lie_inside_the_radius_as_often_as_the_proof_needs(self):
+        # Coins are the losses that spread most. Allowed are alpha/5 = 2 % of the runs with anybody
+        # outside; more than 12 of 200 would have a probability below 1e-3 if that were true.
+        candidates, n, m = 20, 200, 100
+        restarts = RandomRestarts(lower=0.0, upper=1.0, epsilon=1.0, n_users=n, records=m)
+        rng = np.random.default_rng(0)
+        farthest = np.array(
+            [np.abs(rng.binomial(m, 0.5, (n, candidates)) / m - 0.5).max() for _ in range(200)]
+        )
+        assert np.count_nonzero(farthest > restarts.radius(candidates)) <= 12
+        # As printed, without the root of 2, somebody is outside in most runs.
+        assert np.mean(farthest > restarts.radius(candidates) / math.sqrt(2)) > 0.5
 
 
 class TestPrivacy:

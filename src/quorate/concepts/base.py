@@ -264,6 +264,14 @@ class ConceptClass(ABC):
     def _littlestone(self) -> Dimension:
         return Dimension.at_most_log2(self.size)
 
+    @property
+    def errs_at_most_half(self) -> bool:
+        """Whether some hypothesis is wrong about at most half of any records.
+
+        So it is if two hypotheses never agree; ``False`` where nothing is known.
+        """
+        return False
+
     def predict(self, index: int, X: ArrayLike) -> NDArray[np.int64]:
         """Predict with hypothesis number ``index``."""
         return self.concept(index).predict(X)

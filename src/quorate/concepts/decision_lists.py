@@ -125,6 +125,11 @@ class DecisionLists(ConceptClass):
         return len(self._functions)
 
     @property
+    def errs_at_most_half(self) -> bool:
+        """Yes: a list with all answers exchanged is a list."""
+        return True
+
+    @property
     def n_features(self) -> int:
         """The number of Boolean features d."""
         return self.features

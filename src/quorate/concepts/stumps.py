@@ -172,6 +172,11 @@ class Stumps(ConceptClass):
         enough = min(held) >= v - 1 and max(held) >= v
         return Dimension(value=v, exact=enough and not chains_suffice(v + 1))
 
+    @property
+    def errs_at_most_half(self) -> bool:
+        """Yes: every stump has its opposite."""
+        return True
+
     def concept(self, index: int) -> Stump:
         """Return hypothesis ``index``."""
         flipped, place = divmod(self._check_index(index), self.size // 2)

@@ -153,6 +153,12 @@ class FiniteTable(ConceptClass):
         return hash((self.names, self.table.tobytes(), self.points.tobytes()))
 
     @cached_property
+    def errs_at_most_half(self) -> bool:
+        """Whether the table holds a row and its opposite."""
+        rows = {row.tobytes() for row in self.table}
+        return any((1 - row).astype(row.dtype).tobytes() in rows for row in self.table)
+
+    @cached_property
     def points(self) -> NDArray[np.float64]:
         """The domain: one row of features a point."""
         if self.domain is not None:

@@ -159,6 +159,11 @@ class Thresholds(OrderedConceptClass):
         deepest = points.bit_length() if both else (points + 1).bit_length() - 1
         return Dimension(value=deepest, exact=True)
 
+    @property
+    def errs_at_most_half(self) -> bool:
+        """Yes: the class holds both constants."""
+        return True
+
     def cut_off(self, index: int) -> int | float:
         """Return the cut-off of hypothesis ``index``; the one above all points is allowed.
 

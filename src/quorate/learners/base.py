@@ -195,6 +195,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             epsilon=purse.left,
             relation=self.relation,
             random_state=self.random_state,
+            published=self.constants == "published",
         )
 
     def _choose(

@@ -28,8 +28,7 @@ class PrivateMinError(UserEstimator):
     Learning
     --------
     concept class : any :class:`~quorate.concepts.ConceptClass`
-    setting : agnostic; users i.i.d., records of one user i.i.d.; an error above 1/2 is reported as
-        1/2 (calibrated)
+    setting : agnostic; users i.i.d., records of one user i.i.d.
     users needed : ``MinErrorSearch(...).users_needed(...)``, of order
         :math:`\ln(1/\beta)/(\varepsilon\sqrt{m}\alpha) + \ln|C|/(m\alpha^2)` (Lemma 4.5)
 
@@ -133,7 +132,8 @@ class PrivateMinError(UserEstimator):
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=self.classes)
         purse = Purse.of(self)
-        search = MinErrorSearch(
+        search = MinErrorSearch.of_class(
+            self.concepts,
             alpha=self.alpha,
             records=purse.typical_records(data),
             published=self.constants == "published",

@@ -11,15 +11,21 @@ the reference. What the printed text needs to run: the median's accuracy in roun
 (not the target), s counts records (not a share), the number of rounds is rounded up, "left" and
 "right" exclude the median, and PrivateMedian (not PrivateCompare) is what Theorem 5.2 passes on.
 
+Published follows the print: a user keeps at most 1/alpha^2 records, and at most 1/theta^(k-1) for
+the median of round k; a cut-off u has the records l, ..., u - 1 on its left and u + 1, ..., r on
+its right; a side without cut-offs has an infinite count and no noise.
+
 Calibrated: t from a private crossing in place of Lemma 4.5, exact tails for t and s and no records
 dropped, one private choice of the smallest of the three counts in place of three noisy ones, four
-rounds, and an exponential mechanism inside the last range in place of its left end.
+rounds, and an exponential mechanism inside the last range in place of its left end. And it counts
+less: the cut-offs l, ..., u - 1 agree about a record at l, and u + 1, ..., r agree about one at
+u + 1, so these two records are on no side; whatever the search does next, they cannot matter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +43,7 @@ from quorate.learners.purse import Purse
 from quorate.learners.scores.base import Integers, MistakeLine
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan, separating_rate
-from quorate.learners.smallest_error_search import MinErrorSearch
+from quorate.learners.smallest_error_search import MinErrorSearch, published_records
 from quorate.learners.threshold import threshold_class
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.ordered import ChooseOrdered
@@ -63,11 +69,14 @@ def median_in_range(
     rate: float,
     epsilon: float,
     relation: Relation,
+    published: bool = False,
 ) -> int:
     """Release a cut-off in [first, last] with few users' records on either side (L5, Lemma 5.1).
 
     A user counts on a side if more than s = floor(``rate`` x records held) of the user's records
     lie there; the loss is the larger count, so only the (s + 1)-th record from either end matters.
+    A record at the j-th point of the domain is on the left of the cut-offs above j. ``published``
+    counts all records there are; otherwise only those about which cut-offs on that side differ.
 
     >>> from quorate.concepts import Thresholds
     >>> from quorate.users import UserData
@@ -82,7 +91,8 @@ def median_in_range(
     True
     """
     low, high = np.uint64(first), np.uint64(last)
-    inside = (events.positions > low) & (events.positions <= high)
+    reached = events.positions >= low if published else events.positions > low
+    inside = reached & (events.positions <= high)
     user, edge = events.user[inside], events.positions[inside]
     order = group_by_user(user, n_users=events.n_users)
     edge = edge[order]
@@ -94,7 +104,9 @@ def median_in_range(
     upper = np.full(events.n_users, last, dtype=np.uint64)
     lower = np.full(events.n_users, first, dtype=np.uint64)
     upper[counts] = edge[start[counts] + skip[counts]]
-    lower[counts] = edge[start[counts] + count[counts] - 1 - skip[counts]] - np.uint64(1)
+    lower[counts] = edge[start[counts] + count[counts] - 1 - skip[counts]]
+    if not published:
+        lower[counts] -= np.uint64(1)
     # Numbered from the middle, up to 2**63 cut-offs fit into 64 bits with a sign.
     middle = (first + last) // 2
     shift = np.uint64(middle)
@@ -114,9 +126,7 @@ class _Losses:
     above: Integers
 
     def smallest(self, first: int, last: int) -> int:
-        """Return the smallest count over cut-offs first to last; everybody if there are none."""
-        if first > last:
-            return self.events.n_users
+        """Return the smallest count over cut-offs first to last."""
         return int(self.above[self._pieces(first, last)].min())
 
     def restricted(self, first: int, last: int) -> tuple[Any, Integers]:
@@ -261,37 +271,43 @@ class PrivateThreshold(RuleLearner):
 
     def _published(self, line: MistakeLine, purse: Purse) -> int:
         """Half for the level, the rest in 4 T equal parts; three noisy counts a round."""
-        m = purse.typical_records(line.users)
+        m = published_records(purse.typical_records(line.users), self.excess)
+        concepts, kept = line.concepts, line.users.cap(records=m, random_state=self.random_state)
         for_level, for_search = split_epsilon(purse.left, [1, 1])
         level = self.error_level
         if level is None:
             search = MinErrorSearch(alpha=self.excess / 6, records=m, published=True)
-            kept = line.users.cap(records=search.kept_records, random_state=self.random_state)
-            level, event = search.run(
-                line.concepts, kept, epsilon=for_level, relation=self.relation
-            )
+            level, event = search.run(concepts, kept, epsilon=for_level, relation=self.relation)
             purse.events.append(event)
         low, high = min(level + self.excess / 6, 1 - 1e-9), min(level + self.excess / 3, 1.0)
         rounds = math.ceil(math.log(2 / self.excess, 1.5))
         each = split_epsilon(for_search, [1] * (4 * rounds))[0]
         purse.events.append(compose_events([Pure(each)] * (4 * rounds)))
+        line = MistakeLine(concepts=concepts, users=kept)
         losses = _Losses(
             line.events, MoreThan(rate=separating_rate(low, high)).losses_on_line(line)
         )
 
-        def compare(counts: Integers) -> int:
-            noisy = ambient_noise().discrete_laplace(
-                counts, scale=math.nextafter(1 / each, math.inf)
+        def median(first: int, last: int, mass: float) -> int:
+            few = kept.cap(records=math.floor(1 / mass + 1e-9), random_state=self.random_state)
+            short = MistakeLine(concepts=concepts, users=few)
+            return self._median(short, first, last, mass, each, published=True)
+
+        def compare(counts: list[int | None]) -> int:
+            there = [side for side, count in enumerate(counts) if count is not None]
+            noisy = np.full(3, np.inf)
+            noisy[there] = ambient_noise().discrete_laplace(
+                np.array([counts[side] for side in there], dtype=np.int64),
+                scale=math.nextafter(1 / each, math.inf),
             )
             # The middle wins only if it is strictly best, the left only if strictly below right.
             if noisy[1] < min(noisy[0], noisy[2]):
                 return 1
             return 0 if noisy[0] < noisy[2] else 2
 
-        first, last = self._narrow(
-            line, losses, rounds=rounds, theta=_THETA_PUBLISHED, for_median=each, compare=compare
+        first, _ = self._narrow(
+            losses, rounds=rounds, theta=_THETA_PUBLISHED, median=median, compare=compare
         )
-        del last
         return first
 
     def _calibrated(self, line: MistakeLine, purse: Purse) -> int:
@@ -310,22 +326,27 @@ class PrivateThreshold(RuleLearner):
             score = MoreThan(rate=rate)
         else:
             score = MoreThan.separating(error_level=self.error_level, excess=self.excess)
-        median = split_epsilon(for_medians, [1] * _ROUNDS)[0]
+        each = split_epsilon(for_medians, [1] * _ROUNDS)[0]
         smallest = ChooseBest(
             candidates=3,
             epsilon=split_epsilon(for_compares, [1] * _ROUNDS)[0],
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        purse.events.extend([Pure(median)] * _ROUNDS + [smallest.event] * _ROUNDS)
+        purse.events.extend([Pure(each)] * _ROUNDS + [smallest.event] * _ROUNDS)
         losses = _Losses(line.events, score.losses_on_line(line))
+        everybody = line.events.n_users
+
+        def compare(counts: list[int | None]) -> int:
+            known = [everybody if count is None else count for count in counts]
+            return smallest.release(-np.array(known, dtype=np.int64))
+
         first, last = self._narrow(
-            line,
             losses,
             rounds=_ROUNDS,
             theta=_THETA,
-            for_median=median,
-            compare=lambda counts: smallest.release(-counts),
+            median=lambda first, last, mass: self._median(line, first, last, mass, each),
+            compare=compare,
         )
         choice = ChooseOrdered(
             epsilon=for_last,
@@ -336,39 +357,44 @@ class PrivateThreshold(RuleLearner):
         lengths, above = losses.restricted(first, last)
         return choice.release(lengths, above, lower=first)
 
-    def _narrow(
+    def _median(
         self,
         line: MistakeLine,
+        first: int,
+        last: int,
+        mass: float,
+        epsilon: float,
+        *,
+        published: bool = False,
+    ) -> int:
+        return median_in_range(
+            line.events,
+            line.held,
+            first=first,
+            last=last,
+            rate=separating_rate(mass / 2, 2 * mass / 3),
+            epsilon=epsilon,
+            relation=self.relation,
+            published=published,
+        )
+
+    def _narrow(
+        self,
         losses: _Losses,
         *,
         rounds: int,
         theta: float,
-        for_median: float,
-        compare: Any,
+        median: Callable[[int, int, float], int],
+        compare: Callable[[list[int | None]], int],
     ) -> tuple[int, int]:
         """Halve the range of cut-offs round by round; return what is left of it."""
-        first, last = 0, line.events.size - 1
+        first, last = 0, losses.events.size - 1
         for k in range(rounds):
             if first == last:
                 break
-            mass = theta**k
-            middle = median_in_range(
-                line.events,
-                line.held,
-                first=first,
-                last=last,
-                rate=separating_rate(mass / 2, 2 * mass / 3),
-                epsilon=for_median,
-                relation=self.relation,
-            )
-            counts = np.array(
-                [
-                    losses.smallest(first, middle - 1),
-                    losses.smallest(middle, middle),
-                    losses.smallest(middle + 1, last),
-                ]
-            )
-            winner = compare(counts)
+            middle = median(first, last, theta**k)
+            sides = ((first, middle - 1), (middle, middle), (middle + 1, last))
+            winner = compare([losses.smallest(a, b) if a <= b else None for a, b in sides])
             if winner == 1 or (winner == 0 and middle == first) or (winner == 2 and middle == last):
                 first = last = middle
             elif winner == 0:

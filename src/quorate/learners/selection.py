@@ -22,7 +22,7 @@ from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan
 from quorate.learners.scores.own_best import fewest_mistakes
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choose import ChooseBest, Selection
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.public_randomness import RandomState
@@ -69,8 +69,13 @@ def choose_by_score(
     epsilon: float,
     relation: Relation,
     random_state: RandomState = None,
+    published: bool = False,
 ) -> Choice:
     """Choose a hypothesis with a small loss, by one release.
+
+    ``published`` is the exponential mechanism with weights exp(-epsilon loss / (2 sensitivity)), as
+    the papers print it; otherwise permute-and-flip where hypotheses are enumerated, and half of the
+    sensitivity where one more user can only raise losses.
 
     >>> from quorate.learners.scores import AnyMistake
     >>> people = UserData.from_arrays([[1], [6]] * 40, [0, 1] * 40, users=np.arange(80) // 2)
@@ -89,11 +94,13 @@ def choose_by_score(
             epsilon=epsilon,
             sensitivity=score.sensitivity(relation),
             relation=relation,
-            one_sided=score.one_sided and relation is Relation.ADD_REMOVE,
+            one_sided=_is_one_sided(score, relation, published=published),
         )
         return Choice(ordered.release(line.events.lengths, losses), ordered.event)
     table = MistakeTable(concepts=concepts, users=users)
-    chooser = _best_of(concepts.size, score, epsilon=epsilon, relation=relation)
+    chooser = _best_of(
+        concepts.size, score, epsilon=epsilon, relation=relation, published=published
+    )
     return Choice(chooser.release(-score.losses_of_table(table)), chooser.event)
 
 
@@ -178,13 +185,25 @@ def _median_either_way(
     return Choice(index, compose_events([vote.event, choice.event]))
 
 
-def _best_of(candidates: int, score: Score, *, epsilon: float, relation: Relation) -> ChooseBest:
+def _is_one_sided(score: Score, relation: Relation, *, published: bool) -> bool:
+    return score.one_sided and relation is Relation.ADD_REMOVE and not published
+
+
+def _best_of(
+    candidates: int,
+    score: Score,
+    *,
+    epsilon: float,
+    relation: Relation,
+    published: bool = False,
+) -> ChooseBest:
     return ChooseBest(
         candidates=candidates,
         epsilon=epsilon,
         sensitivity=score.sensitivity(relation),
         relation=relation,
-        one_sided=score.one_sided and relation is Relation.ADD_REMOVE,
+        one_sided=_is_one_sided(score, relation, published=published),
+        selection=Selection.GUMBEL if published else Selection.PERMUTE_AND_FLIP,
     )
 
 

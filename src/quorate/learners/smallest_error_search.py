@@ -10,7 +10,8 @@ the number of users would be data-dependent under addition and removal.
 As published, the comparison separates the guess from the guess plus alpha/2, its margin is
 sqrt(m) alpha/2800 and records beyond 1/alpha^2 are dropped. Calibrated, it separates the guess
 minus alpha/2 from the guess plus alpha/2, half-way between exact tails, which doubles the gap and
-proves the same two claims; the search starts at [0, 1/2] and answers with the middle, which saves
+proves the same two claims; the search answers with the middle, and starts at [0, 1/2] where two
+concepts of the class are opposites, one of which errs on at most half of any records: this saves
 rounds.
 """
 
@@ -32,7 +33,16 @@ from quorate.mechanisms.private_compare import PrivateCompare
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
 
-__all__ = ["MinErrorSearch", "choose_by_estimated_level"]
+__all__ = ["MinErrorSearch", "choose_by_estimated_level", "published_records"]
+
+
+def published_records(records: int, alpha: float) -> int:
+    """Return how many records a user keeps: the theorems discard those beyond 1/alpha^2.
+
+    >>> published_records(1000, 0.1), published_records(5, 0.1)
+    (100, 5)
+    """
+    return min(records, math.floor(1 / alpha**2 + 1e-9))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +55,10 @@ class MinErrorSearch:
         Accuracy.
     records : int
         Records per user that the shares are computed for.
+    reach : float, default=0.5
+        The largest error that the best concept can have; see :meth:`of_class`.
     published : bool, default=False
-        Whether the paper's margins are used.
+        Whether the paper's margins are used, and its start at [0, 1].
 
     Examples
     --------
@@ -58,16 +70,33 @@ class MinErrorSearch:
 
     alpha: float
     records: int
+    reach: float = 0.5
     published: bool = False
 
     def __post_init__(self) -> None:
         _validate.probability(alpha=self.alpha)
         _validate.positive_integer(records=self.records)
+        _validate.one_of((0.5, 1.0), reach=self.reach)
+
+    @classmethod
+    def of_class(
+        cls, concepts: ConceptClass, *, alpha: float, records: int, published: bool
+    ) -> MinErrorSearch:
+        """Return the search for a class, wide enough for what its best concept can err.
+
+        >>> from quorate.concepts import PointFunctions, Thresholds
+        >>> known = dict(alpha=0.05, records=16, published=False)
+        >>> classes = Thresholds(0, 9), PointFunctions(9)
+        >>> [MinErrorSearch.of_class(each, **known).start for each in classes]
+        [(0.0, 0.5), (0.0, 1.0)]
+        """
+        reach = 0.5 if concepts.errs_at_most_half else 1.0
+        return cls(alpha=alpha, records=records, reach=reach, published=published)
 
     @property
     def start(self) -> tuple[float, float]:
         """The interval the search begins with."""
-        return (0.0, 1.0) if self.published else (0.0, 0.5)
+        return (0.0, 1.0 if self.published else self.reach)
 
     @property
     def rounds(self) -> int:
@@ -75,16 +104,12 @@ class MinErrorSearch:
         if self.published:
             return math.ceil(math.log2(2 / self.alpha))
         # The middle of an interval of length alpha is off by alpha/2, the comparisons by alpha/2.
-        return max(1, math.ceil(math.log2(0.5 / self.alpha)))
+        return max(1, math.ceil(math.log2(self.reach / self.alpha)))
 
     @property
     def kept_records(self) -> int:
         """How many records of a user are used."""
-        return (
-            min(self.records, math.floor(1 / self.alpha**2 + 1e-9))
-            if self.published
-            else self.records
-        )
+        return published_records(self.records, self.alpha) if self.published else self.records
 
     def step(self, guess: float) -> tuple[float, float]:
         """Return the rate that is counted and the share that it is compared with.
@@ -119,9 +144,10 @@ class MinErrorSearch:
     def users_needed(self, *, epsilon: float, beta: float, size: int) -> int:
         """Return users that suffice for accuracy ``alpha`` with probability 1 - ``beta``.
 
-        For ``size`` concepts, errors at most 1/2 and i.i.d. records. Every round has a gap of at
-        least g between the two sides; half of it may be lost, a quarter to noise and a quarter to
-        sampling (Hoeffding's inequality for all concepts), each with probability beta/2T.
+        For ``size`` concepts, a best error of at most ``reach`` and i.i.d. records. Every round has
+        a gap of at least g between the two sides; half of it may be lost, a quarter to noise and a
+        quarter to sampling (Hoeffding's inequality for all concepts), each with probability
+        beta/2T.
 
         >>> MinErrorSearch(alpha=0.1, records=64).users_needed(epsilon=1.0, beta=0.1, size=100)
         208
@@ -177,13 +203,16 @@ def choose_by_estimated_level(
 ) -> Choice:
     """Estimate the smallest error with half of the budget, then choose by the t it suggests (L4).
 
-    As published, the estimate is made to excess/6, t separates it plus excess/6 from it plus
-    excess/3, and the surrogate score is used with its sensitivity of 2. Calibrated, t separates
-    best at the estimate itself and the users above t are counted, which is the same score for a
-    class that represents itself, at half the noise.
+    As published, records beyond 1/excess^2 are dropped, the estimate is made to excess/6, t
+    separates it plus excess/6 from it plus excess/3, and the exponential mechanism chooses by the
+    surrogate score with its sensitivity of 2. Calibrated, t separates best at the estimate itself
+    and permute-and-flip chooses by the number of users above t, which is the same score for a class
+    that represents itself, at half the noise.
     """
-    search = MinErrorSearch(
-        alpha=excess / 6 if published else excess, records=records, published=published
+    if published:
+        records = published_records(records, excess)
+    search = MinErrorSearch.of_class(
+        concepts, alpha=excess / 6 if published else excess, records=records, published=published
     )
     kept = users.cap(records=search.kept_records, random_state=random_state)
     for_level, for_choice = split_epsilon(epsilon, [1, 1])
@@ -191,12 +220,16 @@ def choose_by_estimated_level(
     if published:
         low, high = level + excess / 6, level + excess / 3
         rate = separating_rate(min(low, 1 - 1e-9), min(high, 1.0))
-        score: MoreThan | Surrogate = (
-            MoreThan(rate=rate) if is_walked(concepts) else Surrogate(target=concepts, rate=rate)
-        )
+        score: MoreThan | Surrogate = Surrogate(target=concepts, rate=rate)
     else:
         score = MoreThan.separating(error_level=level, excess=excess)
     choice = choose_by_score(
-        concepts, kept, score, epsilon=for_choice, relation=relation, random_state=random_state
+        concepts,
+        kept,
+        score,
+        epsilon=for_choice,
+        relation=relation,
+        random_state=random_state,
+        published=published,
     )
     return Choice(choice.index, compose_events([event, choice.event]))

@@ -19,7 +19,8 @@ from quorate import _validate
 from quorate.concepts.base import ConceptClass, labelled_records
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.scores.base import Integers, MistakeTable, Score
+from quorate.learners.scores.base import Integers, MistakeLine, MistakeTable, Score
+from quorate.learners.scores.more_than import MoreThan
 
 __all__ = ["Surrogate"]
 
@@ -107,12 +108,25 @@ class Surrogate(Score):
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
         """Refuse a representation that makes too many pairs with the target class."""
         super().check_class(concepts, walked=walked)
+        if walked and concepts == self.target and not self.disagreements:
+            return
         pairs = self.target.size * concepts.size
         if pairs > _MAX_PAIRS:
             raise ParameterError(
                 f"Expected at most {_MAX_PAIRS} pairs of concept and hypothesis for the surrogate "
                 f"score, got {pairs}. Use a smaller representation."
             )
+
+    def losses_on_line(self, line: MistakeLine) -> Integers:
+        """Return the loss of every piece of an ordered class that represents itself.
+
+        With c = h the sum is err(h); and if another c errs on at most t records of a user and
+        agrees with h on all of them, then so does h. Hence the minimum is err(h) itself, and only
+        the sensitivity of 2 tells the two scores apart.
+        """
+        if line.concepts != self.target or self.disagreements:
+            raise ParameterError(self._needs_a_finite_class(line.events.size))
+        return MoreThan(rate=self.rate).losses_on_line(line)
 
     def losses_of_table(self, table: MistakeTable) -> Integers:
         """Return the loss of every hypothesis of the representation ``table.concepts``."""
