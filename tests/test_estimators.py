@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from quorate import Ledger, Relation, UserData
-from quorate.accounting.events import Pure
+from quorate.accounting.account import Account
+from quorate.accounting.events import Pure, Repeated
 from quorate.estimators import UserEstimator, as_feature_matrix
 from quorate.exceptions import (
     BudgetExceededError,
@@ -32,6 +33,26 @@ class Half(UserEstimator):
         self._gather(X, y, users)
         self._engine()
         self.guarantee_ = self._promise(Pure(self.cost))
+        return self
+
+
+class Noisy(UserEstimator):
+    """Draw noise of this pure loss, twice, from the account that was charged or from another."""
+
+    def __init__(self, epsilon=1.0, delta=0.0, loss=0.5, *, other=False):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.other = other
+
+    def fit(self, X, y=None, *, users=None):
+        account = self._charge(X, y, users)
+        self._gather(X, y, users)
+        if self.other:
+            account = Account.open(epsilon=self.epsilon)
+        for _ in range(2):
+            account.laplace(np.zeros(1, np.int64), sensitivity=1, scale=1 / self.loss)
+        self.guarantee_ = self._promise(account)
         return self
 
 
@@ -130,6 +151,19 @@ class TestPromise:
     def test_a_plan_that_costs_more_than_declared_gives_no_guarantee(self):
         with pytest.raises(NumericalFailure, match="no guarantee"):
             Half(epsilon=1.0, cost=1.001).fit(X, users=USERS)
+
+    def test_it_lists_what_was_drawn_from_the_account(self):
+        promise = Noisy(loss=0.5).fit(X, users=USERS).guarantee_
+        assert promise.epsilon == 1.0
+        assert promise.events == (Repeated(Pure(0.5), 2),)
+
+    def test_a_draw_beyond_the_budget_is_refused(self):
+        with pytest.raises(NumericalFailure, match="does not fit"):
+            Noisy(loss=0.6).fit(X, users=USERS)
+
+    def test_an_account_that_was_not_charged_gives_no_guarantee(self):
+        with pytest.raises(NumericalFailure, match="another account"):
+            Noisy(other=True).fit(X, users=USERS)
 
     def test_a_test_double_voids_the_guarantee(self):
         with use_noise(SeededNoise(0)):

@@ -6,7 +6,7 @@ scikit-learn's contract, with the parts that leak replaced:
   one person;
 * the declared budget is charged to the ledger *before* any data are touched, so a crash costs
   budget and never leaks;
-* every figure in ``guarantee_`` is priced by the accountant and compared with what was declared;
+* every draw of noise is taken from one account, which refuses what was not declared;
 * checks look at parameters, shapes and column names, never at a value: NaN and infinities are
   legal inputs and are bounded like every other value.
 """
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Event
 from quorate.accounting.ledger import Ledger
@@ -35,8 +36,7 @@ from quorate.exceptions import (
     RelationMismatchError,
     SchemaError,
 )
-from quorate.guarantees import Guarantee, Relation, Trust
-from quorate.noise import ambient_noise
+from quorate.guarantees import Guarantee, Relation
 from quorate.public_randomness import public_generator
 from quorate.users import UserData
 from quorate.users.tables import as_matrix, is_frame
@@ -100,11 +100,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     Subclasses store their parameters in ``__init__`` and write ``fit`` as::
 
-        self._charge(X, y, users)               # refuse wrong use, then pay, before data are read
-        data = self._gather(X, y, users)        # records grouped by user
-        ...                                     # plan from public numbers, release in local names
-        self.guarantee_ = self._promise(event)  # priced, and checked against what was declared
-        self.mean_ = mean                       # nothing is set that was not promised
+        account = self._charge(X, y, users)       # refuse wrong use, then pay, before data are read
+        data = self._gather(X, y, users)          # records grouped by user
+        ...                                       # every draw is taken from the account
+        self.guarantee_ = self._promise(account)  # what was declared, with what was drawn
+        self.mean_ = mean                         # nothing is set that was not promised
 
     Common parameters: ``epsilon``, ``delta``, ``relation``, ``ledger``, ``data_name``, ``engine``,
     ``random_state``. A subclass without one of them has its default.
@@ -131,12 +131,19 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _charge(
-        self, X: Any, y: Any = None, users: Any = None, *, target: bool = False
-    ) -> Guarantee:
-        """Refuse wrong use, then charge the budget; return the declared guarantee.
+        self,
+        X: Any,
+        y: Any = None,
+        users: Any = None,
+        *,
+        target: bool = False,
+        reserve: float = 0.0,
+    ) -> Account:
+        """Refuse wrong use, then charge the budget; return the account that the fit draws from.
 
         ``X``, ``y`` and ``users`` are asked for what they are (types, shapes, the unit), never for
         what they hold: a mistake costs nothing, and a crash after this line costs budget.
+        ``reserve`` is the part of ``delta`` for draws with a failure probability of their own.
         """
         _validate.positive(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
@@ -147,13 +154,12 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
         public_generator(self.random_state)
         self._check_use(X, y, users, target=target)
-        declared = Guarantee(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            unit=X.unit if isinstance(X, UserData) else "user",
+        account = Account.open(
+            epsilon=self.epsilon,
+            delta=self.delta,
             relation=self.relation,
-            trust=Trust.CENTRAL,
-            numerics=ambient_noise().numerics,
+            reserve=reserve,
+            unit=X.unit if isinstance(X, UserData) else "user",
         )
         if self.ledger is not None:
             if not isinstance(self.ledger, Ledger):
@@ -165,11 +171,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     "Expected data_name= beside ledger=: the name under which the data set's "
                     "budget was set with Ledger.set_budget."
                 )
-            self.ledger.charge(self.data_name, declared, purpose=type(self).__name__)
-            declared = declared.charged_to(self.data_name)
+            self.ledger.charge(self.data_name, account.declared, purpose=type(self).__name__)
+            account.declared = account.declared.charged_to(self.data_name)
         self._forget()
-        self._declared = declared
-        return declared
+        self._declared = account.declared
+        return account
 
     def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
         """Refuse what types and shapes show to be wrong."""
@@ -265,8 +271,10 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
         return engine
 
-    def _promise(self, event: Event, *, after: Guarantee | None = None) -> Guarantee:
-        """Price what was done and return the declared guarantee with its events.
+    def _promise(self, spent: Account | Event, *, after: Guarantee | None = None) -> Guarantee:
+        """Return the declared guarantee with what was drawn, or priced, under it.
+
+        An account let nothing through that the declared budget does not cover; an event is priced.
 
         A release that goes on from an earlier one carries both: ``after`` is the earlier promise,
         and the costs add up as if both were about the same users.
@@ -275,12 +283,21 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         declared figure would be a lie.
         """
         declared = self._declared
-        cost = price(event, delta=declared.delta, relation=declared.relation)
-        if not cost <= declared.epsilon:
-            raise NumericalFailure(
-                f"{type(self).__name__} planned a cost of epsilon={cost!r} for a declared "
-                f"epsilon={declared.epsilon!r}: no guarantee is claimed. Please report this."
-            )
+        if isinstance(spent, Account):
+            event = spent.event
+            if spent.declared is not declared:
+                raise NumericalFailure(
+                    f"{type(self).__name__} drew from another account than the one it charged: no "
+                    "guarantee is claimed. Please report this."
+                )
+        else:
+            event = spent
+            cost = price(event, delta=declared.delta, relation=declared.relation)
+            if not cost <= declared.epsilon:
+                raise NumericalFailure(
+                    f"{type(self).__name__} planned a cost of epsilon={cost!r} for a declared "
+                    f"epsilon={declared.epsilon!r}: no guarantee is claimed. Please report this."
+                )
         if after is None:
             return replace(declared, events=(event,))
         if (after.unit, after.relation) != (declared.unit, declared.relation):
