@@ -131,6 +131,19 @@ class NoiseSource(ABC):
         """
         return self._add("geometric", _integers(values), _scale(scale=scale))
 
+    def truncated_laplace(self, values: Integers, *, scale: float, reach: int) -> Integers:
+        """Add independent integers z with mass proportional to exp(-abs(z) / scale), |z| <= reach.
+
+        Noise that comes out larger is drawn again, which is the law given that it is not.
+
+        >>> noisy = SecureNoise().truncated_laplace(np.array([9, 9]), scale=3.0, reach=2)
+        >>> bool(np.all(abs(noisy - 9) <= 2))
+        True
+        """
+        _validate.positive_integer(reach=reach)
+        values = _integers(values)
+        return _add_saturating(values, self._truncated(values.size, _scale(scale=scale), reach))
+
     def bernoulli_exp(self, x: Fraction) -> bool:
         """Return True with probability exp(-x), exactly.
 
@@ -211,6 +224,13 @@ class NoiseSource(ABC):
     def _uniform_words(self, count: int) -> Words:
         words = (self._uniform_below(_WORDS) for _ in range(count))
         return np.fromiter(words, np.uint64, count=count)
+
+    def _truncated(self, size: int, scale: float, reach: int) -> Integers:
+        noise = np.full(size, _LARGEST)
+        while (outside := np.flatnonzero((noise < -reach) | (noise > reach))).size:
+            zeros = np.zeros(outside.size, dtype=np.int64)
+            noise[outside] = self._add("discrete_laplace", zeros, scale)
+        return noise
 
     def _sample(
         self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]

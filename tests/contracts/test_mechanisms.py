@@ -22,7 +22,9 @@ from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.stable_choice import StableChoice, StableHistogram
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.universe import ChooseKey, UniverseHistogram
 from quorate.noise import SeededNoise, use_noise
 
 SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "References", "Examples"]
@@ -83,6 +85,22 @@ LISTED = [
         FloatQuantile,
         {"lower": 0.0, "upper": 1.0, "resolution": 0.01, "epsilon": 1.0},
         lambda m: m.release(np.array([0.1, np.nan, 4.0])),
+    ),
+    Listed(ChooseKey, {"size": 9, "epsilon": 1.0}, lambda m: m.release({3: 2, 4: 1})),
+    Listed(
+        UniverseHistogram,
+        {"size": 9, "epsilon": 1.0},
+        lambda m: list(m.release({3: 20, 4: 1}).items()),
+    ),
+    Listed(
+        StableHistogram,
+        {"epsilon": 1.0, "delta": 1e-3},
+        lambda m: list(m.release({3: 20, 4: 1}).items()),
+    ),
+    Listed(
+        StableChoice,
+        {"epsilon": 1.0, "delta": 1e-3},
+        lambda m: str(m.release({3: 20, 4: 21})),
     ),
 ]
 # Moved here from other rooms; each leaves this list when it takes an account.

@@ -278,6 +278,16 @@ class _EnumeratedNoise(NoiseSource):
         ]
         return np.array(noisy, dtype=np.int64)
 
+    def _truncated(self, size: int, scale: float, reach: int) -> NDArray[np.int64]:
+        def outcomes() -> Outcomes:
+            values = range(-reach, reach + 1)
+            weights = [math.exp(-abs(z) / scale) for z in values]
+            total = math.fsum(weights)
+            return Outcomes.possible(values, [weight / total for weight in weights])
+
+        asked = ("truncated_laplace", scale, reach)
+        return np.array([self._draw(asked, outcomes) for _ in range(size)], dtype=np.int64)
+
     def _choose(self, law: str, scores: NDArray[np.int64], scale: float) -> int:
         def outcomes() -> Outcomes:
             chances = _CHOICES[law](scores, scale=scale)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,6 +38,7 @@ __all__ = [
     "ExponentialMechanism",
     "Proposal",
     "check_pieces",
+    "choose_heavy",
     "choose_weighted",
     "exp_enclosure",
     "exponential_rate",
@@ -355,3 +357,30 @@ def _gaps(lengths: NDArray[np.uint64], losses: NDArray[np.int64]) -> NDArray[np.
     gaps = losses.astype(np.uint64) - np.asarray(best).astype(np.uint64)
     gaps[~covered] = 0
     return gaps
+
+
+def choose_heavy(
+    lengths: Sequence[int], losses: Sequence[int], *, rate: Fraction, noise: NoiseSource
+) -> int:
+    """Return piece j as :func:`choose_weighted` does, for a few pieces of any length.
+
+    The same three steps with Python integers in place of floats: Q_j is the upper end of an
+    enclosure, so that pieces of 2^256 points need no other proof.
+
+    >>> from quorate.noise import SecureNoise
+    >>> choose_heavy([2**256, 1], [200, 0], rate=Fraction(1, 1000), noise=SecureNoise())
+    0
+    """
+    best = min(loss for length, loss in zip(lengths, losses, strict=True) if length)
+    targets = [
+        _Target(length, rate * (loss - best if length else 0), _PROPOSAL_BITS)
+        for length, loss in zip(lengths, losses, strict=True)
+    ]
+    sizes = [math.ceil(target.enclosure(0)[1]) for target in targets]
+    while True:
+        height, piece = noise.uniform_below(sum(sizes)), 0
+        while height >= sizes[piece]:
+            height -= sizes[piece]
+            piece += 1
+        if targets[piece].exceeds(height, noise, size=sizes[piece]):
+            return piece
