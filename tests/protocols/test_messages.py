@@ -6,6 +6,7 @@ import pytest
 from quorate.noise import SeededNoise
 from quorate.protocols.messages import HEADER, MessageFormat, Reason
 from quorate.protocols.task import Task
+from reports_of import seeded_reports
 
 SEED = "00" * 32
 
@@ -15,7 +16,7 @@ def make(candidates=2**14, epsilon=1.0):
 
 
 def rows(task, values, seed=1):
-    reports = task.response.respond(np.asarray(values), noise=SeededNoise(seed))
+    reports = seeded_reports(task.response, np.asarray(values), SeededNoise(seed))
     return reports, [row.tobytes() for row in MessageFormat(task).write(reports)]
 
 

@@ -12,6 +12,7 @@ from quorate.protocols.reliability import (
     shuffled_response,
     users_needed,
 )
+from reports_of import seeded_reports
 
 
 def miss_rate(response, users, plurality, runs):
@@ -20,7 +21,7 @@ def miss_rate(response, users, plurality, runs):
         rng = np.random.default_rng(seed)
         values = rng.permutation(response.candidates)[:users]
         values[: int(plurality * users)] = values[0]
-        votes = count_votes(response.respond(values, noise=SeededNoise(seed)), response)
+        votes = count_votes(seeded_reports(response, values, SeededNoise(seed)), response)
         missed += votes.winner != values[0]
     return missed / runs
 
@@ -73,7 +74,7 @@ class TestLiars:
         liars = int(share * users)
         values = rng.integers(0, 1024, users - liars)
         values[: int(0.8 * len(values))] = 5
-        honest = response.respond(values, noise=SeededNoise(seed))
+        honest = seeded_reports(response, values, SeededNoise(seed))
         # The strongest lie: agree with 6 and not with 5; the masks select their last two bits.
         masks = rng.integers(0, 1024, (2, liars)).astype(np.uint64)
         masks[0] = masks[0] & ~np.uint64(3) | np.uint64(1)

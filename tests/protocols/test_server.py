@@ -12,12 +12,13 @@ from quorate.protocols.messages import MessageFormat, Reason
 from quorate.protocols.server import Server
 from quorate.protocols.shuffler import Shuffler
 from quorate.protocols.task import Task
+from reports_of import seeded_reports
 
 LOCAL = Task.local(name="local", candidates=300, epsilon=3.0, seed="33" * 32)
 
 
 def packed(task, values, seed=0):
-    reports = task.response.respond(np.asarray(values), noise=SeededNoise(seed))
+    reports = seeded_reports(task.response, np.asarray(values), SeededNoise(seed))
     return [row.tobytes() for row in MessageFormat(task).write(reports)]
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee
-from quorate.noise import ambient_noise
 from quorate.protocols.messages import MessageFormat
 from quorate.protocols.task import PLURALITY, Task
 
@@ -107,7 +106,5 @@ class Client:
         return candidate if 0 <= candidate < self.task.candidates else -1
 
     def _make(self, candidate: int) -> bytes:
-        reports = self.task.response.respond(
-            np.array([candidate], dtype=np.int64), noise=ambient_noise()
-        )
+        reports = self.task.response.respond(np.array([candidate], dtype=np.int64))
         return MessageFormat(self.task).write(reports).tobytes()

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.events import Approximate, Event
+from quorate.accounting.account import Account
+from quorate.accounting.events import Approximate, Pure
 from quorate.exceptions import NotEnoughUsersError
 from quorate.guarantees import Guarantee, Relation, Trust
-from quorate.noise import NoiseSource, ambient_noise
 from quorate.protocols.randomizers.counts import Votes
 from quorate.protocols.randomizers.hashed import HashedResponse, candidates_of
 from quorate.protocols.randomizers.prefixes import find_popular
@@ -54,7 +54,12 @@ class Choice:
 
 
 def local_choice(
-    keys: NDArray[np.int64], *, candidates: int, epsilon: float, unit: str = "user"
+    keys: NDArray[np.int64],
+    *,
+    candidates: int,
+    epsilon: float,
+    unit: str = "user",
+    account: Account | None = None,
 ) -> Choice:
     """Find the candidate that most users name, trusting nobody: one report a user.
 
@@ -67,6 +72,8 @@ def local_choice(
     epsilon : float
         Of each user.
     unit : str, default="user"
+    account : Account or None, default=None
+        What pays; by default one that is opened for this choice.
 
     Examples
     --------
@@ -74,7 +81,8 @@ def local_choice(
     5
     """
     response = HashedResponse(candidates=candidates, epsilon=epsilon)
-    return _choose(candidates_of(keys), response, response.event, Trust.LOCAL, unit)
+    promise = _Promise(response.event, Trust.LOCAL, unit)
+    return _choose(candidates_of(keys), response, promise, account)
 
 
 def shuffle_choice(
@@ -85,6 +93,7 @@ def shuffle_choice(
     delta: float,
     honest: float = 1.0,
     unit: str = "user",
+    account: Account | None = None,
 ) -> Choice:
     """Find the candidate that most users name by one shuffled report each.
 
@@ -98,6 +107,8 @@ def shuffle_choice(
     honest : float, default=1.0
         Share of the users whose reports hide the others; public.
     unit : str, default="user"
+    account : Account or None, default=None
+        What pays, with a reserve of ``delta``; by default one that is opened for this choice.
 
     Examples
     --------
@@ -112,22 +123,36 @@ def shuffle_choice(
             f"Expected at least one honest user, got honest={honest!r} of {len(keys)} users."
         )
     response = shuffled_response(int(candidates), float(epsilon), float(delta), hiding)
-    event = Approximate(epsilon, delta)
-    return _choose(keys, response, event, Trust.SHUFFLE, unit)
+    promise = _Promise(Approximate(epsilon, delta), Trust.SHUFFLE, unit)
+    return _choose(keys, response, promise, account)
+
+
+@dataclass(frozen=True)
+class _Promise:
+    """What the reports of all users cost each of them, against whom."""
+
+    event: Pure | Approximate
+    trust: Trust
+    unit: str
+    relation: Relation = Relation.REPLACE
 
 
 def _choose(
-    keys: NDArray[np.int64], response: HashedResponse, event: Event, trust: Trust, unit: str
+    keys: NDArray[np.int64],
+    response: HashedResponse,
+    promise: _Promise,
+    account: Account | None,
 ) -> Choice:
-    noise: NoiseSource = ambient_noise()
-    votes = find_popular(response.respond(keys, noise=noise), response)
+    noise = Account.of_release(account, promise).pay(promise.event)
+    reports = response.from_words(keys, noise.uniform_words(len(keys) * response.words))
+    votes = find_popular(reports, response)
     guarantee = Guarantee(
-        epsilon=getattr(event, "epsilon", math.inf),
-        delta=getattr(event, "delta", 0.0),
-        unit=unit,
-        relation=Relation.REPLACE,
-        trust=trust,
+        epsilon=promise.event.epsilon,
+        delta=getattr(promise.event, "delta", 0.0),
+        unit=promise.unit,
+        relation=promise.relation,
+        trust=promise.trust,
         numerics=noise.numerics,
-        events=(event,),
+        events=(promise.event,),
     )
     return Choice(votes.winner, votes, guarantee, response)

@@ -11,6 +11,7 @@ from quorate.protocols.randomizers.counts import (
     walsh_hadamard,
 )
 from quorate.protocols.randomizers.hashed import HashedResponse, Reports
+from reports_of import seeded_reports
 
 
 def by_definition(reports, response):
@@ -31,7 +32,7 @@ class TestCounting:
     @pytest.mark.parametrize("candidates", [2, 5, 16])
     def test_the_transform_gives_the_votes_by_definition(self, candidates, width):
         response = HashedResponse(candidates=candidates, epsilon=1.0, width=width)
-        reports = response.respond(np.arange(40) % candidates, noise=SeededNoise(candidates))
+        reports = seeded_reports(response, np.arange(40) % candidates, SeededNoise(candidates))
         votes = count_votes(reports, response)
         np.testing.assert_allclose(votes.votes, by_definition(reports, response), atol=1e-9)
         some = np.array([1, 0])
@@ -60,7 +61,7 @@ class TestCounting:
 
     def test_the_order_of_the_reports_cannot_be_seen(self):
         response = HashedResponse(candidates=50, epsilon=1.0)
-        reports = response.respond(np.arange(50), noise=SeededNoise(2))
+        reports = seeded_reports(response, np.arange(50), SeededNoise(2))
         order = np.random.default_rng(0).permutation(50)
         mixed = Reports(reports.masks[:, order], reports.answers[order], reports.levels[order])
         assert count_votes(mixed, response).votes.tolist() == (
@@ -75,7 +76,7 @@ class TestStandardErrors:
         values = np.repeat(np.arange(1024), 20)
         values[:8000] = 5
         truth = np.bincount(values, minlength=1024)
-        votes = count_votes(response.respond(values, noise=SeededNoise(3)), response)
+        votes = count_votes(seeded_reports(response, values, SeededNoise(3)), response)
         scores = (votes.votes - truth) / votes.standard_errors
         # The mean of 1024 squares of standard normals has deviation 0.044.
         assert abs(np.mean(scores**2) - 1) < 0.25
@@ -84,7 +85,7 @@ class TestStandardErrors:
     def test_half_the_standard_error_would_be_seen(self):
         response = HashedResponse(candidates=1024, epsilon=1.0)
         values = np.repeat(np.arange(1024), 20)
-        votes = count_votes(response.respond(values, noise=SeededNoise(3)), response)
+        votes = count_votes(seeded_reports(response, values, SeededNoise(3)), response)
         scores = (votes.votes - 20) / (votes.standard_errors / 2)
         assert np.mean(scores**2) > 3
 
@@ -94,7 +95,7 @@ class TestStandardErrors:
         for seed in range(60):
             values = np.full(2000, 9)
             values[:1000] = np.arange(1000) + 100
-            reports = response.respond(values, noise=SeededNoise(seed))
+            reports = seeded_reports(response, values, SeededNoise(seed))
             votes = estimate_votes(np.array([9, 12345]), reports, response)
             assert votes.users == 2000
             scores.append((votes.votes - [1000, 0]) / votes.standard_errors)

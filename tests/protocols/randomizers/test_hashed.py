@@ -19,6 +19,7 @@ from quorate.protocols.randomizers.hashed import (
     best_width,
     keep_threshold,
 )
+from reports_of import seeded_reports
 
 SETTINGS = [
     (candidates, width, epsilon)
@@ -145,7 +146,7 @@ class TestPrivacy:
     def test_a_user_without_a_candidate_who_stays_silent_would_be_seen(self):
         """Their law must be within e^epsilon of everybody's, so silence is no answer."""
         response = HashedResponse(candidates=4, epsilon=1.0, width=1)
-        reports = response.respond(np.array([-1, 1, 4, 2**62]), noise=SecureNoise())
+        reports = seeded_reports(response, np.array([-1, 1, 4, 2**62]), SecureNoise())
         assert len(reports) == 4
 
     def test_the_promise_is_local_and_exact(self):

@@ -8,6 +8,7 @@ from quorate.noise import SeededNoise
 from quorate.protocols.randomizers.counts import count_votes, estimate_votes
 from quorate.protocols.randomizers.hashed import HashedResponse
 from quorate.protocols.randomizers.prefixes import find_popular
+from reports_of import seeded_reports
 
 
 def crowd(candidates, users, share, seed):
@@ -23,7 +24,7 @@ def test_800_users_find_the_choice_of_four_fifths_among_two_to_the_32(candidates
     found = 0
     for seed in range(3):
         values = crowd(candidates, 800, 0.8, seed)
-        reports = response.respond(values, noise=SeededNoise(seed))
+        reports = seeded_reports(response, values, SeededNoise(seed))
         found += find_popular(reports, response).winner == values[0]
     assert found == 3
 
@@ -33,7 +34,7 @@ def test_50_users_do_not():
     response = HashedResponse(candidates=2**32, epsilon=1.0)
     values = crowd(2**32, 50, 0.8, 0)
     found = [
-        find_popular(response.respond(values, noise=SeededNoise(s)), response).winner == values[0]
+        find_popular(seeded_reports(response, values, SeededNoise(s)), response).winner == values[0]
         for s in range(3)
     ]
     assert not all(found)
@@ -43,7 +44,7 @@ def test_four_levels_reach_two_to_the_63():
     response = HashedResponse(candidates=2**63, epsilon=4.0)
     assert response.prefix_bits == (16, 32, 48, 63)
     values = crowd(2**63, 1000, 0.8, 1)
-    votes = find_popular(response.respond(values, noise=SeededNoise(0)), response)
+    votes = find_popular(seeded_reports(response, values, SeededNoise(0)), response)
     assert votes.winner == values[0]
     assert abs(votes.votes[0] - 800) < 6 * votes.standard_errors[0]
 
@@ -55,7 +56,7 @@ def test_levels_find_what_counting_everybody_would_find(monkeypatch):
     assert response.levels == 2
     values = np.arange(3000) % 60
     values[:900] = 41
-    reports = response.respond(values, noise=SeededNoise(1))
+    reports = seeded_reports(response, values, SeededNoise(1))
     found = find_popular(reports, response, count=60, beam=64)
     assert sorted(found.candidates.tolist()) == list(range(60))
     direct = estimate_votes(found.candidates, reports, response)
@@ -66,7 +67,7 @@ def test_levels_find_what_counting_everybody_would_find(monkeypatch):
 
 def test_one_level_compares_all_candidates():
     response = HashedResponse(candidates=100, epsilon=1.0)
-    reports = response.respond(np.arange(100), noise=SeededNoise(1))
+    reports = seeded_reports(response, np.arange(100), SeededNoise(1))
     whole = count_votes(reports, response)
     assert find_popular(reports, response, count=100).winner == whole.winner
 

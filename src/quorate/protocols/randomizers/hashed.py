@@ -29,11 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
 from quorate.accounting.rounding import exp_down, float_up
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation, Trust
-from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise import ambient_noise
 
 __all__ = [
     "COIN_BITS",
@@ -218,6 +219,11 @@ class HashedResponse:
         return 1 + answers * self.keep / (1 - self.keep)
 
     @property
+    def relation(self) -> Relation:
+        """The neighbours: how many users there are is public."""
+        return Relation.REPLACE
+
+    @property
     def guarantee(self) -> Guarantee:
         """The promise of one report."""
         return Guarantee(
@@ -268,11 +274,14 @@ class HashedResponse:
     def _level_place(self) -> int:
         return self._width * (self.bits + 1)
 
-    def respond(self, values: NDArray[np.int64], *, noise: NoiseSource | None = None) -> Reports:
-        """Return one report for each user; whoever names no candidate answers with coins."""
+    def respond(self, values: NDArray[np.int64], *, account: Account | None = None) -> Reports:
+        """Return one report for each user; whoever names no candidate answers with coins.
+
+        Every user answers once, so all of them together cost each of them :attr:`event`.
+        """
         values = candidates_of(values)
-        source = ambient_noise() if noise is None else noise
-        return self.from_words(values, source.uniform_words(len(values) * self.words))
+        noise = Account.of_release(account, self).pay(self.event)
+        return self.from_words(values, noise.uniform_words(len(values) * self.words))
 
     def from_words(self, values: NDArray[np.int64], words: NDArray[np.uint64]) -> Reports:
         """Return the reports that given random words make; :meth:`respond` draws the words.

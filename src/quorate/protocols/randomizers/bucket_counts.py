@@ -1,0 +1,236 @@
+"""Counts of buckets by anonymous messages alone: every user adds a little noise of their own.
+
+The protocol of the paper, for its guarantees and for comparison; it sends about
+mean x buckets / users messages a user, so the single hashed report is the default. A message is the
+name of a bucket and nothing else; only the shuffled crowd of them is private.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.events import Approximate
+from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.noise import NoiseSource, ambient_noise
+from quorate.protocols.randomizers.hashed import candidates_of
+from quorate.protocols.shuffling.count_noise import (
+    CountNoise,
+    calibrated_noise,
+    noise_delta,
+    published_noise,
+)
+
+__all__ = ["BucketCounts", "noise_table"]
+
+_WORDS = 1 << 64
+_DIGITS = 70
+
+
+def noise_table(r: float, p: float) -> NDArray[np.uint64]:
+    """Return the values of a 64-bit word below which at most k messages are added, for k = 0, ...
+
+    The table *is* the law: k messages are added with probability (table[k] - table[k - 1]) / 2^64.
+    Its entries are those of NB(r, p) rounded down, worked out with 70 digits, and end where less
+    than 2^-64 is left; so the two laws differ by at most (len(table) + 2) / 2^64.
+
+    >>> noise_table(1.0, 0.5)[:2].tolist() == [2**63, 2**63 + 2**62]
+    True
+    """
+    CountNoise(r, p)  # refuses parameters out of range
+    with decimal.localcontext(decimal.Context(prec=_DIGITS)):
+        shape, more = Decimal(float(r)), Decimal(float(p))
+        mass = (shape * (1 - more).ln()).exp()
+        total, k, table = Decimal(0), 0, []
+        while True:
+            total += mass
+            entry = int(total * _WORDS)
+            table.append(min(entry, _WORDS - 1))
+            if entry >= _WORDS - 1 or (mass * _WORDS < 1 and 1 - total < Decimal(2) ** -64):
+                break
+            mass = mass * (shape + k) / (k + 1) * more
+            k += 1
+    return np.array(table, dtype=np.uint64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketCounts:
+    r"""Count how many users name each bucket, by anonymous messages that name buckets.
+
+    Every user sends one message for the bucket they name and, for every bucket, a few more drawn
+    from the user's share of negative binomial noise. The server counts messages. With
+    ``complement`` users send one message for every bucket they do *not* name and the server
+    subtracts, so that no count is ever above the truth.
+
+    Privacy
+    -------
+    guarantee : :math:`(\varepsilon, \delta)`-DP with ``epsilon`` and ``delta`` for the shuffled
+        messages; nothing is claimed about the messages of one user
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : shuffle
+    public : all parameters, ``users`` under replacement
+    numerics : exact
+    proof : Honest users together add NB(r, p) to a bucket up to the rounding of their tables,
+        which moves each of two buckets' laws by at most ``users`` (len(table) + 2) / 2^64 in total
+        variation and costs :math:`1 + e^\varepsilon` times that; the rest is
+        :mod:`~quorate.protocols.shuffling.count_noise`. All other buckets have the same law for
+        both neighbours. ``published=True`` takes half of the budget for each of two buckets, as the
+        paper does (Lemmas 36 and 38). A user who comes or goes changes ``complement`` counts of all
+        buckets but one, so that is refused under add or remove.
+
+    Utility
+    -------
+    ``counts`` are unbiased with deviation ``noise.deviation``; ``bounds`` are never below the truth
+    (never above with ``complement``).
+
+    Complexity
+    ----------
+    One word of random bits for each bucket and user; ``noise.mean`` x ``buckets`` messages in all.
+
+    Parameters
+    ----------
+    buckets : int
+    users : int
+        How many take part.
+    epsilon, delta : float
+    honest : float, default=1.0
+        Share of the users who add their noise.
+    relation : Relation, default=Relation.REPLACE
+    complement : bool, default=False
+    published : bool, default=False
+        Use the constants of the paper instead of the exact calculation.
+
+    Examples
+    --------
+    >>> counts = BucketCounts(buckets=8, users=50, epsilon=1.0, delta=1e-6)
+    >>> totals = counts.messages(np.full(50, 3))
+    >>> bool(totals[3] >= 50), counts.choose(totals)
+    (True, 3)
+    """
+
+    buckets: int
+    users: int
+    epsilon: float
+    delta: float
+    honest: float = 1.0
+    relation: Relation = Relation.REPLACE
+    complement: bool = False
+    published: bool = False
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(buckets=self.buckets, users=self.users)
+        _validate.positive(epsilon=self.epsilon)
+        _validate.probability(delta=self.delta)
+        _validate.fraction(honest=self.honest)
+        _validate.one_of(tuple(Relation), relation=self.relation)
+        if self.complement and self.relation is Relation.ADD_REMOVE:
+            raise ParameterError(
+                "Expected complement=False under Relation.ADD_REMOVE, where a user who comes "
+                "changes all buckets but one; use Relation.REPLACE."
+            )
+        if self.honest_users < 1:
+            raise NotEnoughUsersError(
+                f"Expected at least one honest user, got honest={self.honest!r} of {self.users}."
+            )
+
+    @property
+    def honest_users(self) -> int:
+        """How many users add their noise."""
+        return math.floor(self.honest * self.users)
+
+    @cached_property
+    def noise(self) -> CountNoise:
+        """What honest users together add to one bucket."""
+        left = self.delta - self._rounding_cost(1 << 12)
+        if left <= 0:
+            raise ParameterError(
+                f"Expected a larger delta for {self.users} users, got delta={self.delta!r}."
+            )
+        if not self.published:
+            return calibrated_noise(float(self.epsilon), left, self.relation)
+        parts = 2 if self.relation is Relation.REPLACE else 1
+        return published_noise(self.epsilon / parts, left / parts)
+
+    @cached_property
+    def table(self) -> NDArray[np.uint64]:
+        """The law of what one user adds to one bucket; see :func:`noise_table`."""
+        return noise_table(self.noise.r / self.honest_users, self.noise.p)
+
+    def _rounding_cost(self, length: int) -> float:
+        return 2 * self.users * (length + 2) / _WORDS * (1 + math.exp(self.epsilon))
+
+    @property
+    def exact_delta(self) -> float:
+        """The delta that the exact calculation gives for this noise, its rounding included."""
+        computed = noise_delta(self.epsilon, self.noise, self.relation)
+        return computed + self._rounding_cost(len(self.table))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of the shuffled messages."""
+        return Guarantee(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            relation=self.relation,
+            trust=Trust.SHUFFLE,
+            numerics=ambient_noise().numerics,
+            events=(self.event,),
+        )
+
+    @property
+    def event(self) -> Approximate:
+        """What the shuffled messages cost each user."""
+        return Approximate(self.epsilon, self.delta)
+
+    def respond(self, value: int, *, noise: NoiseSource) -> NDArray[np.int64]:
+        """Return how many messages one user sends for each bucket; alone they promise nothing."""
+        sent = np.searchsorted(self.table, noise.uniform_words(self.buckets), side="right")
+        sent = np.minimum(sent, len(self.table) - 1).astype(np.int64)
+        named = 0 <= value < self.buckets
+        if self.complement:
+            sent += 1
+        if named:
+            sent[value] += -1 if self.complement else 1
+        return sent
+
+    def messages(
+        self, values: NDArray[np.int64], *, account: Account | None = None
+    ) -> NDArray[np.int64]:
+        """Return how many messages all users send for each bucket: what the shuffler passes on."""
+        values = candidates_of(values)
+        if self.relation is Relation.REPLACE and len(values) != self.users:
+            raise NotEnoughUsersError(
+                f"Expected {self.users} users, which is part of the promise, got {len(values)}."
+            )
+        noise = Account.of_release(account, self).pay(self.event)
+        totals = np.zeros(self.buckets, dtype=np.int64)
+        for value in values.tolist():
+            totals += self.respond(value, noise=noise)
+        return totals
+
+    def counts(self, totals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return unbiased counts of the users who name each bucket."""
+        added = self.noise.mean * self.users / self.honest_users
+        counts = np.asarray(totals - added, dtype=np.float64)
+        return self.users - counts if self.complement else counts
+
+    def bounds(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return counts that are never below the truth, or never above it with ``complement``."""
+        return self.users - totals if self.complement else totals
+
+    def choose(self, totals: NDArray[np.int64]) -> int:
+        """Return the bucket with the largest count among *all* buckets; of equal ones the first.
+
+        To leave out buckets that nobody named would tell who did.
+        """
+        return int(np.argmax(self.counts(totals)))

@@ -1,0 +1,141 @@
+"""The price of negative binomial noise, against other sums, other libraries and the print."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import nbinom, poisson
+
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.protocols.shuffling.count_noise import (
+    CountNoise,
+    calibrated_noise,
+    noise_delta,
+    published_noise,
+)
+
+NOISES = [
+    CountNoise(3.0, 0.5),
+    CountNoise(0.7, 0.8),
+    CountNoise(40.0, 0.1),
+    CountNoise(200.0, 0.02),
+]
+every_noise = pytest.mark.parametrize("noise", NOISES, ids=str)
+
+
+def by_definition(epsilon, noise, relation, size=220):
+    """Sum the definition with mpmath's masses; p is the chance to continue."""
+    with mpmath.workdps(30):
+        r, p = mpmath.mpf(noise.r), mpmath.mpf(noise.p)
+        masses = [
+            mpmath.gamma(k + r) / mpmath.gamma(r) / mpmath.factorial(k) * (1 - p) ** r * p**k
+            for k in range(size)
+        ]
+        f = np.array([float(mass) for mass in masses])
+    here, before = np.append(f, 0.0), np.append([0.0], f)
+    factor = math.exp(epsilon)
+    if relation is Relation.ADD_REMOVE:
+        return max(
+            np.maximum(before - factor * here, 0).sum(), np.maximum(here - factor * before, 0).sum()
+        )
+    moved = np.multiply.outer(before, here) - factor * np.multiply.outer(here, before)
+    return np.maximum(moved, 0).sum()
+
+
+class TestLaw:
+    @every_noise
+    def test_masses_are_those_of_scipy_with_its_parameter_turned_round(self, noise):
+        masses, beyond = noise.masses()
+        k = np.arange(len(masses))
+        np.testing.assert_allclose(masses, nbinom.pmf(k, noise.r, 1 - noise.p), rtol=1e-9)
+        assert beyond < 1e-21
+        assert masses @ k == pytest.approx(noise.mean)
+        assert math.sqrt(masses @ (k - noise.mean) ** 2) == pytest.approx(noise.deviation)
+
+    def test_what_lies_beyond_is_bounded(self):
+        masses, beyond = CountNoise(2.0, 0.9).masses()
+        assert nbinom.sf(len(masses) - 1, 2.0, 0.1) <= beyond * (1 + 1e-6)
+
+    def test_shares_of_users_add_up_to_the_whole(self):
+        """Divisibility: five users with r/5 make NB(r, p)."""
+        share = CountNoise(3.0 / 5, 0.5).masses()[0][:60]
+        total = np.ones(1)
+        for _ in range(5):
+            total = np.convolve(total, share)
+        np.testing.assert_allclose(total[:60], CountNoise(3.0, 0.5).masses()[0][:60], rtol=1e-9)
+
+
+class TestPrice:
+    @every_noise
+    @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
+    def test_it_is_the_hockey_stick_by_definition(self, noise, relation):
+        for epsilon in (0.3, 1.0, 2.0):
+            truth = by_definition(epsilon, noise, relation)
+            found = noise_delta(epsilon, noise, relation)
+            assert truth * (1 - 1e-9) <= found <= truth * (1 + 1e-6) + 1e-15
+
+    def test_both_directions_count(self):
+        """With a heavy tail the lost user is the worse case: nobody is below zero."""
+        noise = CountNoise(1.0, math.exp(-0.9))
+        assert noise_delta(1.0, noise, Relation.ADD_REMOVE) >= noise.masses()[0][0] * 0.99
+
+    @every_noise
+    def test_replacing_costs_more_than_adding_and_less_than_two_additions(self, noise):
+        one = noise_delta(1.0, noise, Relation.ADD_REMOVE)
+        two = noise_delta(1.0, noise, Relation.REPLACE)
+        half = noise_delta(0.5, noise, Relation.ADD_REMOVE)
+        assert one <= two <= (1 + math.exp(0.5)) * half + 1e-12
+
+    def test_chances_exchanged_are_caught(self):
+        right = by_definition(1.0, CountNoise(3.0, 0.2), Relation.ADD_REMOVE)
+        swapped = noise_delta(1.0, CountNoise(3.0, 0.8), Relation.ADD_REMOVE)
+        assert abs(swapped - right) > 0.1
+
+
+class TestPublished:
+    @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.5, 5e-7), (0.1, 1e-9)])
+    def test_constants_are_those_of_the_print(self, epsilon, delta):
+        noise = published_noise(epsilon, delta)
+        assert noise.r == pytest.approx(3 * (1 + math.log(1 / delta)))
+        assert noise.p == pytest.approx(math.exp(-0.2 * epsilon))
+        assert noise_delta(epsilon, noise, Relation.ADD_REMOVE) <= delta
+
+    def test_the_print_pays_far_too_much(self):
+        assert noise_delta(1.0, published_noise(1.0, 1e-6), Relation.ADD_REMOVE) < 1e-20
+
+
+class TestCalibration:
+    def test_the_joint_noise_is_small(self):
+        noise = calibrated_noise(1.0, 1e-6, Relation.REPLACE)
+        assert noise.mean <= 43
+        assert noise.deviation <= 6.6
+
+    @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-6), (1.0, 1e-9), (2.0, 1e-4)])
+    def test_the_noise_fits_and_less_does_not(self, epsilon, delta, relation):
+        noise = calibrated_noise(epsilon, delta, relation)
+        assert noise_delta(epsilon, noise, relation) <= delta
+        less = CountNoise(noise.r * 0.999, noise.p)
+        assert noise_delta(epsilon, less, relation) > delta
+
+    def test_it_agrees_with_poisson_noise_computed_elsewhere(self):
+        """The smallest deviation is near the Poisson limit: 34.07 (one bucket), by another sum."""
+        k = np.arange(400)
+        f = poisson.pmf(k, 34.07)
+        before = np.append([0.0], f[:-1])
+        delta = max(
+            np.maximum(before - math.e * f, 0).sum(), np.maximum(f - math.e * before, 0).sum()
+        )
+        assert delta == pytest.approx(1e-6, rel=0.02)
+        noise = calibrated_noise(1.0, 1e-6, Relation.ADD_REMOVE)
+        assert noise.mean == pytest.approx(34.07, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("r", "p"), [(0.0, 0.5), (-1.0, 0.5), (1.0, 0.0), (1.0, 1.0), (math.nan, 0.5)]
+)
+def test_parameters_out_of_range_are_refused(r, p):
+    with pytest.raises(ParameterError):
+        CountNoise(r, p)
