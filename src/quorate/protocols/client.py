@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,12 +24,14 @@ Decision = Callable[[Any, int], int | None]
 def plurality(records: Iterable[int], seed: int) -> int | None:
     """Return the value that most records hold; ties go by the public seed, no records to nobody.
 
+    Values are integers: a device with anything else among its records names no candidate.
+
     >>> plurality([3, 5, 5], seed=1)
     5
     >>> plurality([], seed=1) is None
     True
     """
-    counts = Counter(int(record) for record in records)
+    counts = Counter(operator.index(record) for record in records)
     if not counts:
         return None
     most = max(counts.values())
