@@ -17,6 +17,9 @@ from quorate.guarantees import Guarantee, Relation
 
 if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
+    from quorate.distributions.cdf import EmpiricalCDF
+    from quorate.distributions.discrete import DiscreteDistribution
+    from quorate.distributions.histogram import Histogram
     from quorate.distributions.selection import HypothesisSelector
     from quorate.learners.concept_learner import ConceptLearner
     from quorate.learners.threshold import ThresholdLearner
@@ -31,6 +34,9 @@ __version__ = "0.1.0"
 
 _HOME = {
     "ConceptLearner": "quorate.learners.concept_learner",
+    "DiscreteDistribution": "quorate.distributions",
+    "EmpiricalCDF": "quorate.distributions",
+    "Histogram": "quorate.distributions",
     "HypothesisSelector": "quorate.distributions",
     "Ledger": "quorate.accounting.ledger",
     "LinearRegression": "quorate.models",
@@ -57,7 +63,10 @@ _FOLDERS = (
 
 __all__ = [
     "ConceptLearner",
+    "DiscreteDistribution",
+    "EmpiricalCDF",
     "Guarantee",
+    "Histogram",
     "HypothesisSelector",
     "Ledger",
     "LinearRegression",

@@ -1,0 +1,149 @@
+"""A private distribution function over cells of a line, by sums over nested intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.accounting.account import Account
+from quorate.accounting.rounding import float_down
+from quorate.bounds import Interval
+from quorate.distributions.hierarchy import Hierarchy, choose_hierarchy, rising
+from quorate.distributions.shares import Coder
+from quorate.distributions.simplices import ManyTotals, Simplices
+from quorate.grid import choose_grid, public_size
+from quorate.guarantees import Relation
+from quorate.mechanisms.sums import LaplaceSum
+from quorate.users.crowd import Crowd
+from quorate.users.data import UserData
+
+__all__ = ["CumulativeRun", "ReleasedSums"]
+
+_BETA = 0.05
+_MAX_STEPS = 2**30
+_COUNT_SHARE = Fraction(5, 100)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Numbers groups of neighbouring cells."""
+
+    cells: Coder
+    size: int
+
+    def __call__(self, part: UserData) -> NDArray[np.int64]:
+        codes = self.cells(part)
+        return np.where(codes < 0, -1, codes // self.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedSums:
+    """Released shares up to the end of each cell, and what none of them errs by."""
+
+    up_to: NDArray[np.float64]
+    bound: float
+    hierarchy: Hierarchy
+
+
+@dataclass(frozen=True, kw_only=True)
+class CumulativeRun:
+    """One distribution function.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    coder : Coder
+        From records to numbers of cells, in their order.
+    cells : int
+    account : Account
+    cap : int, default=1
+        As in :class:`~quorate.distributions.shares.ShareTotals`.
+    """
+
+    crowd: Crowd
+    coder: Coder
+    cells: int
+    account: Account
+    cap: int = 1
+
+    def release(self, epsilon: Fraction) -> ReleasedSums:
+        """Release the sums for ``epsilon``.
+
+        Privacy: a user is in one interval of every level, by shares that add up to at most a
+        whole: a point of :class:`~quorate.distributions.simplices.Simplices` in whole steps.
+        """
+        hierarchy = choose_hierarchy(self.cells)
+        relation = self.account.relation
+        total, wrong = float(max(1, self.crowd.n_users)), 0.0
+        if relation is Relation.ADD_REMOVE:
+            total, wrong = self._size(_COUNT_SHARE * epsilon)
+            epsilon -= _COUNT_SHARE * epsilon
+        # What is missing to a whole is counted once, with the coarsest level.
+        knows_absent = relation is Relation.REPLACE
+        absent = (knows_absent,) + (False,) * (hierarchy.levels - 1)
+        sizes = tuple(n + a for n, a in zip(hierarchy.sizes, absent, strict=True))
+        mechanism = self._sum(Simplices(sizes), epsilon)
+        coders = tuple(_Groups(self.coder, hierarchy.leaves // n) for n in hierarchy.sizes)
+        totals = self.crowd.add_up(
+            ManyTotals(
+                coders,
+                hierarchy.sizes,
+                steps=int(1.0 / mechanism.grid.step),
+                cap=self.cap,
+                absent=absent,
+            )
+        )
+        noisy = mechanism.release(totals, count=0, account=self.account)
+        levels = [noisy[part] for part in Simplices(sizes).parts]
+        missing = float(levels[0][-1]) if knows_absent else 0.0
+        levels[0] = levels[0][: hierarchy.sizes[0]]
+        leaves, gone = hierarchy.consistent(levels, missing, np.float64(total))
+        if not knows_absent:
+            # Nobody is counted as missing: what was given to absence belongs to the leaves.
+            leaves, gone = leaves + gone / leaves.size, 0.0
+        present = max(1.0, total - max(0.0, float(gone)))
+        scale = mechanism.scale * mechanism.grid.step
+        error = hierarchy.largest_error(scale=scale, beta=0.8 * _BETA) + wrong
+        return ReleasedSums(
+            up_to=rising(np.cumsum(leaves)[: self.cells] / present),
+            bound=min(1.0, error / present),
+            hierarchy=hierarchy,
+        )
+
+    def _sum(self, bound: Simplices | Interval, epsilon: Fraction) -> LaplaceSum:
+        relation = self.account.relation
+        grid = choose_grid(
+            bound,
+            n_users=public_size(self.crowd.n_users, relation),
+            noise_scale=bound.change(relation)[0] / float(epsilon),
+            max_steps=_MAX_STEPS,
+        )
+        return LaplaceSum(grid=grid, epsilon=float_down(epsilon), relation=relation)
+
+    def _size(self, epsilon: Fraction) -> tuple[float, float]:
+        """Buy the sum of the weights, which is private under add/remove."""
+        mechanism = self._sum(Interval(0.0, 1.0, centre=0.0), epsilon)
+        steps = int(1.0 / mechanism.grid.step)
+        totals = self.crowd.add_up(_Weights(self.coder, steps, self.cap))
+        noisy = float(mechanism.release(totals, count=0, account=self.account)[0])
+        scale = mechanism.scale * mechanism.grid.step
+        return max(1.0, noisy), scale * math.log(1.0 / (0.2 * _BETA))
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """How much of everybody is there, in steps."""
+
+    coder: Coder
+    steps: int
+    cap: int
+
+    def __call__(self, part: UserData) -> NDArray[np.int64]:
+        known = self.coder(part) >= 0
+        records = np.bincount(part.user_index()[known], minlength=part.n_users).astype(np.int64)
+        wholes = np.maximum(records, self.cap)
+        return np.array([(records * self.steps // wholes).sum()], dtype=np.int64)

@@ -1,0 +1,401 @@
+"""The ways to a distribution over categories, each paid from one account."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.accounting.account import Account
+from quorate.accounting.rounding import float_down
+from quorate.bounds import Bound, Interval, Simplex
+from quorate.distributions.discrete_rule import (
+    BALL_SHARES,
+    POLYTOPE_SHARES,
+    Likeness,
+    likeness_worth_asking,
+    widening,
+)
+from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
+from quorate.distributions.released import DistributionError, ReleasedShares, Route
+from quorate.distributions.shares import Coder, ShareTotals, dense_shares
+from quorate.distributions.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
+from quorate.grid import choose_grid, public_size
+from quorate.guarantees import Relation
+from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.quantiles import PrivateQuantile
+from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.public_randomness import public_generator
+from quorate.users.crowd import Crowd
+from quorate.users.data import UserData
+
+__all__ = ["DiscreteRun"]
+
+_BETA = 0.05
+# Integer shares times the records of one user stay below 2^63.
+_MAX_STEPS = 2**30
+_COUNT_SHARE = Fraction(3, 100)
+# More pairs than this make no visible difference to the share of close ones.
+_MAX_PAIRS = 2**12
+_SEEDS = 2**128
+_CELLS = 8
+_RADII = 16
+# A search looks for a radius that holds this share, or less where its noise is larger.
+_INSIDE, _LEAST_INSIDE, _CERTAINTY = 0.95, 0.6, 2.5
+# More people outside than expected by this many deviations: some are unlike the others.
+_ALARM = 2.5
+_EXPECTED_OUTSIDE = 0.03
+# So few votes that noise alone might explain them are ignored.
+_NOTICED = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteRun:
+    """One distribution over categories.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    coder : Coder
+        From records to numbers of categories.
+    categories : int
+    account : Account
+    cap : int, default=1
+        Records up to which a user's weight grows; 1 counts everybody once.
+    alike : bool, default=False
+        Whether the caller knows that nobody is unlike the others.
+    """
+
+    crowd: Crowd
+    coder: Coder
+    categories: int
+    account: Account
+    cap: int = 1
+    alike: bool = False
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that the account is about."""
+        return self.account.relation
+
+    @property
+    def _users(self) -> int:
+        """The public number of users; only for ``Relation.REPLACE``."""
+        return max(1, self.crowd.n_users)
+
+    def adapt(self) -> ReleasedShares:
+        """Ask whether users are alike, if that may pay, and take the best way."""
+        if self.relation is not Relation.REPLACE or self.cap > 1:
+            return self.laplace("everybody's shares can be anywhere.")
+        mu = math.sqrt(self.account.square_left)
+        epsilon = float(self.account.left)
+        question = likeness_worth_asking(
+            users=self._users,
+            categories=self.categories,
+            epsilon=epsilon,
+            mu=mu,
+            alike=self.alike,
+        )
+        if question is None:
+            return self.laplace("no other way pays for so few users and so many categories.")
+        if self._close_pairs(question) < question.close:
+            return self.laplace("users are not alike enough for a small ball around them.")
+        reason = "users are alike: most pairs of them are close."
+        return (
+            self.ball(question, reason) if question.norm == 2 else self.polytope(question, reason)
+        )
+
+    def laplace(self, reason: str) -> ReleasedShares:
+        """Add Laplace noise to everybody's shares."""
+        return self._whole(self.account.left, None, Route(name="laplace", reason=reason))
+
+    def gaussian(self, reason: str) -> ReleasedShares:
+        """Add Gaussian noise to everybody's shares."""
+        return self._whole(None, self.account.square_left, Route(name="gaussian", reason=reason))
+
+    def ball(self, question: Likeness | None, reason: str) -> ReleasedShares:
+        """Close in on the users in the L2 norm; leave out and count those far away."""
+        squares = [Fraction(share) * self.account.square_left for share in BALL_SHARES]
+        centre, noise, _ = self._rough_centre(None, squares[0])
+        error = noise * math.sqrt(max(1, int(np.count_nonzero(centre))))
+        spread = 0.25 if question is None else question.spread
+        top = min(math.sqrt(2.0), 1.2 * widening(self.categories) * math.hypot(spread, error))
+        radius = self._find_radius(centre, top, ratio=2.0**0.25, square=squares[1])
+        middle = self._trimmed_mean(centre, radius, square=squares[2])
+        if middle.outside - _EXPECTED_OUTSIDE * self._users > _ALARM * middle.vote_noise:
+            return self.gaussian("some people are far from all others, who are alike.")
+        radius = self._find_radius(middle.mean, radius, ratio=2.0**0.125, square=squares[3])
+        final = self._trimmed_mean(middle.mean, radius, square=self.account.square_left)
+        return self._of_trimmed(final, Route(name="ball", reason=reason))
+
+    def polytope(self, question: Likeness | None, reason: str) -> ReleasedShares:
+        """Close in on the users in the L1 norm, in two steps, under pure privacy."""
+        first, second, _ = (Fraction(share) * self.account.left for share in POLYTOPE_SHARES)
+        centre, _, _ = self._rough_centre(first, None)
+        top = 2.0 * (0.5 if question is None else question.spread)
+        cells = np.minimum(top * 2.0 ** (np.arange(1.0 - _CELLS, 1.0) / 2.0), 2.0)
+        inside = min(0.97, max(_LEAST_INSIDE, 1.0 - 8.0 / (self._users * float(second))))
+        distances = self._distances(centre, norm=1)
+        place = PrivateQuantile(
+            domain=(0, _CELLS - 1),
+            quantile=Fraction(round(100 * inside), 100),
+            epsilon=float_down(second),
+            relation=self.relation,
+        ).release(np.minimum(np.searchsorted(cells, distances), _CELLS - 1), account=self.account)
+        radius = float(cells[place])
+        if inside < 0.85:
+            radius = min(2.0, radius * (1.1 + 0.5 / math.sqrt(self.categories)))
+        final = self._trimmed_mean(centre, radius, epsilon=self.account.left)
+        return self._of_trimmed(final, Route(name="polytope", reason=reason))
+
+    # Everybody's shares, with noise for the whole simplex.
+
+    def _whole(
+        self, epsilon: Fraction | None, square: Fraction | None, route: Route
+    ) -> ReleasedShares:
+        if self.relation is Relation.ADD_REMOVE:
+            return self._whole_of_unknown_size(epsilon, square, route)
+        shares, noise, level = self._rough_centre(epsilon, square, normalise=False)
+        present = float(shares[:-1].sum())
+        bound = _noise_bound(
+            noise, pure=square is None, categories=self.categories + 1, level=level, beta=_BETA
+        )
+        # Conditioning on those who are there divides a total variation by their share.
+        return _released(shares[:-1], bound / max(present, 1e-9), 0.0, route)
+
+    def _whole_of_unknown_size(
+        self, epsilon: Fraction | None, square: Fraction | None, route: Route
+    ) -> ReleasedShares:
+        """Buy the number of users, or the sum of their weights, which is private here."""
+        for_count = None if epsilon is None else _COUNT_SHARE * epsilon
+        for_square = None if square is None else _COUNT_SHARE * square
+        weight, scale = self._noisy_total(
+            Interval(0.0, 1.0, centre=0.0), for_count, for_square, slice(self.categories, None)
+        )
+        size = max(1.0, float(weight[0]))
+        sums, noise = self._noisy_total(
+            Simplex(self.categories),
+            None if epsilon is None else epsilon - _COUNT_SHARE * epsilon,
+            None if square is None else square - _COUNT_SHARE * square,
+            slice(0, self.categories),
+        )
+        shares, level = nearest_distribution(sums / size)
+        bound = _noise_bound(
+            noise / size,
+            pure=square is None,
+            categories=self.categories,
+            level=level,
+            beta=0.8 * _BETA,
+        )
+        wrong_size = scale * math.log(1.0 / (0.2 * _BETA)) / size
+        return _released(shares, bound + wrong_size, 0.0, route)
+
+    def _noisy_total(
+        self, bound: Bound, epsilon: Fraction | None, square: Fraction | None, part: slice
+    ) -> tuple[NDArray[np.float64], float]:
+        """Release shares, or how much of everybody is there; return it with the noise."""
+        mechanism = self._mechanism(bound, epsilon, square)
+        steps = int(1.0 / mechanism.grid.step)
+        totals = self.crowd.add_up(_Totals(self.coder, self.categories, steps, self.cap))[part]
+        return (
+            mechanism.release(totals, count=0, account=self.account),
+            _size_of_noise(mechanism),
+        )
+
+    def _rough_centre(
+        self, epsilon: Fraction | None, square: Fraction | None, *, normalise: bool = True
+    ) -> tuple[NDArray[np.float64], float, float]:
+        """Release everybody's shares, absence among them; return noise per user and level."""
+        bound = Simplex(self.categories + 1)
+        mechanism = self._mechanism(bound, epsilon, square)
+        steps = int(1.0 / mechanism.grid.step)
+        totals = self.crowd.add_up(ShareTotals(self.coder, self.categories, steps, self.cap))
+        sums = mechanism.release(totals, count=0, account=self.account)
+        shares, level = nearest_distribution(sums / self._users)
+        noise = _size_of_noise(mechanism) / self._users
+        return (_conditioned(shares[:-1]) if normalise else shares), noise, level
+
+    def _mechanism(
+        self, bound: Bound, epsilon: Fraction | None, square: Fraction | None
+    ) -> LaplaceSum | GaussianSum:
+        l1, l2 = bound.change(self.relation)
+        size = public_size(self.crowd.n_users, self.relation)
+        if epsilon is not None:
+            grid = choose_grid(
+                bound, n_users=size, noise_scale=l1 / float(epsilon), max_steps=_MAX_STEPS
+            )
+            return LaplaceSum(grid=grid, epsilon=float_down(epsilon), relation=self.relation)
+        multiplier = self.account.multiplier(square or Fraction(0))
+        grid = choose_grid(bound, n_users=size, noise_scale=multiplier * l2, max_steps=_MAX_STEPS)
+        return GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
+
+    # A small ball around a centre.
+
+    def _close_pairs(self, question: Likeness) -> float:
+        """Release which share of disjoint pairs of users is close, from pairs nobody is told.
+
+        Known pairs of *places* would not do: a person replaced by one with another id shifts the
+        places of others. Uniformly random pairs are the same for every order, so that one user
+        changes one pair, and the count by at most 1; see ``docs/proofs/distributions.md``.
+        """
+        pairs = min(self._users // 2, _MAX_PAIRS)
+        seed = self.account.secret_below(_SEEDS)
+        places = public_generator(seed).permutation(self._users)[: 2 * pairs].reshape(pairs, 2)
+        shares = _Shares(self.coder, self.categories)
+        size = max(1, 2**22 // self.categories)
+        close = 0
+        for start in range(0, pairs, size):
+            chosen = places[start : start + size]
+            rows = self.crowd.gather(shares, chosen.ravel())
+            apart = row_lengths(rows[::2] - rows[1::2], question.norm)
+            # Two users at one distance from a common centre are the root of 2 times as far apart.
+            close += int(np.count_nonzero(apart <= math.sqrt(2.0) * question.spread))
+        counted = NoisyCount(
+            epsilon=float_down(Fraction(question.share) * self.account.left),
+            relation=self.relation,
+        ).release(close, account=self.account)
+        return counted / max(1, pairs)
+
+    def _distances(self, centre: NDArray[np.float64], *, norm: int) -> NDArray[np.float64]:
+        work = Distances(self.coder, tuple(centre.tolist()), norm)
+        return np.concatenate([np.empty(0), *self.crowd.map(work)])
+
+    def _find_radius(
+        self, centre: NDArray[np.float64], top: float, *, ratio: float, square: Fraction
+    ) -> float:
+        """Release a radius that holds nearly everybody, among eight."""
+        radii = top * ratio ** np.arange(1.0 - _RADII, 1.0)
+        multiplier = self.account.multiplier(square / looks_needed(_RADII))
+        inside = 1.0 - _CERTAINTY * multiplier / self._users
+        inside = min(_INSIDE, max(_LEAST_INSIDE, inside))
+        place = NoisySearch(
+            thresholds=radii,
+            target=inside * self._users,
+            noise_multiplier=multiplier,
+            relation=self.relation,
+        ).release(self._distances(centre, norm=2), account=self.account)
+        wider = 1.05 + (0.6 if inside > 0.85 else 1.0) / math.sqrt(self.categories)
+        return min(math.sqrt(2.0), float(radii[place]) * wider)
+
+    def _trimmed_mean(
+        self,
+        centre: NDArray[np.float64],
+        radius: float,
+        *,
+        epsilon: Fraction | None = None,
+        square: Fraction | None = None,
+    ) -> _TrimmedMean:
+        bound = Trimmed(radius, centre, norm=1 if square is None else 2)
+        mechanism = self._mechanism(bound, epsilon, square)
+        totals = self.crowd.add_up(TrimmedTotals(self.coder, mechanism.grid))
+        sums = mechanism.release(mechanism.grid.join(totals), count=0, account=self.account)
+        noise = _size_of_noise(mechanism)
+        outside, absent = (float(votes) / bound.vote for votes in sums[-2:])
+        vote_noise = noise / bound.vote
+        gone = sum(votes for votes in (outside, absent) if votes > _NOTICED * vote_noise)
+        inside = max(self._users - gone, 0.1 * self._users)
+        mean, level = nearest_distribution(centre + sums[:-2] / inside)
+        return _TrimmedMean(
+            mean=mean,
+            noise=noise / inside,
+            level=level,
+            radius=radius,
+            pure=square is None,
+            outside=outside,
+            vote_noise=vote_noise,
+            present=max(1.0, self._users - max(0.0, absent)),
+        )
+
+    def _of_trimmed(self, final: _TrimmedMean, route: Route) -> ReleasedShares:
+        bound = _noise_bound(
+            final.noise,
+            pure=final.pure,
+            categories=self.categories,
+            level=final.level,
+            beta=0.8 * _BETA,
+        )
+        # Votes that were ignored leave the divisor wrong by at most twice as many.
+        reach = final.radius if final.pure else final.radius * math.sqrt(self.categories)
+        bound += 0.5 * reach * 2.0 * _NOTICED * final.vote_noise / final.present
+        tail = math.log(1.0 / (0.2 * _BETA)) if final.pure else 2.33
+        outside = max(0.0, final.outside) + tail * final.vote_noise
+        return _released(final.mean, bound, outside / final.present, route)
+
+
+@dataclass(frozen=True)
+class _TrimmedMean:
+    """The mean of the users inside a ball, and how many were not."""
+
+    mean: NDArray[np.float64]
+    noise: float
+    level: float
+    radius: float
+    pure: bool
+    outside: float
+    vote_noise: float
+    present: float
+
+
+@dataclass(frozen=True)
+class _Totals:
+    """Shares, and how much of everybody is there, in place of what is missing."""
+
+    coder: Coder
+    categories: int
+    steps: int
+    cap: int
+
+    def __call__(self, part: UserData) -> NDArray[np.int64]:
+        totals = ShareTotals(self.coder, self.categories, self.steps, self.cap)(part)
+        totals[-1] = part.n_users * self.steps - totals[-1]
+        return totals
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """The rows of shares of a few users."""
+
+    coder: Coder
+    categories: int
+
+    def __call__(self, part: UserData) -> NDArray[np.float64]:
+        rows = np.zeros((part.n_users, self.categories))
+        for place, shares, _ in dense_shares(part, self.coder, self.categories):
+            rows[place] = shares
+        return rows
+
+
+def _size_of_noise(mechanism: LaplaceSum | GaussianSum) -> float:
+    """Return the scale of Laplace noise, or the deviation of Gaussian noise."""
+    if isinstance(mechanism, LaplaceSum):
+        return mechanism.scale * mechanism.grid.step
+    return mechanism.standard_error
+
+
+def _noise_bound(noise: float, *, pure: bool, categories: int, level: float, beta: float) -> float:
+    known = {"categories": categories, "level": level, "beta": beta}
+    return laplace_bound(scale=noise, **known) if pure else gaussian_bound(sigma=noise, **known)  # type: ignore[arg-type]
+
+
+def _conditioned(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the shares of those who are there; all alike if there seems to be nobody."""
+    present = float(shares.sum())
+    if present <= 0.0:
+        return np.full(shares.size, 1.0 / shares.size)
+    return np.asarray(shares / present)
+
+
+def _released(
+    shares: NDArray[np.float64], noise: float, left_out: float, route: Route
+) -> ReleasedShares:
+    noise, left_out = min(1.0, noise), min(1.0, left_out)
+    error = DistributionError(
+        metric="total variation",
+        noise=noise,
+        left_out=left_out,
+        bound=min(1.0, noise + left_out),
+    )
+    return ReleasedShares(shares=_conditioned(shares), error=error, route=route)

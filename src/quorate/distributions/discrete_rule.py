@@ -1,0 +1,156 @@
+"""Which way to a distribution over categories is best: public numbers and one paid test decide.
+
+*Laplace* noise on everybody's shares is good for every crowd. Where users are alike, a small ball
+around a rough centre holds most of them, and noise can shrink with the ball: in the L1 norm under
+pure privacy, which pays for few categories, or in the L2 norm with Gaussian noise, for many. How
+alike users have to be follows from the numbers of users and categories; whether they are is asked
+of disjoint pairs of users, for a few percent of the budget. People outside the ball are left out,
+so the test is strict unless the caller knows that people are alike, and without at least some 800
+users a strict test costs more than it is worth.
+
+The constants were measured on Zipf distributions of 6 to 1000 categories; see
+``benchmarks/distributions.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = [
+    "BALL_SHARES",
+    "POLYTOPE_SHARES",
+    "Likeness",
+    "ball_noise",
+    "likeness_worth_asking",
+    "polytope_noise",
+    "widening",
+]
+
+BALL_SHARES = (0.04, 0.02, 0.09, 0.03, 0.82)
+"""Shares of the squared budget: rough centre, radius, centre, radius, mean."""
+POLYTOPE_SHARES = (0.25, 0.10, 0.65)
+"""Shares of epsilon: rough centre, radius, mean."""
+
+# The test: the scale of its noise in users, its largest and smallest share of epsilon, and the
+# share of pairs that must be close. Ten percent of far pairs are five percent of unlike people.
+_STRICT = (50.0, 0.06, 0.005, 0.90)
+_LENIENT = (20.0, 0.06, 0.015, 0.70)
+# A way must promise this much less noise than Laplace on the whole simplex.
+_GAIN = 0.9
+# Below this many users times mu the Gaussian rounds are too noisy to follow each other.
+_FEW = 100.0
+_CANDIDATES = 2.0 ** (np.arange(-28.0, 1.0) / 4.0)
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How alike users must be for a way to pay, and what it costs to ask.
+
+    Attributes
+    ----------
+    norm : {1, 2}
+        Norm of the ball.
+    spread : float
+        Distance from the centre up to which the way pays.
+    share : float
+        Share of epsilon that the test costs.
+    close : float
+        Share of the pairs that must be close.
+    """
+
+    norm: int
+    spread: float
+    share: float
+    close: float
+
+
+def widening(categories: int) -> float:
+    """Return how much farther than a typical user nearly everybody is, for users who are alike.
+
+    In many dimensions distances hardly vary.
+
+    >>> round(widening(6), 2), round(widening(1000), 2)
+    (1.59, 1.14)
+    """
+    return 1.1 + 1.2 / math.sqrt(categories)
+
+
+def _survivors(categories: int, noise: float) -> float:
+    """Guess how many coordinates stay above 0 when noisy shares are made a distribution."""
+    return max(1.0, min(0.6 * categories, 2.0 / noise))
+
+
+def ball_noise(*, users: float, categories: int, mu: float, spread: float) -> float:
+    """Return the standard deviation of a coordinate after the rounds of the L2 ball.
+
+    >>> known = dict(users=3000, categories=100, mu=0.23)
+    >>> ball_noise(spread=0.06, **known) < 0.3 * math.sqrt(8) / 3000
+    True
+    """
+    first, _, second, _, last = BALL_SHARES
+    noise = math.sqrt(2.0 / first) / (users * mu)
+    for share in (second, last):
+        error = noise * math.sqrt(_survivors(categories, noise))
+        radius = min(1.4, 1.12 * widening(categories) * math.hypot(spread, error))
+        noise = 2.0 * radius / (users * mu * math.sqrt(share))
+    return noise
+
+
+def polytope_noise(*, users: float, categories: int, epsilon: float, spread: float) -> float:
+    """Return the standard deviation of a coordinate after the two rounds of the L1 ball.
+
+    >>> known = dict(users=1000, categories=6, epsilon=1.0)
+    >>> polytope_noise(spread=0.1, **known) < 0.6 * math.sqrt(8) / 1000
+    True
+    """
+    first, _, last = POLYTOPE_SHARES
+    scale = 2.0 / (users * first * epsilon)
+    error = scale * _survivors(categories, scale)
+    radius = min(2.0, 1.25 * (1.1 + 0.5 / math.sqrt(categories)) * math.hypot(spread, error))
+    return math.sqrt(2.0) * 2.0 * radius / (users * last * epsilon)
+
+
+def likeness_worth_asking(
+    *, users: int, categories: int, epsilon: float, mu: float, alike: bool = False
+) -> Likeness | None:
+    """Return the question that may pay, from public numbers; ``mu`` is 0 under pure privacy.
+
+    ``alike`` says that nobody is unlike the others, so that only how alike they are is asked.
+
+    >>> likeness_worth_asking(users=3000, categories=100, epsilon=1.0, mu=0.2367).norm
+    2
+    >>> likeness_worth_asking(users=300, categories=100, epsilon=1.0, mu=0.0) is None
+    True
+    """
+    scale, largest, smallest, close = _LENIENT if alike else _STRICT
+    share = max(smallest, scale / (max(1, users) * epsilon))
+    if share > largest and not alike:
+        return None
+    share = min(share, largest)
+    plain = _GAIN * math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
+    spreads = {
+        2: [
+            float(spread)
+            for spread in _CANDIDATES
+            if mu > 0
+            and ball_noise(users=users, categories=categories, mu=mu, spread=spread) < plain
+        ],
+        1: [
+            float(spread)
+            for spread in 2.0 * _CANDIDATES
+            if polytope_noise(
+                users=users,
+                categories=categories,
+                epsilon=(1.0 - share) * epsilon,
+                spread=spread,
+            )
+            < plain
+        ],
+    }
+    norm = 2 if spreads[2] and not (spreads[1] and users * mu < _FEW) else 1
+    if not spreads[norm]:
+        return None
+    return Likeness(norm, max(spreads[norm]), share, close)

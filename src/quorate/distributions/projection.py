@@ -1,0 +1,141 @@
+r"""From noisy shares to a distribution, and how far from the truth that is.
+
+Noisy shares x = p + z are moved to the nearest distribution q (in the L2 norm): with a level
+:math:`\theta` that makes them add up to 1, :math:`q_j = \max(x_j - \theta, 0)`. [1]_
+
+How far q is from p
+-------------------
+The total variation is :math:`\sum_j (q_j - p_j)_+ = \sum_j (p_j - q_j)_+`. Where q_j > 0 the first
+term is :math:`(z_j - \theta)_+`, elsewhere 0; where q_j = 0, :math:`p_j \le \theta - z_j`. So
+
+.. math:: TV(q, p) \le \min\Bigl(\sum_j (z_j - \theta)_+, \sum_j (\theta - z_j)_+\Bigr),
+
+and with the first sum for :math:`\theta \ge 0` and the second for :math:`\theta < 0`, for noise
+that is symmetric, the law of :math:`S_t = \sum_j (z_j - t)_+` at :math:`t = |\theta|` decides. The
+level is *known*: a noise that is mostly cut away is known to have been cut away. Since it depends
+on the noise, bounds are made for t = 0, b, 2b, ... at once, with chances that add up.
+
+References
+----------
+.. [1] Wang, Carreira-Perpinan. Projection onto the probability simplex. arXiv:1309.1541.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.public_randomness import public_generator
+
+__all__ = [
+    "gaussian_bound",
+    "laplace_bound",
+    "nearest_distribution",
+    "total_variation",
+]
+
+# From so many coordinates on, the sum of excesses is close to its mean.
+_MANY = 40
+_FEW = 6
+# Public draws of lengths of Laplace noise.
+_DRAWS, _SEED = 20_000, 20_232
+
+
+def nearest_distribution(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Return the distribution nearest to ``values``, and the level that was subtracted.
+
+    >>> nearest_distribution(np.array([0.7, 0.5, -0.3]))
+    (array([0.6, 0.4, 0. ]), 0.1)
+    """
+    falling = np.sort(values)[::-1]
+    levels = (np.cumsum(falling) - 1.0) / np.arange(1, values.size + 1)
+    level = float(levels[np.flatnonzero(falling > levels)[-1]])
+    return np.maximum(values - level, 0.0), round(level, 15)
+
+
+def total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Return half of the L1 distance of two distributions.
+
+    >>> total_variation(np.array([0.5, 0.5]), np.array([1.0, 0.0]))
+    0.5
+    """
+    return float(0.5 * np.abs(first - second).sum())
+
+
+def laplace_bound(*, scale: float, categories: int, level: float, beta: float) -> float:
+    r"""Return what the total variation does not exceed, for Laplace noise of this scale.
+
+    An excess :math:`(z - t)_+` is 0, or with chance :math:`e^{-t/b}/2` exponential with mean b, so
+    a sum of k of them is a gamma variable with a binomial number of terms: its law is exact. For up
+    to six categories the length of the noise without its mean says more, as for normal noise.
+
+    >>> round(laplace_bound(scale=2 / 300, categories=10, level=0.001, beta=0.05), 4)
+    0.0785
+    """
+    from scipy.special import gammaincc
+    from scipy.stats import binom
+
+    if categories <= _FEW:
+        return min(1.0, 0.5 * math.sqrt(categories) * scale * _laplace_length(categories, beta))
+    cell = math.floor(abs(level) / scale)
+    chance = _peeled(beta, cell)
+    success = 0.5 * math.exp(-cell)
+    # All numbers of terms that have a chance worth counting.
+    low, high = (int(end) for end in binom.ppf([1e-12, 1.0 - 1e-12], categories, success))
+    terms = np.arange(max(low, 0), high + 1)
+    masses = binom.pmf(terms, categories, success)
+
+    def exceeds(size: float) -> float:
+        return float(np.where(terms > 0, gammaincc(np.maximum(terms, 1), size), 0.0) @ masses)
+
+    low_size, high_size = 0.0, float(categories) + 50.0 * math.sqrt(categories) + 50.0
+    while high_size - low_size > 1e-6 * high_size:
+        middle = 0.5 * (low_size + high_size)
+        low_size, high_size = (
+            (middle, high_size) if exceeds(middle) + 1e-11 > chance else (low_size, middle)
+        )
+    return min(1.0, scale * high_size)
+
+
+def gaussian_bound(*, sigma: float, categories: int, level: float, beta: float) -> float:
+    r"""Return what the total variation does not exceed, for normal noise of this deviation.
+
+    Few categories: a projection brings no two points further apart, so the L2 error is at most the
+    length of the noise without its mean, and TV is at most :math:`\sqrt k / 2` times that. Many:
+    :math:`S_t` has a known mean and changes by at most :math:`\sqrt k` times the L2 change of the
+    noise, so by Gaussian concentration it exceeds its mean by :math:`\sigma\sqrt{2 k \ln(1/\beta)}`
+    with a chance of at most :math:`\beta`.
+
+    >>> round(gaussian_bound(sigma=0.01, categories=6, level=0.0, beta=0.05), 4)
+    0.0408
+    """
+    from scipy.special import chdtri, ndtr
+
+    if categories <= _MANY:
+        length = sigma * math.sqrt(float(chdtri(max(1, categories - 1), beta)))
+        return min(1.0, 0.5 * math.sqrt(categories) * length)
+    cell = math.floor(abs(level) / sigma)
+    density = math.exp(-0.5 * cell * cell) / math.sqrt(2.0 * math.pi)
+    mean = categories * (density - cell * float(ndtr(-cell)))
+    beyond = math.sqrt(2.0 * categories * math.log(1.0 / _peeled(beta, cell)))
+    return min(1.0, sigma * (mean + beyond))
+
+
+@lru_cache(maxsize=64)
+def _laplace_length(categories: int, beta: float) -> float:
+    """Return a quantile of the length of Laplace noise of scale 1 without its mean.
+
+    Read off public draws, with a margin for their number.
+    """
+    noise = public_generator(_SEED).laplace(size=(_DRAWS, max(2, categories)))
+    noise -= noise.mean(axis=1, keepdims=True)
+    margin = 2.0 * math.sqrt(beta * (1.0 - beta) / _DRAWS)
+    return float(np.quantile(np.sqrt(np.vecdot(noise, noise)), min(1.0, 1.0 - beta + margin)))
+
+
+def _peeled(beta: float, cell: int) -> float:
+    """Return the chance that cell 0, 1, 2, ... may fail with, on either side: beta together."""
+    return beta * (0.4 if cell == 0 else 0.1 * 0.5**cell)

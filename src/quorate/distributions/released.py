@@ -1,0 +1,70 @@
+"""What a released distribution says about itself: its error, and the way that was taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["DistributionError", "ReleasedShares", "Route"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistributionError:
+    """How far a released distribution is from that of the people in the data.
+
+    Computed from public and released numbers. Against people who were not asked, the sampling of
+    the people comes on top.
+
+    Attributes
+    ----------
+    metric : str
+        What is measured: total variation, the largest distance of the distribution functions, ...
+    noise : float
+        Bound of what the noise does.
+    left_out : float
+        Bound of what people who were left out as too far from the others would have changed; no
+        assumption about them is made.
+    bound : float
+        Both together; not exceeded with probability ``confidence``.
+    confidence : float
+
+    Examples
+    --------
+    >>> print(DistributionError(metric="total variation", noise=0.02, left_out=0.01, bound=0.03))
+    total variation at most 0.03 with 95% confidence
+    """
+
+    metric: str
+    noise: float
+    left_out: float = 0.0
+    bound: float
+    confidence: float = 0.95
+
+    def __str__(self) -> str:
+        return f"{self.metric} at most {self.bound:.3g} with {self.confidence:.0%} confidence"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """Which algorithm made a release, and why; a function of public and released numbers.
+
+    >>> print(Route(name="laplace", reason="few users."))
+    laplace: few users.
+    """
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleasedShares:
+    """Shares that add up to 1, with their error in total variation."""
+
+    shares: NDArray[np.float64]
+    error: DistributionError
+    route: Route

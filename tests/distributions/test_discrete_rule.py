@@ -1,0 +1,49 @@
+"""The rule sees public numbers only, and is sensible at its ends."""
+
+import pytest
+
+from quorate.distributions.discrete_rule import (
+    BALL_SHARES,
+    POLYTOPE_SHARES,
+    ball_noise,
+    likeness_worth_asking,
+    polytope_noise,
+)
+
+MU = 0.2367
+
+
+def test_shares_add_up():
+    assert sum(BALL_SHARES) == pytest.approx(1.0)
+    assert sum(POLYTOPE_SHARES) == pytest.approx(1.0)
+
+
+def test_noise_falls_with_users_and_likeness():
+    for noise, budget in ((ball_noise, {"mu": MU}), (polytope_noise, {"epsilon": 1.0})):
+        for spread in (0.3, 0.1, 0.02):
+            found = [
+                noise(users=n, categories=10, spread=spread, **budget) for n in (500, 1000, 5000)
+            ]
+            assert found == sorted(found, reverse=True)
+        found = [
+            noise(users=1000, categories=10, spread=spread, **budget) for spread in (0.3, 0.1, 0.02)
+        ]
+        assert found == sorted(found, reverse=True)
+
+
+def test_few_people_are_not_asked_unless_they_are_known_to_be_alike():
+    known = {"users": 300, "categories": 6, "epsilon": 1.0, "mu": 0.0}
+    assert likeness_worth_asking(**known) is None
+    assert likeness_worth_asking(**known, alike=True).norm == 1
+
+
+def test_many_categories_need_delta():
+    known = {"users": 3000, "categories": 1000, "epsilon": 1.0}
+    assert likeness_worth_asking(**known, mu=0.0) is None
+    assert likeness_worth_asking(**known, mu=MU).norm == 2
+
+
+def test_a_strict_test_costs_little_and_wants_nearly_all_pairs_close():
+    asked = likeness_worth_asking(users=10_000, categories=20, epsilon=1.0, mu=MU)
+    assert asked.share <= 0.01
+    assert asked.close >= 0.9

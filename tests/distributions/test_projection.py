@@ -1,0 +1,86 @@
+"""The nearest distribution, and bounds of how far it is from the truth."""
+
+import numpy as np
+import pytest
+
+from crowds_of_shares import zipf
+from quorate.distributions.projection import (
+    gaussian_bound,
+    laplace_bound,
+    nearest_distribution,
+    total_variation,
+)
+
+RUNS = 400
+
+
+def worst(values):
+    """The distance of the nearest distribution among many, found by search."""
+    rng = np.random.default_rng(1)
+    others = rng.dirichlet(np.full(values.size, 0.5), size=4000)
+    return np.sqrt(((others - values) ** 2).sum(axis=1)).min()
+
+
+class TestNearestDistribution:
+    def test_no_other_distribution_is_nearer(self):
+        rng = np.random.default_rng(0)
+        for _ in range(20):
+            values = rng.normal(0.3, 0.5, size=3)
+            found, level = nearest_distribution(values)
+            assert found.sum() == pytest.approx(1.0)
+            assert found.min() >= 0
+            assert np.allclose(np.maximum(values - level, 0), found)
+            assert np.linalg.norm(found - values) <= worst(values) + 1e-9
+
+    def test_a_distribution_stays(self):
+        assert np.allclose(nearest_distribution(zipf(9))[0], zipf(9))
+
+
+@pytest.mark.parametrize("categories", [2, 7, 60, 500])
+class TestBounds:
+    def held(self, categories, noise, bound):
+        truth, rng, held, errors, bounds = zipf(categories), np.random.default_rng(3), 0, [], []
+        for _ in range(RUNS):
+            found, level = nearest_distribution(truth + noise(rng))
+            error = total_variation(found, truth)
+            stated = bound(level)
+            held += error <= stated
+            errors.append(error)
+            bounds.append(stated)
+        return held / RUNS, np.mean(bounds) / np.mean(errors)
+
+    def test_laplace(self, categories):
+        share, ratio = self.held(
+            categories,
+            lambda rng: rng.laplace(0, 0.004, categories),
+            lambda level: laplace_bound(scale=0.004, categories=categories, level=level, beta=0.05),
+        )
+        assert share >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / RUNS)
+        assert ratio < 4.5
+
+    def test_gaussian(self, categories):
+        share, ratio = self.held(
+            categories,
+            lambda rng: rng.normal(0, 0.004, categories),
+            lambda level: gaussian_bound(
+                sigma=0.004, categories=categories, level=level, beta=0.05
+            ),
+        )
+        assert share >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / RUNS)
+        assert ratio < 5.5
+
+    def test_a_third_of_the_bound_is_not_enough(self, categories):
+        share, _ = self.held(
+            categories,
+            lambda rng: rng.laplace(0, 0.004, categories),
+            lambda level: (
+                0.35 * laplace_bound(scale=0.004, categories=categories, level=level, beta=0.05)
+            ),
+        )
+        assert share < 0.85
+
+
+def test_a_level_that_cut_the_noise_away_makes_the_bound_smaller():
+    known = {"scale": 0.001, "categories": 1000, "beta": 0.05}
+    assert laplace_bound(level=0.003, **known) < 0.2 * laplace_bound(level=0.0, **known)
+    assert laplace_bound(level=-0.003, **known) == laplace_bound(level=0.003, **known)

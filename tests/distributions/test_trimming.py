@@ -1,0 +1,152 @@
+"""An offset or a vote: one user never moves a sum by more than the bound says."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crowds_of_shares import crowd_of
+from quorate.distributions.shares import CategoryCodes, dense_shares
+from quorate.distributions.trimming import Distances, Trimmed, TrimmedTotals
+from quorate.exceptions import ParameterError
+from quorate.grid import Grid
+from quorate.guarantees import Relation
+
+CENTRE = np.array([0.5, 0.3, 0.2])
+BOUNDS = [Trimmed(r, CENTRE, norm=norm) for r in (0.05, 0.4, 2.0) for norm in (1, 2)]
+every_bound = pytest.mark.parametrize("bound", BOUNDS, ids=repr)
+
+
+class LongVote(Trimmed):
+    """A twin whose votes are longer than is free."""
+
+    @property
+    def vote(self):
+        return 1.7 * self.radius
+
+
+class Unclipped(Trimmed):
+    """A twin that forgets to leave anybody out."""
+
+    def offsets_in_steps(self, values, step, *, out):
+        out[:] = (values - self.centre) / step
+
+
+def violations(grid, integers):
+    """Return the relations whose sensitivity, in the norm of the ball, is broken."""
+    rows = [[int(z) for z in row] for row in integers]
+    zero = [0] * grid.bound.dimension
+    broken = set()
+    for relation, others in ((Relation.REPLACE, rows), (Relation.ADD_REMOVE, [zero])):
+        l1, squared = Trimmed.change_in_steps(grid.bound, grid.step, relation)
+        for mine, theirs in product(rows, others):
+            moves = [abs(a - b) for a, b in zip(mine, theirs, strict=True)]
+            if sum(moves) > l1 or sum(m * m for m in moves) > squared:
+                broken.add(relation)
+    return broken
+
+
+class ShortBound(LongVote):
+    """The sensitivity of the honest bound, for the twin's votes."""
+
+    def change_in_steps(self, step, relation):
+        return Trimmed(self.radius, self.centre[:-2], norm=self.norm).change_in_steps(
+            step, relation
+        )
+
+
+def rows_of(rng, bound, count):
+    shares = rng.dirichlet(np.full(3, 0.3), size=count)
+    near = CENTRE + (shares - CENTRE) * rng.random((count, 1)) * bound.radius
+    rows = np.zeros((2 * count, 5))
+    rows[:count, :3], rows[count:, :3] = shares, near
+    rows[::5, 4] = 1.0
+    return rows
+
+
+class TestSensitivity:
+    @every_bound
+    def test_no_two_users_are_farther_apart_than_the_bound_says(self, bound):
+        rows = rows_of(np.random.default_rng(0), bound, 40)
+        for step in (2.0**-6, 2.0**-12, 2.0**-30):
+            if bound.radius / step >= 1:
+                grid = Grid(bound, step)
+                assert violations(grid, grid.encode(rows)) == set()
+
+    @every_bound
+    @settings(max_examples=40, deadline=None)
+    @given(
+        values=st.lists(
+            st.lists(st.floats(allow_nan=True), min_size=5, max_size=5), min_size=2, max_size=4
+        )
+    )
+    def test_not_even_for_hostile_rows(self, bound, values):
+        grid = Grid(bound, 2.0**-12)
+        assert violations(grid, grid.encode(np.array(values))) == set()
+
+    @pytest.mark.parametrize("norm", [1, 2])
+    def test_some_pair_comes_close(self, norm):
+        grid = Grid(Trimmed(0.5, CENTRE, norm=norm), 2.0**-20)
+        rows = np.zeros((2, 5))
+        rows[:, :3] = CENTRE
+        rows[0, 0] += 0.499
+        rows[1, 0] -= 0.499
+        change = np.abs(np.diff(grid.encode(rows), axis=0))
+        claimed = grid.bound.change_in_steps(grid.step, Relation.REPLACE)
+        reached = change.sum() if norm == 1 else (change.astype(object) ** 2).sum()
+        assert reached > 0.99 * claimed[norm - 1]
+
+    @pytest.mark.parametrize("norm", [1, 2])
+    def test_a_vote_that_is_too_long_is_caught(self, norm):
+        rows = np.array([[0.5, 0.3, 0.2, 0, 1.0], [1.0, 0, 0, 0, 0], [0.9, 0.1, 0, 0, 0]])
+        grid = Grid(ShortBound(0.3, CENTRE, norm=norm), 2.0**-20)
+        found = grid.encode(rows)
+        honest = Grid(Trimmed(0.3, CENTRE, norm=norm), 2.0**-20)
+        broken = {
+            relation
+            for relation in Relation
+            if np.abs(found[0] - found[1]).sum() > honest.l1_sensitivity(relation)
+            or (np.abs(found[0] - found[1]).astype(object) ** 2).sum()
+            > honest.l2_sensitivity_squared(relation)
+        }
+        assert Relation.REPLACE in broken
+
+    def test_forgetting_to_leave_out_is_caught(self):
+        grid = Grid(Unclipped(0.05, CENTRE, norm=2), 2.0**-12)
+        assert violations(grid, grid.encode([[1.0, 0, 0, 0, 0], [0, 0, 1.0, 0, 0]]))
+
+
+class TestMeaning:
+    def test_users_inside_add_offsets_and_the_others_vote(self):
+        crowd = crowd_of([[0, 0, 1, 2], [2, 2], [], [0, 1]])
+        grid = Grid(Trimmed(0.5, CENTRE, norm=2), 2.0**-30)
+        totals = grid.decode(grid.join(TrimmedTotals(CategoryCodes(3), grid)(crowd)), count=0)
+        votes = totals[-2:] / grid.bound.vote
+        assert votes == pytest.approx([1.0, 1.0], abs=1e-6)
+        inside = np.array([[0.5, 0.25, 0.25], [0.5, 0.5, 0.0]]) - CENTRE
+        assert totals[:3] == pytest.approx(inside.sum(axis=0), abs=1e-6)
+
+    def test_a_user_is_the_same_in_every_company(self):
+        rng = np.random.default_rng(1)
+        lists = [rng.integers(0, 3, size=rng.integers(0, 9)) for _ in range(30)]
+        grid = Grid(Trimmed(0.37, CENTRE, norm=1), 2.0**-30)
+        work = TrimmedTotals(CategoryCodes(3), grid)
+        together = grid.join(work(crowd_of(lists)))
+        alone = sum(grid.join(work(crowd_of([mine]))) for mine in lists)
+        assert np.array_equal(together, alone)
+
+    def test_distances_follow_the_rows(self):
+        crowd = crowd_of([[0, 1], [], [2]])
+        for norm in (1, 2):
+            found = Distances(CategoryCodes(3), tuple(CENTRE.tolist()), norm)(crowd)
+            rows = np.concatenate([r for _, r, _ in dense_shares(crowd, CategoryCodes(3), 3)])
+            expected = np.linalg.norm(rows - CENTRE, ord=norm, axis=1)
+            assert found[[0, 2]] == pytest.approx(expected[[0, 2]])
+            assert found[1] == 0.0
+
+    @pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, 3.0])
+    def test_radii_that_make_no_sense_are_refused(self, radius):
+        with pytest.raises(ParameterError):
+            Trimmed(radius, CENTRE, norm=2)
