@@ -30,9 +30,7 @@ def converter(n, reach, *, scale, epsilon=1.0, width=3):
 
 def audit(convert, alphabet):
     world = SmallWorld(records=alphabet, n_users=convert.n_users, ordered=False)
-    return audit_exactly(
-        lambda users: convert.law(np.array(users)), world, convert.guarantee
-    )
+    return audit_exactly(lambda users: convert.law(np.array(users)), world, convert.guarantee)
 
 
 class TestExhaustiveAudits:
@@ -53,9 +51,7 @@ class TestExhaustiveAudits:
 
     def test_the_claim_is_tight(self):
         convert = converter(9, 1, scale=70.0)
-        assert audit(convert, ALPHABETS[0]).delta == pytest.approx(
-            float(convert.stable.limit.tail)
-        )
+        assert audit(convert, ALPHABETS[0]).delta == pytest.approx(float(convert.stable.limit.tail))
 
     @pytest.mark.parametrize(("n", "reach"), [(5, 1), (6, 1), (8, 1), (9, 2), (10, 2)])
     @pytest.mark.parametrize("scale", [4.0, 20.0, 60.0])

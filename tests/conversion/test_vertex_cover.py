@@ -9,6 +9,7 @@ from quorate.conversion import vertex_cover
 from quorate.conversion.vertex_cover import greedy_cover, half_integral_cover
 from quorate.exceptions import NumericalFailure, SchemaError
 
+
 def random_graph(rng):
     n = int(rng.integers(2, 14))
     edges = np.triu(rng.random((n, n)) < rng.uniform(0.05, 0.7), 1)

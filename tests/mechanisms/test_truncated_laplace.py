@@ -1,6 +1,7 @@
 """The noisy limit: its law, its tails, and that it is drawn exactly."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import numpy as np
@@ -36,7 +37,7 @@ def test_one_step_of_the_distance_costs_epsilon_and_one_tail(law):
     """Of any event: what is above e^epsilon times as likely at the next distance is one tail."""
     factor, tail = np.exp(law.epsilon), float(law.tail)
     chances = [law.pass_probability(v) for v in range(2 * law.reach + 3)]
-    for near, far in zip(chances, chances[1:], strict=False):
+    for near, far in pairwise(chances):
         assert max(near - factor * far, 0) <= tail * (1 + 1e-9) + 1e-15
         assert max((1 - far) - factor * (1 - near), 0) <= tail * (1 + 1e-9) + 1e-15
 

@@ -2,10 +2,27 @@
 
 Reference systems: they say what is possible for *every* mechanism. For a particular question the
 estimators of the other rooms need far fewer users; ``docs/item-to-user.md`` compares.
+
+* :mod:`quorate.conversion.enumerated`: Algorithm 1 as published, for a handful of users.
+* :mod:`quorate.conversion.item_to_user`: sums of scores, with a fast certificate.
+* :mod:`quorate.conversion.alike`, :mod:`quorate.conversion.vertex_cover`: that certificate.
+* :mod:`quorate.conversion.translation`: what record-level privacy is worth for users.
+* :mod:`quorate.conversion.perfect_generalisation`: why, and how much, measured.
 """
+
+from __future__ import annotations
 
 from quorate.conversion.enumerated import ItemToUser
 from quorate.conversion.item_to_user import CertifiedItemToUser
+from quorate.conversion.perfect_generalisation import PerfectGeneralisation
 from quorate.mechanisms.stable_release import Base, BaseKind
+from quorate.mechanisms.subsampled import SubsampledMechanism
 
-__all__ = ["Base", "BaseKind", "CertifiedItemToUser", "ItemToUser"]
+__all__ = [
+    "Base",
+    "BaseKind",
+    "CertifiedItemToUser",
+    "ItemToUser",
+    "PerfectGeneralisation",
+    "SubsampledMechanism",
+]

@@ -26,13 +26,13 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.events import Approximate
 from quorate.accounting.rounding import exact, float_up
-from quorate.engines.caller_code import call_quietly
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.exponential import exp_enclosure
 from quorate.mechanisms.mixture_release import Mixture, MixtureRelease, Weights
 from quorate.mechanisms.truncated_laplace import TruncatedLaplace, published_reach
 from quorate.noise import ambient_noise
+from quorate.users.caller_code import call_quietly
 
 __all__ = ["ItemToUser"]
 

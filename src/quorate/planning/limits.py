@@ -8,7 +8,8 @@ the constant comes from its proof, or from the proof of the inequality it cites.
 * group privacy: Lemma 34 of [G]_;
 * users needed by a class of a given representation dimension: Lemma 4 of [G]_ and its packing form;
 * user-level Fano: Theorem 38 and Lemma 39 of [F]_, constants of Corollary 4 of [A]_;
-* from hiding records to hiding users: Theorems 7, 10 and 11 of [F]_.
+* from hiding records to hiding users: Theorems 7 and 10 of [F]_; Lemma 19, Theorems 11 and 17,
+  Corollary 3 and Observation 28 are in :mod:`quorate.conversion.translation`.
 
 References
 ----------
@@ -23,6 +24,7 @@ from __future__ import annotations
 import math
 
 from quorate import _validate
+from quorate.conversion.translation import item_to_user, item_to_user_users, subsampled
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.solve import smallest_users
@@ -251,48 +253,3 @@ def two_point_users(
         shifted = beta + 5.0 * differing * delta
         differing = max(0.0, math.log(0.45 / shifted) / (10.0 * epsilon))
     return max(sampling, differing / apart, 0.0)
-
-
-def subsampled(*, epsilon: float, delta: float = 0.0, rate: float) -> tuple[float, float]:
-    """Return the privacy of running on a random share of the records (Theorem 7 of [F]_).
-
-    >>> tuple(round(x, 4) for x in subsampled(epsilon=1.0, delta=1e-6, rate=0.1))
-    (0.1586, 0.0)
-    """
-    _validate.positive(epsilon=epsilon)
-    _validate.delta(delta=delta)
-    _validate.probability(rate=rate)
-    return math.log1p(rate * math.expm1(epsilon)), rate * delta
-
-
-def item_to_user(*, epsilon: float, delta: float, records: int) -> tuple[float, float]:
-    """Return the record-level (epsilon', delta') from which users of m records are hidden.
-
-    Theorem 10 of [F]_: epsilon' = epsilon^2 / (ln(1/delta) sqrt(m ln(m/delta))) and delta' of order
-    delta epsilon / (m ln(1/delta)); constants 1. Group privacy divides by m in place of sqrt(m).
-
-    >>> known = dict(epsilon=1.0, delta=1e-6)
-    >>> item_to_user(records=10_000, **known)[0] > group_privacy(size=10_000, **known)[0]
-    True
-    """
-    _validate.positive(epsilon=epsilon)
-    _validate.probability(delta=delta)
-    _validate.positive_integer(records=records)
-    spread = math.log(1.0 / delta)
-    each = epsilon**2 / (spread * math.sqrt(records * math.log(records / delta)))
-    return each, delta * epsilon / (records * spread)
-
-
-def item_to_user_users(*, item_records: float, epsilon: float, delta: float, records: int) -> float:
-    """Return the users of m records that replace ``item_records`` single records.
-
-    Theorem 10 of [F]_ with constants 1: ln(1/delta)/epsilon + item_records / m, where
-    ``item_records`` is what the record-level method needs at the privacy of :func:`item_to_user`.
-
-    >>> round(item_to_user_users(item_records=1e5, epsilon=1.0, delta=1e-6, records=100))
-    1014
-    """
-    _validate.positive(item_records=item_records, epsilon=epsilon)
-    _validate.probability(delta=delta)
-    _validate.positive_integer(records=records)
-    return math.log(1.0 / delta) / epsilon + item_records / records

@@ -1,0 +1,147 @@
+r"""Run any mechanism on a secret sample of a fixed number of users (F2).
+
+Fewer see the noise of the same mechanism, so it costs less: amplification by sampling without
+replacement, Theorem 7 of [1]_ (Theorem 9 of [2]_).
+
+References
+----------
+.. [1] Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang. User-level differential privacy with few
+   examples per user. NeurIPS 2023.
+.. [2] Balle, Barthe, Gaboardi. Privacy amplification by subsampling: tight analyses via couplings
+   and divergences. NeurIPS 2018, arXiv:1807.01647v2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.events import Approximate, Pure
+from quorate.accounting.rounding import exact, float_up
+from quorate.accounting.sampling import amplified_epsilon
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Guarantee, Relation
+from quorate.noise import NoiseSource, ambient_noise
+
+__all__ = ["SubsampledMechanism", "draw_without_replacement"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampledMechanism:
+    r"""Draw ``sample`` of ``population`` users in secret, and run a mechanism on them.
+
+    Privacy
+    -------
+    guarantee : :math:`(\ln(1+\eta(e^\varepsilon-1)), \eta\delta)`-DP for a mechanism that is
+        :math:`(\varepsilon, \delta)`-DP on its sample, with :math:`\eta` = sample / population
+    neighbours : replace all records of one user
+    trust : central
+    public : both numbers and all parameters; who was drawn is secret
+    numerics : exact
+    proof : Theorem 9 of Balle, Barthe and Gaboardi (2018): the user who differs is in the sample
+        with probability :math:`\eta`; given the rest of the sample, exchanging that user for
+        another one who was not drawn is a neighbour too. What ``run`` draws is checked against
+        ``inner`` by an account of its own, so it cannot spend more than is priced.
+
+    Parameters
+    ----------
+    run : callable
+        From the sampled rows and an account to a result; everything it draws goes through the
+        account.
+    inner : Pure or Approximate
+        What ``run`` costs on its sample.
+    sample, population : int
+
+    Examples
+    --------
+    >>> from quorate.mechanisms import ChooseBest
+    >>> best = ChooseBest(candidates=2, epsilon=1.0)
+    >>> def majority(votes, account):
+    ...     return best.release(np.bincount(votes, minlength=2), account=account)
+    >>> poll = SubsampledMechanism(run=majority, inner=Pure(1.0), sample=10, population=100)
+    >>> round(poll.event.epsilon, 4)
+    0.1586
+    >>> poll.release(np.ones(100, dtype=np.int64)) in (0, 1)
+    True
+    """
+
+    run: Callable[[Any, Account], Any] = field(repr=False)
+    inner: Pure | Approximate
+    sample: int
+    population: int
+
+    relation = Relation.REPLACE
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(sample=self.sample, population=self.population)
+        if not callable(self.run):
+            raise ParameterError("Expected run to be a function of rows and an account.")
+        if not isinstance(self.inner, Pure | Approximate):
+            raise ParameterError(
+                f"Expected inner to be Pure or Approximate, got {type(self.inner).__name__}."
+            )
+        if self.sample > self.population:
+            raise ParameterError(
+                f"Expected a sample of at most {self.population}, got sample={self.sample}."
+            )
+
+    @property
+    def rate(self) -> Fraction:
+        """The share of the users who are drawn."""
+        return Fraction(self.sample, self.population)
+
+    @property
+    def event(self) -> Pure | Approximate:
+        """What the accountant prices."""
+        # Without replacement, replacing a user costs what coming or going costs in a Poisson
+        # sample of this rate.
+        epsilon = amplified_epsilon(
+            self.inner.epsilon, rate=float_up(self.rate), relation=Relation.ADD_REMOVE
+        )
+        if isinstance(self.inner, Pure):
+            return Pure(epsilon)
+        return Approximate(epsilon, float_up(self.rate * exact(self.inner.delta)))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one release."""
+        event = self.event
+        return Guarantee(
+            epsilon=event.epsilon,
+            delta=event.delta if isinstance(event, Approximate) else 0.0,
+            relation=self.relation,
+            numerics=ambient_noise().numerics,
+            events=(event,),
+        )
+
+    def release(self, rows: Any, *, account: Account | None = None) -> Any:
+        """Return what ``run`` makes of a secret sample of the rows, one for each user."""
+        if len(rows) != self.population:
+            raise SchemaError(f"Expected one row for each of {self.population} users.")
+        noise = Account.of_release(account, self).pay(self.event)
+        chosen = draw_without_replacement(noise, self.population, self.sample)
+        inside = Account.for_event(self.inner, relation=self.relation, noise=noise)
+        return self.run(np.asarray(rows)[chosen], inside)
+
+
+def draw_without_replacement(noise: NoiseSource, population: int, sample: int) -> NDArray[np.int64]:
+    """Return ``sample`` of the numbers below ``population``, in order, each set equally likely.
+
+    Floyd's algorithm: one uniform integer for each number drawn.
+
+    >>> from quorate.noise import SecureNoise
+    >>> draw_without_replacement(SecureNoise(), 5, 5)
+    array([0, 1, 2, 3, 4])
+    """
+    chosen: set[int] = set()
+    for last in range(population - sample, population):
+        drawn = noise.uniform_below(last + 1)
+        chosen.add(last if drawn in chosen else drawn)
+    return np.array(sorted(chosen), dtype=np.int64)

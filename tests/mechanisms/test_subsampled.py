@@ -1,0 +1,101 @@
+"""SubsampledMechanism: priced as it is by enumeration, and unable to spend more."""
+
+import math
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from goodness import FALSE_ALARM, p_value
+from quorate.accounting.account import Account
+from quorate.accounting.events import Approximate, Gaussian, Pure
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
+from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.subsampled import SubsampledMechanism, draw_without_replacement
+from quorate.noise import SecureNoise
+
+
+def answer(rows, account):
+    """Randomized response: the bit, or the other one, by a choice between the two."""
+    best = ChooseBest(candidates=2, epsilon=1.0, sensitivity=1)
+    return best.release(np.bincount(rows, minlength=2), account=account)
+
+
+def law(mechanism):
+    return lambda bits: enumerate_runs(lambda _: mechanism.release(np.array(bits)))
+
+
+@pytest.mark.parametrize(("sample", "population"), [(1, 3), (2, 3), (1, 4)])
+def test_the_true_loss_is_at_most_the_price(sample, population):
+    mechanism = SubsampledMechanism(
+        run=answer, inner=Pure(1.0), sample=sample, population=population
+    )
+    world = SmallWorld(records=(0, 1), n_users=population)
+    found = audit_exactly(law(mechanism), world, mechanism.guarantee)
+    assert found.holds, str(found)
+
+
+def test_one_of_three_bits_costs_exactly_the_formula():
+    """Randomized response on one of three bits: the ratio of its laws is 1 + (e - 1)/3."""
+
+    def response(rows, account):
+        # The bit with weight e, the other one with weight 1.
+        scores = np.array([0, 1]) if rows[0] else np.array([1, 0])
+        return account.pay(Pure(1.0)).gumbel_max(scores, scale=1.0)
+
+    mechanism = SubsampledMechanism(run=response, inner=Pure(1.0), sample=1, population=3)
+    one = enumerate_runs(lambda _: mechanism.release(np.array([1, 0, 0])))
+    none = enumerate_runs(lambda _: mechanism.release(np.array([0, 0, 0])))
+    assert one[1] / none[1] == pytest.approx(1 + (math.e - 1) / 3)
+    assert mechanism.event.epsilon == pytest.approx(math.log(1 + (math.e - 1) / 3))
+
+
+def test_the_audit_catches_a_sample_that_is_larger_than_priced(monkeypatch):
+    mechanism = SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=4)
+    claim = mechanism.guarantee
+    monkeypatch.setattr(
+        "quorate.mechanisms.subsampled.draw_without_replacement", lambda *_: np.arange(1)
+    )
+    world = SmallWorld(records=(0, 1), n_users=4)
+    assert not audit_exactly(law(mechanism), world, claim).holds
+
+
+def test_all_samples_are_equally_likely():
+    runs = enumerate_runs(lambda noise: tuple(draw_without_replacement(noise, 5, 3).tolist()))
+    assert set(runs) == set(combinations(range(5), 3))
+    assert list(runs.values()) == pytest.approx([0.1] * 10)
+    drawn = Counter(tuple(draw_without_replacement(SecureNoise(), 4, 2)) for _ in range(600))
+    assert p_value(list(drawn.values()), [1 / 6] * 6) > FALSE_ALARM
+
+
+def test_a_run_that_spends_more_than_it_said_is_stopped():
+    def greedy(rows, account):
+        answer(rows, account)
+        return answer(rows, account)
+
+    mechanism = SubsampledMechanism(run=greedy, inner=Pure(1.0), sample=1, population=3)
+    with pytest.raises(NumericalFailure):
+        mechanism.release(np.array([0, 1, 1]))
+
+
+def test_delta_shrinks_with_the_rate_and_the_account_pays():
+    mechanism = SubsampledMechanism(
+        run=answer, inner=Approximate(1.0, 1e-3), sample=1, population=10
+    )
+    assert mechanism.event.delta == pytest.approx(1e-4)
+    account = Account.open(epsilon=1.0, delta=1e-3, reserve=1e-3)
+    mechanism.release(np.zeros(10, dtype=np.int64), account=account)
+    assert account.event == mechanism.event
+
+
+def test_refusals():
+    with pytest.raises(ParameterError, match="Pure or Approximate"):
+        SubsampledMechanism(run=answer, inner=Gaussian(1.0), sample=1, population=3)
+    with pytest.raises(ParameterError, match="at most 3"):
+        SubsampledMechanism(run=answer, inner=Pure(1.0), sample=4, population=3)
+    with pytest.raises(ParameterError, match="function"):
+        SubsampledMechanism(run=None, inner=Pure(1.0), sample=1, population=3)
+    with pytest.raises(SchemaError, match="each of 3 users"):
+        SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=3).release([1, 2])
