@@ -52,6 +52,7 @@ _FOLDERS = (
     "accounting",
     "auditing",
     "concepts",
+    "conversion",
     "distributions",
     "engines",
     "learners",

@@ -14,16 +14,21 @@ import numpy as np
 import pytest
 
 import quorate.mechanisms
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
-from quorate.accounting.events import Event
+from quorate.accounting.events import Approximate, Event
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Grid, Interval
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.mixture_release import Mixture, MixtureRelease
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.stable_choice import StableChoice, StableHistogram
+from quorate.mechanisms.stable_release import Base, BaseKind, StableRelease
+from quorate.mechanisms.subsampled import SubsampledMechanism
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.truncated_laplace import TruncatedLaplace
 from quorate.mechanisms.universe import ChooseKey, UniverseHistogram
 from quorate.noise import SeededNoise, use_noise
 
@@ -103,6 +108,39 @@ LISTED = [
         lambda m: str(m.release({3: 20, 4: 21})),
     ),
 ]
+# Behind a certificate or on a sample: one relation, and the error of whatever they run.
+CERTAIN = Mixture((1, 1), ((1, 2), (2, 1)))
+CONVERSIONS = [
+    Listed(
+        StableRelease,
+        {"base": Base(BaseKind.EXPONENTIAL, scale=3.0), "epsilon": 1.0, "delta": 1e-3},
+        lambda m: m.release(8, np.array([3, 1, 2])),
+    ),
+    Listed(
+        MixtureRelease,
+        {
+            "limit": TruncatedLaplace(1.0, reach=1),
+            "event": Approximate(3.0, 0.6),
+            "outputs": 2,
+        },
+        lambda m: m.release([None, CERTAIN, CERTAIN]),
+    ),
+    Listed(
+        SubsampledMechanism,
+        {
+            "run": lambda rows, account: int(
+                account.laplace(rows[:1], sensitivity=1, scale=1.0)[0]
+            ),
+            "inner": Approximate(1.0, 1e-3),
+            "sample": 1,
+            "population": 3,
+        },
+        lambda m: m.release(np.array([0, 50, 100])),
+    ),
+]
+every_conversion = pytest.mark.parametrize(
+    "listed", CONVERSIONS, ids=lambda each: each.kind.__name__
+)
 # Moved here from other rooms; each leaves this list when it takes an account.
 MOVED_IN = {
     "CoreMean",
@@ -171,7 +209,49 @@ def test_every_mechanism_of_the_package_is_listed():
             and hasattr(value, "release")
         }
     names = {kind.__name__ for kind in found} - MOVED_IN
-    assert {each.kind.__name__ for each in LISTED} == names
+    assert {each.kind.__name__ for each in LISTED + CONVERSIONS} == names
+
+
+class TestConversions:
+    @every_conversion
+    def test_the_docstring_states_the_guarantee_the_code_returns(self, listed):
+        assert docstring_problems(listed.kind, [listed.make().guarantee]) == []
+
+    @every_conversion
+    def test_the_promise_is_the_event_and_void_with_a_double(self, listed):
+        mechanism = listed.make()
+        promise = mechanism.guarantee
+        assert promise.events == (mechanism.event,)
+        assert (promise.epsilon, promise.delta) == (mechanism.event.epsilon, mechanism.event.delta)
+        assert promise.holds
+        with use_noise(SeededNoise(0)):
+            assert not listed.make().guarantee.holds
+
+    @every_conversion
+    def test_it_is_frozen_and_draws_from_its_account_only(self, listed):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            listed.make().event = None
+
+        def outputs(seed):
+            with use_noise(SeededNoise(seed)):
+                return [str(listed.release(listed.make())) for _ in range(20)]
+
+        assert outputs(1) == outputs(1)
+        assert outputs(1) != outputs(2)
+
+    @every_conversion
+    def test_a_release_pays_its_event(self, listed):
+        mechanism = listed.make()
+        noise = SeededNoise(0)
+        account = Account.for_event(mechanism.event, noise=noise)
+        kwargs = {"account": account}
+        released = type(mechanism).release
+
+        def paid(*arguments):
+            return released(mechanism, *arguments, **kwargs)
+
+        listed.release(type("Paid", (), {"release": staticmethod(paid)}))
+        assert account.event == mechanism.event
 
 
 class TestPromise:

@@ -31,7 +31,6 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.exponential import exp_enclosure
 from quorate.mechanisms.mixture_release import Mixture, MixtureRelease, Weights
 from quorate.mechanisms.truncated_laplace import TruncatedLaplace, published_reach
-from quorate.noise import ambient_noise
 from quorate.users.caller_code import call_quietly
 
 __all__ = ["ItemToUser"]
@@ -165,13 +164,7 @@ class ItemToUser:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one release."""
-        return Guarantee(
-            epsilon=self.event.epsilon,
-            delta=self.event.delta,
-            relation=self.relation,
-            numerics=ambient_noise().numerics,
-            events=(self.event,),
-        )
+        return self._drawn.guarantee
 
     def release(self, users: Users, *, account: Account | None = None) -> int | None:
         """Return an output of the base, or None; ``users`` holds each user's records."""

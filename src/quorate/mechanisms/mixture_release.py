@@ -17,9 +17,9 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.events import Approximate
 from quorate.exceptions import SchemaError
-from quorate.guarantees import Relation
+from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.truncated_laplace import TruncatedLaplace
-from quorate.noise import NoiseSource, PiecewiseLaw
+from quorate.noise import NoiseSource, PiecewiseLaw, ambient_noise
 
 __all__ = ["Mixture", "MixtureRelease"]
 
@@ -63,7 +63,8 @@ class MixtureRelease:
 
     Privacy
     -------
-    guarantee : ``event``, by the proof of whoever builds the mixtures
+    guarantee : :math:`(\varepsilon, \delta)`-DP as ``event`` says, by the proof of whoever builds the
+        mixtures
     neighbours : replace all records of one user
     trust : central
     public : the number of ``outputs`` and all parameters
@@ -72,11 +73,24 @@ class MixtureRelease:
         :class:`quorate.conversion.ItemToUser`; this class adds that the draw follows the law to
         the last bit.
 
+    Utility
+    -------
+    The law of the output is ``law(mixtures)``.
+
+    Complexity
+    ----------
+    One draw of the limit and two uniform integers.
+
     Parameters
     ----------
     limit : TruncatedLaplace
     event : Approximate
     outputs : int
+
+    References
+    ----------
+    .. [1] Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang. User-level differential privacy with few
+       examples per user. NeurIPS 2023. Algorithm 1.
 
     Examples
     --------
@@ -97,6 +111,17 @@ class MixtureRelease:
 
     def __post_init__(self) -> None:
         _validate.positive_integer(outputs=self.outputs)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one release."""
+        return Guarantee(
+            epsilon=self.event.epsilon,
+            delta=self.event.delta,
+            relation=self.relation,
+            numerics=ambient_noise().numerics,
+            events=(self.event,),
+        )
 
     def law(self, mixtures: Sequence[Mixture | None]) -> NDArray[np.float64]:
         """Return the probability of nothing, then of each output; in floating point."""

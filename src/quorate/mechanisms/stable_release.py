@@ -104,6 +104,15 @@ class StableRelease:
         in the norm of the base (range, L1, L2). Half of epsilon is spent on the limit, half on the
         totals; for Gaussian noise half of delta as well.
 
+    Utility
+    -------
+    Something is released with ``pass_probability(distance)``, which is 1 at distance 0; its noise
+    is that of the base.
+
+    Complexity
+    ----------
+    One draw of the limit, in time :math:`O(\kappa)`, and one of the base.
+
     Parameters
     ----------
     base : Base
@@ -113,6 +122,11 @@ class StableRelease:
     reach : int or None, default=None
         The kappa of the paper; by default the smallest whose tail fits into ``delta``. A smaller
         one is allowed and makes the promised delta larger, which small worlds need.
+
+    References
+    ----------
+    .. [1] Ghazi, Kamath, Kumar, Manurangsi, Meka, Zhang. User-level differential privacy with few
+       examples per user. NeurIPS 2023. Algorithm 1.
 
     Examples
     --------

@@ -50,6 +50,14 @@ class SubsampledMechanism:
         another one who was not drawn is a neighbour too. What ``run`` draws is checked against
         ``inner`` by an account of its own, so it cannot spend more than is priced.
 
+    Utility
+    -------
+    That of ``run`` on ``sample`` users drawn at random.
+
+    Complexity
+    ----------
+    One uniform integer for each user drawn, and one run.
+
     Parameters
     ----------
     run : callable
@@ -58,6 +66,11 @@ class SubsampledMechanism:
     inner : Pure or Approximate
         What ``run`` costs on its sample.
     sample, population : int
+
+    References
+    ----------
+    .. [1] Balle, Barthe, Gaboardi. Privacy amplification by subsampling: tight analyses via
+       couplings and divergences. NeurIPS 2018, arXiv:1807.01647v2.
 
     Examples
     --------
