@@ -63,8 +63,8 @@ class MixtureRelease:
 
     Privacy
     -------
-    guarantee : :math:`(\varepsilon, \delta)`-DP as ``event`` says, by the proof of whoever builds the
-        mixtures
+    guarantee : :math:`(\varepsilon, \delta)`-DP as ``event`` says, by the proof of whoever builds
+        the mixtures
     neighbours : replace all records of one user
     trust : central
     public : the number of ``outputs`` and all parameters
