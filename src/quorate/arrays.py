@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
 
-__all__ = ["all_finite", "as_array", "described", "finite_rows", "readonly"]
+__all__ = [
+    "all_finite",
+    "as_array",
+    "described",
+    "finite_rows",
+    "readonly",
+    "row_lengths",
+    "row_products",
+]
 
 _BLOCK_ROWS = 2**16
 
@@ -90,6 +98,33 @@ def finite_rows(array: NDArray[np.float64]) -> NDArray[np.bool_]:
         block = array[start : start + _BLOCK_ROWS]
         found[start : start + _BLOCK_ROWS] = np.isfinite(block).reshape(len(block), -1).all(axis=1)
     return found
+
+
+def row_products(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the inner products of each row of ``rows`` with each row of ``weights``.
+
+    A matrix product ``rows @ weights.T`` rounds a row by where it lies among the others, so that
+    one user's records would move the bits of another user's. Here every product is computed by
+    itself, in one order of addition, whatever stands in other rows and however many there are.
+
+    >>> row_products(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0]]))
+    array([[21.],
+           [43.]])
+    """
+    left, right = np.ascontiguousarray(rows), np.ascontiguousarray(weights)
+    with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+        return np.asarray(np.einsum("ij,kj->ik", left, right, optimize=False))
+
+
+def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Euclidean length of each row, computed from that row alone.
+
+    >>> row_lengths(np.array([[3.0, 4.0]]))
+    array([5.])
+    """
+    own = np.ascontiguousarray(rows)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", own, own, optimize=False)))
 
 
 def described(value: Any) -> str:

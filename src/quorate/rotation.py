@@ -2,9 +2,9 @@ r"""A random rotation that spreads every vector evenly over its coordinates (par
 
 :math:`U = D^{-1/2} H S` with the Walsh-Hadamard matrix :math:`H` of a power of two :math:`D` and
 random signs :math:`S`; vectors are padded with zeros to :math:`D` coordinates. The product with
-:math:`H` is computed as :math:`A X B` with two small Hadamard matrices,
-:math:`H = A \otimes B`: two matrix products of size :math:`\sqrt D` beat :math:`\log_2 D` passes
-over memory. The signs are public randomness.
+:math:`H` is :math:`\log_2 D` passes of additions and subtractions over blocks that stay in the
+cache: a rotated row is, to the last bit, a function of that row alone, which no matrix product over
+many users' rows promises. The signs are public randomness.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from quorate.public_randomness import RandomState, public_generator
 
 __all__ = ["Rotation", "hadamard"]
 
-# A megabyte of floats.
-_BLOCK = 2**17
+# A quarter of a megabyte of floats.
+_BLOCK = 2**15
 
 
 def hadamard(power: int) -> NDArray[np.float64]:
@@ -97,8 +97,10 @@ class Rotation:
         return np.asarray((self._product(vectors) * self.signs)[:, : self.dimension])
 
     def _product(self, block: NDArray[np.float64]) -> NDArray[np.float64]:
-        power = self.padded.bit_length() - 1
-        left, right = hadamard(power // 2), hadamard(power - power // 2)
-        cubes = block.reshape(-1, len(left), len(right))
-        turned = (left @ cubes @ right).reshape(block.shape)
-        return np.asarray(turned / math.sqrt(self.padded))
+        half = self.padded // 2
+        for _ in range(self.padded.bit_length() - 1):
+            even, odd = block[:, 0::2], block[:, 1::2]
+            block = np.empty((len(block), self.padded))
+            np.add(even, odd, out=block[:, :half])
+            np.subtract(even, odd, out=block[:, half:])
+        return np.asarray(block / math.sqrt(self.padded))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
+from quorate.arrays import row_products
 from quorate.bounds import Box
 from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
@@ -295,9 +296,7 @@ class LinearModel(UserEstimator):
         def targets(users: UserData) -> Vector:
             held = np.zeros(users.n_records) if users.y is None else users.y
             counts = np.maximum(users.record_counts(), 1)
-            columns = self._constant_targets(held).T
-            sums = [np.bincount(users.user_index(), c, minlength=users.n_users) for c in columns]
-            return np.asarray(np.column_stack(sums) / counts[:, None])
+            return users.user_sums(self._constant_targets(held)) / counts[:, None]
 
         size = self._constant_targets(np.zeros(0)).shape[1]
         square = run.allowance.left * (1.0 - 1e-9)
@@ -335,7 +334,8 @@ class LinearModel(UserEstimator):
 
     def _stored_predictions(self, rows: Vector) -> Vector:
         weights, offsets = self._stored()
-        return np.asarray(rows @ weights.T + offsets)
+        # Row by row, because marks in a private choice are made of predictions too.
+        return np.asarray(row_products(rows, weights) + offsets)
 
 
 def _scaled(data: UserData, limits: FeatureRange, targets: Any) -> UserData:

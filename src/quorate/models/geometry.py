@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import row_lengths, row_products
 from quorate.models.losses import LinearLoss, Loss
 from quorate.releases.user_releases import WIDE, UserReleases
 from quorate.users import UserData
@@ -77,7 +78,8 @@ class Geometry:
         if loss.intercept:
             inner = inner - shaped[:, :, features:] * self.centre
             result[:, :, features] = shaped[:, :, features]
-        result[:, :, :features] = inner @ self.whitening
+        turned = row_products(inner.reshape(-1, features), self.whitening.T)
+        result[:, :, :features] = turned.reshape(inner.shape)
         return result.reshape(gradients.shape)
 
 
@@ -146,14 +148,14 @@ class SecondMoments:
         """Return one triangle a user; zeros for a user without records."""
         upper = np.triu_indices(self.centre.size)
         factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-        rows, offsets = users.X, users.offsets
-        triangles = np.zeros((users.n_users, self.dimension))
-        for user in range(users.n_users):
-            start, stop = offsets[user], offsets[user + 1]
-            if stop > start:
-                centred = rows[start:stop] - self.centre
-                triangles[user] = (centred.T @ centred)[upper] * (factors / (stop - start))
-        return triangles
+        centred = users.X - self.centre
+        counts = np.maximum(users.record_counts(), 1)
+        # One row of the triangle at a time: no more memory than the records take.
+        sums = [
+            users.user_sums(centred[:, first:], weights=centred[:, first])
+            for first in range(self.centre.size)
+        ]
+        return np.concatenate(sums, axis=1) * (factors / counts[:, None])
 
     def matrix(self, triangle: Vector) -> Vector:
         """Return the symmetric matrix of one triangle."""
@@ -171,10 +173,8 @@ class _MeanSquares:
     centre: Vector
 
     def __call__(self, users: UserData) -> Vector:
-        squares = np.einsum("ij,ij->i", users.X, users.X) - 2.0 * (users.X @ self.centre)
-        squares += self.centre @ self.centre
-        sums = np.bincount(users.user_index(), squares, minlength=users.n_users)
-        return np.asarray(sums / np.maximum(users.record_counts(), 1))[:, None]
+        squares = row_lengths(users.X - self.centre) ** 2
+        return users.user_sums(squares[:, None]) / np.maximum(users.record_counts(), 1)[:, None]
 
 
 def _user_means(users: UserData) -> Vector:

@@ -66,12 +66,8 @@ class UserMarks:
         """Return one row of marks a user; zeros for a user without records."""
         counts = np.maximum(users.record_counts(), 1)
         targets = np.zeros(users.n_records) if users.y is None else users.y
-        index = users.user_index()
-        columns = [
-            np.bincount(index, model.record_marks(users.X, targets), minlength=users.n_users)
-            for model in self.models
-        ]
-        return np.column_stack(columns) / counts[:, None]
+        marks = [model.record_marks(users.X, targets) for model in self.models]
+        return users.user_sums(np.column_stack(marks)) / counts[:, None]
 
 
 class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc]

@@ -3,9 +3,11 @@
 A loss sees a batch of whole users and returns, for each of them, the mean of the gradients over the
 user's own records: everybody counts once, however many records they hold (U5). Losses know nothing
 of privacy: whoever sums their gradients clips them first, so wrong values cost accuracy and never
-privacy. One duty stays with a loss: the gradient of a user must follow from that user's records and
-the parameters alone. A loss that mixes users (centring or normalising over the batch) or that
-raises on some values breaks the promise, and no clipping can mend that.
+privacy. One duty stays with a loss: the gradient of a user must follow, to the last bit, from that
+user's records and the parameters alone. A loss that mixes users (centring or normalising over the
+batch, a matrix product over everybody's rows) or that raises on some values would break it,
+and no clipping could mend that; so a loss of the caller is called for one user at a time, see
+:func:`by_user`.
 
 Bring your own by deriving from :class:`Loss`; ``examples/neural_network.py`` does.
 """
@@ -19,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.arrays import row_products
 from quorate.users import UserData
 
 __all__ = [
@@ -99,19 +102,17 @@ class LinearLoss(Loss):
         rows, targets = batch.X, batch.y
         weights = theta.reshape(self.outputs, -1)
         features = batch.n_features
-        predictions = rows @ weights[:, :features].T
+        predictions = row_products(rows, weights[:, :features])
         if self.intercept:
             predictions += weights[:, features]
         slopes = self.slopes(predictions, np.zeros(len(rows)) if targets is None else targets)
         counts = np.maximum(batch.record_counts(), 1)
         gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
-        index = batch.user_index() if self.intercept else None
         for output in range(self.outputs):
             column = np.ascontiguousarray(slopes[:, output])
             gradients[:, output, :features] = batch.user_sums(weights=column)
-            if index is not None:
-                sums = np.bincount(index, column, minlength=batch.n_users)
-                gradients[:, output, features] = sums
+        if self.intercept:
+            gradients[:, :, features] = batch.user_sums(slopes)
         gradients /= counts[:, None, None]
         return gradients.reshape(batch.n_users, self.dimension(features))
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import row_lengths
 from quorate.bounds import Ball, Bound, Interval
 from quorate.engines.base import Engine, Statistic
 from quorate.grid import Grid, choose_grid
@@ -82,7 +83,7 @@ class _LogNorms:
     bound: Bound = _LOG_GRID.bound
 
     def __call__(self, users: UserData) -> Vector:
-        norms = np.linalg.norm(self.vectors(users), axis=1)
+        norms = row_lengths(self.vectors(users))
         norms = np.where(np.isnan(norms), 0.0, norms)
         return np.asarray(np.log2(np.clip(norms, 2.0**-64, 2.0**64)))[:, None]
 
