@@ -116,6 +116,9 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     # Estimators of one feature take it as a vector too.
     _single_feature = False
 
+    # Why the guarantee is only idealized, if it is: set before the charge.
+    _caveat: str | None = None
+
     epsilon: float
     delta: float = 0.0
     relation: Relation = Relation.REPLACE
@@ -161,6 +164,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             reserve=reserve,
             unit=X.unit if isinstance(X, UserData) else "user",
         )
+        if self._caveat is not None:
+            declared = declared.idealized(self._caveat)
         if self.ledger is not None:
             if not isinstance(self.ledger, Ledger):
                 raise ParameterError(

@@ -87,6 +87,8 @@ class Guarantee:
         What the figure was computed from.
     data_name : str or None, default=None
         Name of the data set whose ledger was charged; ``None`` if there was no ledger.
+    caveat : str or None, default=None
+        Why the promise is only ``IDEALIZED``, in one sentence.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class Guarantee:
     numerics: Numerics = Numerics.EXACT
     events: tuple[PricedEvent, ...] = ()
     data_name: str | None = None
+    caveat: str | None = None
 
     def __post_init__(self) -> None:
         if self.epsilon != math.inf:
@@ -137,6 +140,14 @@ class Guarantee:
         """Return the same promise with the name of the data set whose ledger paid for it."""
         return replace(self, data_name=data_name)
 
+    def idealized(self, caveat: str) -> Guarantee:
+        """Return the same promise, for real numbers only, and why.
+
+        >>> Guarantee(epsilon=1.0).idealized("A model sees all users at once.").numerics.value
+        'idealized'
+        """
+        return replace(self, numerics=self.numerics.weakest(Numerics.IDEALIZED), caveat=caveat)
+
     def __str__(self) -> str:
         if self.numerics is Numerics.VOID:
             return f"No guarantee for any {self.unit}: the noise came from a test double."
@@ -160,6 +171,8 @@ class Guarantee:
             sentence += f" Trust: {self.trust.value}."
         if self.numerics is Numerics.IDEALIZED:
             sentence += " This holds for real numbers; floating-point rounding is not covered."
+            if self.caveat is not None:
+                sentence += f" {self.caveat}"
         return sentence
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,6 +185,7 @@ class Guarantee:
             "trust": self.trust.name.lower(),
             "numerics": self.numerics.value,
             "data_name": self.data_name,
+            "caveat": self.caveat,
             "events": [event.to_dict() for event in self.events],
             "sentence": str(self),
         }
@@ -200,6 +214,7 @@ class Guarantee:
             trust=Trust[str(document["trust"]).upper()],
             numerics=Numerics(document["numerics"]),
             data_name=document["data_name"],
+            caveat=document.get("caveat"),
         )
 
 

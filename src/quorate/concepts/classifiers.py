@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,11 @@ from quorate.concepts.base import (
     check_enumerable,
 )
 from quorate.exceptions import ParameterError
+from quorate.users.caller_code import call_quietly
 
 __all__ = ["Classifier", "Classifiers"]
+
+Truths = NDArray[np.bool_]
 
 # Many models compute in 32 bits and raise beyond; an error would tell something about a record.
 _LARGEST = float(np.finfo(np.float32).max)
@@ -61,11 +65,11 @@ class Classifier(Concept):
 class Classifiers(ConceptClass):
     """Models with a ``predict`` method, fitted on public data or on other people.
 
-    Each model is called with many users' records at once, so ``predict`` must treat every row on
-    its own (as scikit-learn's classifiers do). Whatever it returns other than 1 is read as 0.
-    Infinities are cut to the largest 32-bit float first. Should a model raise nevertheless, it is
-    called again for each user alone, and a user for whom it raises counts as wrong everywhere:
-    one person's record neither stops the program nor changes what another one contributes.
+    Each model is called for one user at a time, because a prediction that is computed together with
+    those of others may depend on them: a matrix product rounds a row by what lies around it, and a
+    record that a model cannot read stops it for everybody. Whatever a model returns other than 1 is
+    read as 0. Infinities are cut to the largest 32-bit float first. A user for whom a model raises
+    nevertheless, or answers with another shape, counts as wrong everywhere.
 
     Both dimensions are bounded by log2 of the number of models.
 
@@ -77,6 +81,10 @@ class Classifiers(ConceptClass):
         Number of columns of ``X``.
     names : sequence of str, optional
         One name a model; by default "model 0", "model 1", and so on.
+    vectorized : bool, default=False
+        Call each model once with the records of many users: much quicker, and right only if every
+        model treats every row on its own, to the last bit. Guarantees are then ``idealized`` and
+        say so.
 
     Examples
     --------
@@ -92,6 +100,7 @@ class Classifiers(ConceptClass):
     models: Sequence[Any]
     features: int = field(kw_only=True)
     names: Sequence[str] | None = field(default=None, kw_only=True)
+    vectorized: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         _validate.positive_integer(features=self.features)
@@ -104,6 +113,8 @@ class Classifiers(ConceptClass):
             names = tuple(f"model {place}" for place in range(len(models)))
         if isinstance(names, str) or len(names) != len(models):
             raise ParameterError(f"Expected {len(models)} names, one a model, got names={names!r}.")
+        if not isinstance(self.vectorized, bool):
+            raise ParameterError(f"Expected vectorized=True or False, got {self.vectorized!r}.")
         object.__setattr__(self, "models", models)
         object.__setattr__(self, "names", tuple(names))
 
@@ -117,6 +128,13 @@ class Classifiers(ConceptClass):
         """The number of columns of ``X``."""
         return self.features
 
+    @property
+    def caveat(self) -> str | None:
+        """Models that see many users at once may let one user's records move another's bits."""
+        if not self.vectorized:
+            return None
+        return "The models were called with the records of many users at once (vectorized=True)."
+
     def concept(self, index: int) -> Classifier:
         """Return model number ``index``."""
         place = self._check_index(index)
@@ -129,13 +147,9 @@ class Classifiers(ConceptClass):
             return mistakes
         values = _finite(records.X)
         for place, model in enumerate(self.models):
-            wrong = _wrong(model, values, records.y)
+            wrong = _wrong(model, values, records.y) if self.vectorized else None
             if wrong is None:
-                wrong = np.ones(len(values), dtype=np.bool_)
-                for user in np.unique(records.user):
-                    own = records.user == user
-                    alone = _wrong(model, values[own], records.y[own])
-                    wrong[own] = True if alone is None else alone
+                wrong = _wrong_by_user(model, values, records)
             mistakes[:, place] = np.bincount(records.user[wrong], minlength=records.n_users)
         return mistakes
 
@@ -146,11 +160,20 @@ def _finite(X: NDArray[Any]) -> NDArray[np.float64]:
 
 def _wrong(model: Any, X: NDArray[np.float64], y: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     """Tell where the model is wrong, or None if it raised or answered with another shape."""
-    try:
-        predicted = np.asarray(model.predict(X)).ravel() == 1
-    except Exception:  # any error of foreign code: its text may quote records, so it stops here
-        return None
-    if predicted.shape != y.shape:
+    predicted = call_quietly(lambda: np.asarray(model.predict(X)).ravel() == 1)
+    if predicted is None or predicted.shape != y.shape:
         return None
     different: NDArray[np.bool_] = predicted != y
     return different
+
+
+def _wrong_by_user(model: Any, X: NDArray[np.float64], records: LabelledRecords) -> Truths:
+    """Tell where the model is wrong if it sees one user at a time; everywhere if it raised."""
+    wrong = np.ones(len(X), dtype=np.bool_)
+    # Records stand in the order of their users.
+    starts = np.flatnonzero(np.r_[True, records.user[1:] != records.user[:-1]])
+    for start, stop in itertools.pairwise([*starts.tolist(), len(X)]):
+        alone = _wrong(model, X[start:stop], records.y[start:stop])
+        if alone is not None:
+            wrong[start:stop] = alone
+    return wrong

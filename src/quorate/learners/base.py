@@ -84,6 +84,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_columns(X, expected=concepts.n_features, single=self._single_feature)
         check_labels(y, self.classes)
         self._check_way(concepts, asked)
+        self._caveat = concepts.caveat
         if isinstance(X, UserData) and is_walked(concepts) and _is_pairwise(asked):
             self._check_pieces(concepts, X)
 

@@ -129,6 +129,7 @@ class PrivateMinError(UserEstimator):
         check_classes(self.classes)
         check_columns(X, expected=self.concepts.n_features)
         check_labels(y, self.classes)
+        self._caveat = self.concepts.caveat
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=self.classes)
         purse = Purse.of(self)

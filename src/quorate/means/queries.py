@@ -7,9 +7,9 @@ the data are handed over, and the question after the last one is refused.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, half_widths
 from quorate.rotation import Rotation
 from quorate.users import UserData
+from quorate.users.caller_code import call_quietly, silence
 
 __all__ = ["Answer", "UserQueries"]
 
@@ -327,9 +328,9 @@ class _Desk:
         if self.bound.dimension == 1:
             expected += " or a number"
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            with np.errstate(all="ignore"), silence():
                 value = np.asarray(query(_unwritable(np.zeros((2, n_features)))), np.float64)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ParameterError(
                 f"Expected query to turn the records of one user into {expected}; on two made-up "
                 f"records of zeros it raised {type(error).__name__}: {error}. It was not asked."
@@ -351,12 +352,8 @@ class _Desk:
         for user in range(data.n_users):
             records = rows[offsets[user] : offsets[user + 1]]
             # An error or a warning would tell something about one user.
-            try:
-                with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-                    value = np.asarray(query(records), dtype=np.float64)
-            except Exception:
-                continue
-            if self._fits(value):
+            value = call_quietly(partial(_as_floats, query, records))
+            if value is not None and self._fits(value):
                 values[user] = value
         return values
 
@@ -371,6 +368,10 @@ class _Desk:
         )
         route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
         return Answer(value=mean + self.bound.centre, error=error, algorithm=route)
+
+
+def _as_floats(query: Query, records: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(query(records), dtype=np.float64)
 
 
 def _unwritable(rows: NDArray[np.float64]) -> NDArray[np.float64]:

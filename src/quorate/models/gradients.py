@@ -24,7 +24,7 @@ from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.winsorized import RotatedWinsorizedMean
 from quorate.models.budget import Budget
-from quorate.models.losses import Loss
+from quorate.models.losses import Loss, by_user
 from quorate.models.minibatches import sampled_mean
 from quorate.public_randomness import RandomState
 from quorate.releases.user_releases import NARROW, WIDE, BoundedVectors, UserReleases, search_square
@@ -85,8 +85,10 @@ class GradientRelease(ABC):
 
 
 def _gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
+    apart = by_user(loss)
+
     def gradients(users: UserData) -> Vector:
-        return loss.user_gradients(users, theta)
+        return apart.user_gradients(users, theta)
 
     return gradients
 

@@ -9,13 +9,15 @@ batch, a matrix product over everybody's rows) or that raises on some values wou
 and no clipping could mend that; so a loss of the caller is called for one user at a time, see
 :func:`by_user`.
 
-Bring your own by deriving from :class:`Loss`; ``examples/neural_network.py`` does.
+Bring your own by deriving from :class:`Loss`; ``examples/neural_network.py`` does. One that treats
+every user on its own may be called with many of them at once, as :class:`Vectorized`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.arrays import row_products
 from quorate.users import UserData
+from quorate.users.caller_code import call_quietly
 
 __all__ = [
     "HuberLoss",
@@ -32,6 +35,8 @@ __all__ = [
     "SmoothedHingeLoss",
     "SoftmaxLoss",
     "SquaredLoss",
+    "Vectorized",
+    "by_user",
     "sigmoid",
 ]
 
@@ -61,6 +66,84 @@ class Loss(ABC):
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
         """Return which coordinates (intercepts) a penalty leaves alone."""
         return np.zeros(self.dimension(n_features), dtype=np.bool_)
+
+    @property
+    def caveat(self) -> str | None:
+        """Why a promise about this loss is only idealized; None if it is exact."""
+        return None
+
+
+@dataclass(frozen=True)
+class Vectorized(Loss):
+    """A loss of the caller that may see many users at once: much quicker, and taken at its word.
+
+    Guarantees are then ``idealized`` and say so: nobody has checked that the loss keeps users apart
+    to the last bit.
+
+    >>> Vectorized(SquaredLoss()).caveat
+    'The loss was called with the records of many users at once (Vectorized).'
+    """
+
+    inner: Loss
+
+    def dimension(self, n_features: int) -> int:
+        """Return the dimension of the loss inside."""
+        return self.inner.dimension(n_features)
+
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        """Return the gradients of the loss inside."""
+        return self.inner.user_gradients(batch, theta)
+
+    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
+        """Return the places of the intercepts."""
+        return self.inner.unpenalized(n_features)
+
+    @property
+    def caveat(self) -> str | None:
+        """The loss sees many users at once."""
+        return "The loss was called with the records of many users at once (Vectorized)."
+
+
+@dataclass(frozen=True)
+class _OneByOne(Loss):
+    """A loss of the caller, called for one user at a time; who makes it fail counts as zero."""
+
+    inner: Loss
+
+    def dimension(self, n_features: int) -> int:
+        return self.inner.dimension(n_features)
+
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        gradients = np.zeros((batch.n_users, self.dimension(batch.n_features)))
+        for place, user in enumerate(batch.batches(users=1)):
+            found = call_quietly(partial(_as_row, self.inner, user, theta))
+            if found is not None and found.shape == (1, gradients.shape[1]):
+                gradients[place] = found[0]
+        return gradients
+
+    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
+        return self.inner.unpenalized(n_features)
+
+
+def _as_row(loss: Loss, user: UserData, theta: Vector) -> Vector:
+    return np.asarray(loss.user_gradients(user, theta.copy()), dtype=np.float64)
+
+
+def by_user(loss: Loss) -> Loss:
+    """Return a loss that keeps users apart: ours as they are, others for one user at a time.
+
+    >>> by_user(SquaredLoss()) == SquaredLoss()
+    True
+    """
+    return loss if _keeps_users_apart(loss) else _OneByOne(loss)
+
+
+def _keeps_users_apart(loss: Loss) -> bool:
+    if not type(loss).__module__.startswith("quorate."):
+        return False
+    inner = getattr(loss, "inner", None)
+    trusted = isinstance(loss, Vectorized | _OneByOne)
+    return trusted or not isinstance(inner, Loss) or _keeps_users_apart(inner)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,6 +40,7 @@ __all__ = [
     "initial_point",
     "minimize",
     "plan_steps",
+    "with_caveat",
 ]
 
 Vector = NDArray[np.float64]
@@ -233,6 +234,8 @@ def minimize(  # noqa: PLR0913 - the common keywords
     ----------
     data : UserData
     loss : Loss
+        One of the caller is called for one user at a time; in
+        :class:`~quorate.models.losses.Vectorized` with many, and the guarantee says so.
     epsilon, delta : float
     relation : Relation, default=Relation.REPLACE
     optimizer : Optimizer, default=Adam, or AveragedDescent if ``curvature`` is given
@@ -306,8 +309,13 @@ def minimize(  # noqa: PLR0913 - the common keywords
         theta=minimum.theta,
         event=minimum.event,
         trace=minimum.trace,
-        guarantee=guarantee_of(minimum.event, budget, unit=data.unit),
+        guarantee=with_caveat(guarantee_of(minimum.event, budget, unit=data.unit), loss),
     )
+
+
+def with_caveat(guarantee: Guarantee, loss: Loss) -> Guarantee:
+    """Return the promise, with what the loss makes of it."""
+    return guarantee if loss.caveat is None else guarantee.idealized(loss.caveat)
 
 
 def initial_point(initial: Any, dimension: int) -> Vector:

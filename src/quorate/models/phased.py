@@ -21,7 +21,14 @@ from quorate.exceptions import NotEnoughUsersError
 from quorate.models.budget import Budget
 from quorate.models.gradients import ClippedGradients, GradientRelease, WinsorizedGradients
 from quorate.models.losses import Loss
-from quorate.models.minimization import Minimum, descend, guarantee_of, initial_point, plan_steps
+from quorate.models.minimization import (
+    Minimum,
+    descend,
+    guarantee_of,
+    initial_point,
+    plan_steps,
+    with_caveat,
+)
 from quorate.models.optimizers import AveragedDescent, Optimizer, OptimizerState, RestartedDescent
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users import UserData
@@ -257,7 +264,7 @@ class PhasedMinimizer:
         if minimum is None:
             raise NotEnoughUsersError("Expected at least one phase; use more users.")
         promise = guarantee_of(minimum.event, self.budget, unit=data.unit)
-        return replace(minimum, guarantee=promise)
+        return replace(minimum, guarantee=with_caveat(promise, loss))
 
     def _count(self, n_users: int, dimension: int) -> int:
         if self.constants == "calibrated":

@@ -2,7 +2,9 @@
 
 A statistic or a loss may warn ("mean of empty slice") or raise ("cannot handle 31337"). Both would
 be outputs about people that nobody paid for, so both are withheld here: warnings are not shown,
-and of an exception nothing is kept, neither its message nor its traceback.
+and of an exception nothing is kept, neither its message nor its traceback. That holds for
+``SystemExit`` and whatever else is no ``Exception`` too: a record must not end the program. Only a
+``KeyboardInterrupt`` passes, without a word about where it struck: it comes from a keyboard.
 """
 
 from __future__ import annotations
@@ -10,18 +12,18 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["call_quietly"]
+__all__ = ["call_quietly", "silence"]
 
 Result = TypeVar("Result")
 
 
-class _Silence:
+class _Silence(AbstractContextManager[None]):
     """Suppress warnings while at least one thread is inside.
 
     Filters of warnings belong to the process, and ``warnings.catch_warnings`` restores those that
@@ -57,6 +59,15 @@ class _Silence:
 _SILENCE = _Silence()
 
 
+def silence() -> AbstractContextManager[None]:
+    """Return the context in which no thread shows a warning.
+
+    >>> with silence():
+    ...     warnings.warn("31337 is no number", stacklevel=1)
+    """
+    return _SILENCE
+
+
 def call_quietly(function: Callable[[], Result]) -> Result | None:
     """Return the result of ``function``; None if it raised.
 
@@ -67,6 +78,11 @@ def call_quietly(function: Callable[[], Result]) -> Result | None:
     np.float64(inf)
     >>> call_quietly(lambda: {}["31337"])
     """
-    with _SILENCE, np.errstate(all="ignore"), suppress(Exception):
-        return function()
-    return None
+    with silence(), np.errstate(all="ignore"):
+        try:
+            return function()
+        except KeyboardInterrupt:
+            pass
+        except BaseException:
+            return None
+    raise KeyboardInterrupt
