@@ -116,9 +116,6 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     # Estimators of one feature take it as a vector too.
     _single_feature = False
 
-    # Why the guarantee is only idealized, if it is: set before the charge.
-    _caveat: str | None = None
-
     epsilon: float
     delta: float = 0.0
     relation: Relation = Relation.REPLACE
@@ -132,6 +129,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.non_deterministic = True
         return tags
+
+    @property
+    def _caveat(self) -> str | None:
+        """Why the guarantee is only idealized, if it is; it follows from parameters."""
+        return None
 
     def _charge(
         self,
@@ -165,7 +167,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             unit=X.unit if isinstance(X, UserData) else "user",
         )
         if self._caveat is not None:
-            declared = declared.idealized(self._caveat)
+            account.declared = account.declared.idealized(self._caveat)
         if self.ledger is not None:
             if not isinstance(self.ledger, Ledger):
                 raise ParameterError(

@@ -125,14 +125,41 @@ class TestRefusals:
         with pytest.raises(ParameterError):
             LossSelector(**bad).fit(data)
 
-    def test_the_message_of_a_failing_loss_is_withheld(self):
+    def test_a_loss_that_fails_on_made_up_records_is_refused(self):
         def quotes_a_record(candidate, X, y):
             raise ValueError(f"patient 17 has {X[0, 0]}")
 
         data, _ = means_of(3, 2, 5, 0)
-        with pytest.raises(ParameterError, match="withheld") as caught:
+        with pytest.raises(ParameterError, match="made-up") as caught:
             LossSelector(candidates=[1], loss=quotes_a_record).fit(data)
         assert caught.value.__context__ is None
+
+    @pytest.mark.parametrize("vectorized", [False, True])
+    def test_a_user_for_whom_a_loss_fails_changes_nothing_for_the_others(self, vectorized):
+        def hates_seven(candidate, X, y):
+            if np.any(X == 7.0):
+                raise SystemExit(f"patient 17 has {X[0, 0]}")
+            return np.abs(X[:, 0] - candidate)
+
+        rows = np.repeat(np.arange(6.0), 3)[:, None]
+        selector = LossSelector(
+            bounds=(0.0, 9.0), candidates=[1, 2], loss=hates_seven, vectorized=vectorized
+        )
+        before = selector._mean_losses(UserData(rows, offsets=np.arange(0, 19, 3)))
+        rows[1] = 7.0
+        after = selector._mean_losses(UserData(rows, offsets=np.arange(0, 19, 3)))
+        assert (after[0] == 0.0).all()
+        assert np.array_equal(before[1:], after[1:])
+
+    def test_a_loss_that_sees_everybody_makes_the_guarantee_idealized(self):
+        data, _ = means_of(3, 2, 5, 0)
+        for vectorized, word in ((False, "exact"), (True, "idealized")):
+            selector = LossSelector(
+                candidates=[0, 1], loss=lambda c, X, y: X[:, c], vectorized=vectorized, records=1
+            )
+            guarantee = selector.fit(data).guarantee_
+            assert guarantee.numerics.value == word
+            assert ("vectorized=True" in str(guarantee)) == vectorized
 
     def test_the_warnings_of_a_loss_are_withheld(self):
         def warns(candidate, X, y):
@@ -147,5 +174,5 @@ class TestRefusals:
 
     def test_a_loss_of_the_wrong_length_is_refused(self):
         data, _ = means_of(3, 2, 5, 0)
-        with pytest.raises(ParameterError, match="one number"):
+        with pytest.raises(ParameterError, match="one number for each record"):
             LossSelector(candidates=[1], loss=lambda c, X, y: 0.0).fit(data)

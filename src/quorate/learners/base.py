@@ -70,6 +70,11 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[concept.predict(self._features(X))]
         return labels
 
+    @property
+    def _caveat(self) -> str | None:
+        concepts = getattr(self, "concepts", None)
+        return concepts.caveat if isinstance(concepts, ConceptClass) else None
+
     def _validate_common(self) -> None:
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
@@ -84,7 +89,6 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_columns(X, expected=concepts.n_features, single=self._single_feature)
         check_labels(y, self.classes)
         self._check_way(concepts, asked)
-        self._caveat = concepts.caveat
         if isinstance(X, UserData) and is_walked(concepts) and _is_pairwise(asked):
             self._check_pieces(concepts, X)
 

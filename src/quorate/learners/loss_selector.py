@@ -169,7 +169,7 @@ class LossSelector(UserEstimator):
         """Choose from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
         self._check()
         self._check_candidates(X)
-        self._caveat = _CAVEAT if self.vectorized and self.loss is not None else None
+        self._try_out(X, y)
         self._charge(X, y, users)
         data = self._gather(X, y, users)
         purse = Purse.of(self)
@@ -184,6 +184,25 @@ class LossSelector(UserEstimator):
         self.candidate_ = index if self.candidates is None else self.candidates[index]
         self.score_, self.reason_, self.records_ = score, reason, purse.records
         return self
+
+    @property
+    def _caveat(self) -> str | None:
+        return _CAVEAT if self.vectorized and self.loss is not None else None
+
+    def _try_out(self, X: Any, y: Any) -> None:
+        """Refuse a loss that fails on two made-up records, which are nobody's."""
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        if isinstance(X, UserData):
+            shape = (0, X.n_features)
+        if self.loss is None or self.candidates is None or len(shape) != 2:
+            return
+        with_target = X.has_target if isinstance(X, UserData) else y is not None
+        made_up = np.zeros((2, shape[1])), np.zeros(2) if with_target else None
+        if self._losses_of(self.candidates[0], *made_up) is None:
+            raise ParameterError(
+                "Expected loss(candidate, X, y) to return one number for each record; on two "
+                "made-up records of zeros it did not. It was not asked about anybody."
+            )
 
     def _range(self) -> tuple[float, float]:
         lower, upper = as_limits(self.bounds, 1)

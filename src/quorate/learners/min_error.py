@@ -115,6 +115,10 @@ class PrivateMinError(UserEstimator):
         self.data_name = data_name
         self.random_state = random_state
 
+    @property
+    def _caveat(self) -> str | None:
+        return self.concepts.caveat
+
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PrivateMinError:
         """Estimate from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
         if not isinstance(self.concepts, ConceptClass):
@@ -129,7 +133,6 @@ class PrivateMinError(UserEstimator):
         check_classes(self.classes)
         check_columns(X, expected=self.concepts.n_features)
         check_labels(y, self.classes)
-        self._caveat = self.concepts.caveat
         self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=self.classes)
         purse = Purse.of(self)
