@@ -12,6 +12,7 @@ raises on purpose, whose texts speak of parameters, are raised again by the call
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.engines.arithmetic import arithmetic_fingerprint
-from quorate.exceptions import MixedArithmeticError, ParameterError, QuorateError, SchemaError
+from quorate.exceptions import (
+    MissingExtraError,
+    MixedArithmeticError,
+    ParameterError,
+    QuorateError,
+    SchemaError,
+)
 from quorate.grid import Grid
 from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd, arguments_of
@@ -44,8 +51,12 @@ __all__ = [
     "Statistic",
     "Task",
     "UserMeans",
+    "added_outcomes",
     "encode_users",
+    "guarded",
+    "needs",
     "part_numbers",
+    "results_of",
     "sum_users",
 ]
 
@@ -107,6 +118,50 @@ class Outcome:
     fingerprint: str = ""
 
 
+def guarded(work: Callable[[], Any]) -> Outcome:
+    """Return what ``work`` returns; of an exception only what Quorate says on purpose.
+
+    >>> guarded(lambda: {}["31337"]).refusal[0].__name__
+    'SchemaError'
+    """
+
+    def attempt() -> Outcome:
+        try:
+            return Outcome(work())
+        except QuorateError as error:
+            return Outcome(refusal=(type(error), str(error)))
+
+    return call_quietly(attempt) or Outcome(refusal=(SchemaError, _WITHHELD))
+
+
+def added_outcomes(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the sum of integer arrays; the first refusal if there is one.
+
+    >>> added_outcomes([Outcome(np.array([1])), Outcome(np.array([2]))]).value
+    array([3])
+    """
+    for outcome in outcomes:
+        if outcome.refusal is not None:
+            return outcome
+    kinds = sorted({outcome.fingerprint for outcome in outcomes})
+    return Outcome(sum(outcome.value for outcome in outcomes), fingerprint=", ".join(kinds))
+
+
+def needs(module: str, extra: str) -> Any:
+    """Import an optional dependency, or say how to install it.
+
+    >>> needs("numpy", "none").__name__
+    'numpy'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        pass
+    raise MissingExtraError(
+        f"This needs {module}, which is not installed: pip install 'quorate[{extra}]'."
+    )
+
+
 @dataclass(frozen=True)
 class Task:
     """What runs on one part: changes first, then the work; nothing but its result comes out.
@@ -120,17 +175,13 @@ class Task:
 
     def __call__(self, part: UserData, arguments: Arguments) -> Outcome:
         """Return the outcome for ``part``, with the arguments of each change and of the work."""
-        found = call_quietly(lambda: self._outcome(part, arguments))
-        found = Outcome(refusal=(SchemaError, _WITHHELD)) if found is None else found
+        found = guarded(lambda: self._value(part, arguments))
         return replace(found, fingerprint=arithmetic_fingerprint())
 
-    def _outcome(self, part: UserData, arguments: Arguments) -> Outcome:
-        try:
-            for change, own in zip(self.changes, arguments, strict=False):
-                part = change(part, *own)
-            return Outcome(self.work(part, *(arguments[-1] if arguments else ())))
-        except QuorateError as error:
-            return Outcome(refusal=(type(error), str(error)))
+    def _value(self, part: UserData, arguments: Arguments) -> Any:
+        for change, own in zip(self.changes, arguments, strict=False):
+            part = change(part, *own)
+        return self.work(part, *(arguments[-1] if arguments else ()))
 
 
 def results_of(outcomes: Iterable[Outcome]) -> list[Any]:
@@ -144,7 +195,8 @@ def results_of(outcomes: Iterable[Outcome]) -> list[Any]:
         if outcome.refusal is not None:
             kind, text = outcome.refusal
             raise kind(text)
-    if len({outcome.fingerprint for outcome in found}) > 1:
+    kinds = {outcome.fingerprint for outcome in found}
+    if len(kinds) > 1 or any("," in kind for kind in kinds):
         raise MixedArithmeticError(
             "The parts were computed by processes whose floating-point functions differ in their "
             "last bits (other processors or other versions of numpy): results would depend on "

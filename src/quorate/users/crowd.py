@@ -36,7 +36,7 @@ from quorate.users.statistics import Statistic, check_statistic, encode_users, s
 if TYPE_CHECKING:
     from quorate.users.data import UserData
 
-__all__ = ["Crowd", "add_pieces", "arguments_of", "counts_up_to", "public_word"]
+__all__ = ["Crowd", "add_pieces", "adding_up", "arguments_of", "counts_up_to", "public_word"]
 
 Integers = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -89,6 +89,27 @@ def add_pieces(
     order = np.argsort(starts, kind="stable")
     opens = np.flatnonzero(np.r_[True, np.diff(starts[order]) > 0])
     return starts[order][opens], np.cumsum(np.add.reduceat(changes[order], opens), axis=0)
+
+
+def adding_up(
+    work: Callable[[UserData], Integers], *, whole: bool
+) -> Callable[[UserData], Integers]:
+    """Return what adds up ``work`` over the users of one part; it can be pickled if ``work`` can.
+
+    >>> from quorate.users import UserData
+    >>> adding_up(UserData.record_counts, whole=True)(UserData([[1.0]], offsets=[0, 1]))
+    array([1])
+    """
+    return _AddingUp(work, whole)
+
+
+@dataclass(frozen=True)
+class _AddingUp:
+    work: Callable[[UserData], Integers]
+    whole: bool
+
+    def __call__(self, part: UserData) -> Integers:
+        return part.add_up(self.work, whole=self.whole)
 
 
 class Crowd(ABC):
@@ -175,7 +196,7 @@ class Crowd(ABC):
         >>> people.add_up(lambda part: np.array([part.n_users]))
         array([2])
         """
-        parts = self.map(partial(_added_up, work=work, whole=whole))
+        parts = self.map(adding_up(work, whole=whole))
         return sum(parts, start=work(self.nobody()))
 
     def total(self, statistic: Statistic, grid: Grid) -> Integers:
@@ -327,10 +348,6 @@ class _Side:
         numbers = grouping.mix(users.keys() + self.word)
         low = numbers <= np.uint64(self.last) if self.last >= 0 else np.zeros(len(numbers), bool)
         return users.take(np.flatnonzero(low == self.left))
-
-
-def _added_up(part: UserData, work: Callable[[UserData], Integers], whole: bool) -> Integers:  # noqa: FBT001 - a keyword of partial
-    return part.add_up(work, whole=whole)
 
 
 def _counted(

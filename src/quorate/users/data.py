@@ -215,6 +215,30 @@ class UserData(Crowd):
         source = tables.open_parquet(path)
         return _loaded(source, user, features, target, unit, missing, classes)
 
+    @classmethod
+    def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
+        """Group the rows of a query by user, from a connection or cursor of any database.
+
+        Parameters
+        ----------
+        connection : duckdb, ADBC or DBAPI connection or cursor
+            A plain DBAPI cursor declares no types: name the ``features``; ids are read as text.
+        query : str
+        **columns
+            As in :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
+
+        Examples
+        --------
+        >>> import sqlite3
+        >>> with sqlite3.connect(":memory:") as base:
+        ...     query = "select 7 as id, 2.5 as x"
+        ...     UserData.from_sql(base, query, user="id", features=["x"]).n_users
+        1
+        """
+        from quorate.engines.sql import from_sql
+
+        return from_sql(connection, query, **columns)
+
     @property
     def n_users(self) -> int:
         """Number of users; public under ``Relation.REPLACE``, private under add/remove."""

@@ -1,0 +1,255 @@
+"""A crowd on the workers of a Dask cluster (extra ``dask``).
+
+Each piece of the source is cut by our own key on the worker that reads it; a part is put together
+from its share of every piece, in the order of the source, and stays where it was made. A round
+sends the statistic and brings back integers. A worker that dies takes nothing along: Dask computes
+what it held once more from the source, and since no noise is drawn on workers that changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.engines.arithmetic import arithmetic_fingerprint
+from quorate.engines.base import (
+    Arguments,
+    Outcome,
+    PartedCrowd,
+    Schema,
+    Task,
+    added_outcomes,
+    guarded,
+    needs,
+    results_of,
+)
+from quorate.engines.layout import Layout, split_records
+from quorate.exceptions import ParameterError
+from quorate.users import tables
+from quorate.users.crowd import adding_up
+from quorate.users.data import UserData
+
+__all__ = ["DaskCrowd"]
+
+_FAN_IN = 8
+
+
+class DaskCrowd(PartedCrowd):
+    """Users on the workers of a Dask cluster.
+
+    Built by :meth:`from_frame` or :meth:`from_parquet`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    parts : sequence of Future
+        Outcomes whose values are the parts.
+    schema : Schema
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        parts: Sequence[Any],
+        schema: Schema,
+        changes: tuple[Callable[..., UserData], ...] = (),
+        arguments: tuple[Arguments, ...] | None = None,
+    ) -> None:
+        super().__init__(schema, len(parts), changes, arguments)
+        self._client, self._parts = client, list(parts)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+        client: Any = None,
+        n_parts: int | None = None,
+    ) -> DaskCrowd:
+        """Group the rows of a Dask DataFrame by user; columns as in ``UserData.from_frame``.
+
+        The order of its partitions is the order of the source. ``client`` is the current one by
+        default, ``n_parts`` four for each worker.
+        """
+        if not hasattr(frame, "to_delayed"):
+            raise ParameterError(f"Expected a Dask DataFrame, got {type(frame).__name__}.")
+        layout = Layout.of(
+            tables.open_frame(frame._meta).schema,
+            user=user,
+            features=features,
+            target=target,
+            unit=unit,
+            missing=missing,
+            classes=classes,
+        )
+        client = _client(client)
+        pieces = client.compute(frame[layout.columns].to_delayed(optimize_graph=True))
+        return cls._grouped(client, _frame_batches, pieces, layout, n_parts)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+        client: Any = None,
+        n_parts: int | None = None,
+    ) -> DaskCrowd:
+        """Group the rows of Parquet files, which every worker can reach under ``path``, by user."""
+        dataset = tables.open_parquet(path)
+        layout = Layout.of(
+            dataset.schema,
+            user=user,
+            features=features,
+            target=target,
+            unit=unit,
+            missing=missing,
+            classes=classes,
+        )
+        groups = [
+            (fragment.path, group.id)
+            for fragment in dataset.get_fragments()
+            for group in fragment.row_groups
+        ]
+        return cls._grouped(_client(client), _row_group, groups, layout, n_parts)
+
+    @classmethod
+    def _grouped(
+        cls,
+        client: Any,
+        read: Callable[[Any, Layout], list[Any]],
+        sources: Sequence[Any],
+        layout: Layout,
+        n_parts: int | None,
+    ) -> DaskCrowd:
+        workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
+        n_parts = 4 * workers if n_parts is None else n_parts
+        _validate.positive_integer(n_parts=n_parts)
+        cut = [
+            client.submit(_cut, read, source, layout, n_parts, pure=False, retries=3)
+            for source in sources
+        ]
+        parts = [
+            client.submit(
+                _put_together,
+                [client.submit(_share, piece, number, pure=False) for piece in cut],
+                layout,
+                pure=False,
+                retries=3,
+            )
+            for number in range(n_parts)
+        ]
+        return cls(client, parts, layout.schema)
+
+    def add_up(
+        self, work: Callable[[UserData], NDArray[np.int64]], *, whole: bool = False
+    ) -> NDArray[np.int64]:
+        """Return the sum of the integers of all parts, added up on the workers first."""
+        task = Task(self._changes, adding_up(work, whole=whole))
+        outcomes = self._submitted(task, [(*own, ()) for own in self._arguments])
+        while len(outcomes) > _FAN_IN:
+            outcomes = [
+                self._client.submit(added_outcomes, outcomes[i : i + _FAN_IN], pure=False)
+                for i in range(0, len(outcomes), _FAN_IN)
+            ]
+        return sum(results_of(self._client.gather(outcomes)), start=work(self.nobody()))
+
+    def _submitted(self, task: Task, arguments: Sequence[Arguments]) -> list[Any]:
+        run = [task] * self.n_parts
+        submitted: list[Any] = self._client.map(
+            _on_part, run, self._parts, list(arguments), pure=False, retries=3
+        )
+        return submitted
+
+    def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
+        outcomes: list[Outcome] = self._client.gather(self._submitted(task, arguments))
+        return outcomes
+
+    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+        return type(self)(self._client, self._submitted(task, arguments), schema)
+
+    def _changed(
+        self,
+        schema: Schema,
+        changes: tuple[Callable[..., UserData], ...],
+        arguments: tuple[Arguments, ...],
+    ) -> Self:
+        return type(self)(self._client, self._parts, schema, changes, arguments)
+
+
+def _client(client: Any) -> Any:
+    distributed = needs("distributed", "dask")
+    if client is not None:
+        return client
+    try:
+        return distributed.get_client()
+    except ValueError:
+        pass
+    raise ParameterError("Expected client=, a distributed.Client, or one that is active; got none.")
+
+
+def _frame_batches(frame: Any, layout: Layout) -> list[Any]:
+    return list(tables.open_frame(frame, layout.columns).to_batches())
+
+
+def _row_group(source: tuple[str, int], layout: Layout) -> list[Any]:
+    import pyarrow.parquet as pq
+
+    path, number = source
+    return list(pq.ParquetFile(path).read_row_group(number, columns=layout.columns).to_batches())
+
+
+def _cut(
+    read: Callable[[Any, Layout], list[Any]], source: Any, layout: Layout, n_parts: int
+) -> Outcome:
+    """Return the records of one piece of the source, one array for each part."""
+
+    def cut() -> list[Any]:
+        records = [layout.records(batch) for batch in read(source, layout)]
+        ordered, cuts = split_records(
+            np.concatenate([np.empty(0, layout.dtype), *records]), n_parts
+        )
+        return [ordered[cuts[i] : cuts[i + 1]].copy() for i in range(n_parts)]
+
+    return guarded(cut)
+
+
+def _share(piece: Outcome, number: int) -> Outcome:
+    return piece if piece.refusal is not None else Outcome(piece.value[number])
+
+
+def _put_together(pieces: Sequence[Outcome], layout: Layout) -> Outcome:
+    """Return the users of one part, from its share of every piece in the order of the source."""
+    for piece in pieces:
+        if piece.refusal is not None:
+            return piece
+    shares = [np.empty(0, layout.dtype), *(piece.value for piece in pieces)]
+    made = guarded(lambda: layout.users(np.concatenate(shares)))
+    return replace(made, fingerprint=arithmetic_fingerprint())
+
+
+def _on_part(task: Task, part: Outcome, arguments: Arguments) -> Outcome:
+    if part.refusal is not None:
+        return part
+    outcome = task(part.value, arguments)
+    if part.fingerprint not in ("", outcome.fingerprint):
+        # What was computed on one kind of processor is used on another.
+        return replace(outcome, fingerprint=f"{part.fingerprint}, {outcome.fingerprint}")
+    return outcome

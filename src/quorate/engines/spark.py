@@ -1,0 +1,260 @@
+"""A crowd in a Spark cluster (extra ``spark``, pyspark 4).
+
+The rows of a Spark DataFrame are cut by our own key where they lie; Spark brings the pieces of a
+part together, and there they are put into the order of the source and kept as one cached blob. A
+round is one ``mapInArrow`` job: the statistic goes out, integers come back. What an executor or a
+Python worker loses Spark computes once more, and since no noise is drawn there that changes
+nothing.
+
+The order of the source is that of ``order=`` if it is given; otherwise, for a DataFrame that reads
+files, the names of the files and the rows in them; otherwise the partitions of the DataFrame.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from quorate import _validate
+from quorate.engines.base import (
+    Arguments,
+    Outcome,
+    PartedCrowd,
+    Schema,
+    Task,
+    guarded,
+    needs,
+)
+from quorate.engines.layout import Layout, split_records
+from quorate.exceptions import ParameterError
+from quorate.users.data import UserData
+
+__all__ = ["SparkCrowd"]
+
+_FILE, _ROW = "quorate_file", "quorate_row"
+_PIECES = f"part int, {_FILE} string, {_ROW} long, piece binary"
+_BLOBS = "part int, blob binary"
+_PARTS = 8
+
+
+class SparkCrowd(PartedCrowd):
+    """Users in a Spark cluster; built by :meth:`from_frame`.
+
+    Parameters
+    ----------
+    blobs : pyspark.sql.DataFrame
+        One cached row a part: its number and its pickled outcome.
+    n_parts : int
+    schema : Schema
+    """
+
+    def __init__(
+        self,
+        blobs: Any,
+        n_parts: int,
+        schema: Schema,
+        changes: tuple[Callable[..., UserData], ...] = (),
+        arguments: tuple[Arguments, ...] | None = None,
+    ) -> None:
+        super().__init__(schema, n_parts, changes, arguments)
+        self._blobs, self._stored_schema = blobs, schema
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+        order: str | Sequence[str] | None = None,
+        n_parts: int = _PARTS,
+    ) -> SparkCrowd:
+        """Group the rows of a Spark DataFrame by user; columns as in ``UserData.from_frame``.
+
+        ``order`` names columns that put a user's records into a fixed order.
+        """
+        needs("pyspark", "spark")
+        if not hasattr(frame, "mapInArrow"):
+            raise ParameterError(f"Expected a Spark DataFrame, got {type(frame).__name__}.")
+        _validate.positive_integer(n_parts=n_parts)
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        layout = Layout.of(
+            to_arrow_schema(frame.schema),
+            user=user,
+            features=features,
+            target=target,
+            unit=unit,
+            missing=missing,
+            classes=classes,
+        )
+        pieces = _mapped(_in_source_order(frame, layout, order), _Cut(layout, n_parts), _PIECES)
+        together = _mapped(_by_part(pieces, n_parts), _PutTogether(layout), _BLOBS)
+        return cls(_kept(together), n_parts, layout.schema)
+
+    def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
+        found = _mapped(self._blobs, _OnParts(task, tuple(arguments)), _BLOBS).collect()
+        outcomes = {row["part"]: pickle.loads(row["blob"]) for row in found}
+        return [
+            outcomes[number] if number in outcomes else task(self._stored_schema.nobody(), own)
+            for number, own in enumerate(arguments)
+        ]
+
+    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+        blobs = _kept(_mapped(self._blobs, _OnParts(task, tuple(arguments)), _BLOBS))
+        return type(self)(blobs, self.n_parts, schema)
+
+    def _changed(
+        self,
+        schema: Schema,
+        changes: tuple[Callable[..., UserData], ...],
+        arguments: tuple[Arguments, ...],
+    ) -> Self:
+        made = type(self)(self._blobs, self.n_parts, schema, changes, arguments)
+        made._stored_schema = self._stored_schema
+        return made
+
+
+def _mapped(frame: Any, function: Callable[[Iterable[Any]], Iterator[Any]], schema: str) -> Any:
+    """Return ``frame.mapInArrow``, without a word about versions of pandas, which is not used."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return frame.mapInArrow(function, schema)
+
+
+def _in_source_order(frame: Any, layout: Layout, order: str | Sequence[str] | None) -> Any:
+    """Return the columns that are read, with the file and the row that each row came from."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import functions
+
+    columns = [functions.col(f"`{name}`") for name in layout.columns]
+    if order is None:
+        try:
+            return frame.select(
+                *columns,
+                functions.col("_metadata.file_path").alias(_FILE),
+                functions.col("_metadata.row_index").alias(_ROW),
+            )
+        except AnalysisException:
+            pass  # it does not read files that number their rows
+    else:
+        names = [order] if isinstance(order, str) else list(order)
+        frame = frame.orderBy(*[functions.col(f"`{name}`") for name in names])
+    return frame.select(
+        *columns,
+        functions.lit("").alias(_FILE),
+        functions.monotonically_increasing_id().alias(_ROW),
+    )
+
+
+def _by_part(pieces: Any, n_parts: int) -> Any:
+    """Bring the pieces of a part together, each part in a partition of its own if possible."""
+    if hasattr(pieces, "repartitionById"):
+        return pieces.repartitionById(n_parts, "part")
+    return pieces.repartition(n_parts, "part")
+
+
+def _kept(blobs: Any) -> Any:
+    from pyspark import StorageLevel
+
+    return blobs.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """From rows to pieces: the records of one part in consecutive rows of one file."""
+
+    layout: Layout
+    n_parts: int
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            outcome = guarded(partial(self._pieces, batch))
+            # A refusal is a piece of every part, so that whoever asks first is told.
+            refused = [(n, "", -1, pickle.dumps(outcome)) for n in range(self.n_parts)]
+            rows = outcome.value if outcome.refusal is None else refused
+            yield _batch(rows, ("part", _FILE, _ROW, "piece"))
+
+    def _pieces(self, batch: Any) -> list[tuple[int, str, int, bytes]]:
+        found = []
+        files, rows = batch.column(_FILE), batch.column(_ROW).to_numpy(zero_copy_only=False)
+        names = files.dictionary_encode().indices.to_numpy()
+        # A jump in the numbers of the rows or another file begins a new run.
+        breaks = np.flatnonzero((np.diff(rows) != 1) | (np.diff(names) != 0)) + 1
+        cuts = [0, *breaks.tolist(), batch.num_rows]
+        for start, stop in pairwise(cuts):
+            if start == stop:
+                continue
+            run = batch.slice(start, stop - start)
+            ordered, ends = split_records(self.layout.records(run), self.n_parts)
+            place = (files[start].as_py(), int(rows[start]))
+            found += [
+                (number, *place, ordered[ends[number] : ends[number + 1]].tobytes())
+                for number in range(self.n_parts)
+                if ends[number] < ends[number + 1]
+            ]
+        return found
+
+
+@dataclass(frozen=True)
+class _PutTogether:
+    """From the pieces of parts to their users."""
+
+    layout: Layout
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        pieces: dict[int, list[tuple[str, int, bytes]]] = {}
+        for batch in batches:
+            columns = [batch.column(name).to_pylist() for name in ("part", _FILE, _ROW, "piece")]
+            for number, *piece in zip(*columns, strict=True):
+                pieces.setdefault(number, []).append(tuple(piece))
+        for number, found in pieces.items():
+            outcome = self._outcome(sorted(found, key=lambda piece: piece[:2]))
+            yield _batch([(number, pickle.dumps(outcome))], ("part", "blob"))
+
+    def _outcome(self, found: list[tuple[str, int, bytes]]) -> Outcome:
+        if found[0][1] < 0:
+            refusal: Outcome = pickle.loads(found[0][2])
+            return refusal
+        records = np.frombuffer(b"".join(piece for _, _, piece in found), self.layout.dtype)
+        return guarded(lambda: self.layout.users(records))
+
+
+@dataclass(frozen=True)
+class _OnParts:
+    """Runs a task on the parts of a partition."""
+
+    task: Task
+    arguments: tuple[Arguments, ...]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number, blob in zip(*(column.to_pylist() for column in batch), strict=True):
+                part: Outcome = pickle.loads(blob)
+                if part.refusal is None:
+                    part = self.task(part.value, self.arguments[number])
+                yield _batch([(number, pickle.dumps(part))], ("part", "blob"))
+
+
+def _batch(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Any:
+    """Return rows as an Arrow batch: numbers of parts, names of files, rows and bytes."""
+    import pyarrow as pa
+
+    types = {"part": pa.int32(), _FILE: pa.string(), _ROW: pa.int64()}
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    arrays = [
+        pa.array(column, types.get(name, pa.binary()))
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))

@@ -1,0 +1,165 @@
+"""Rows of a query in any database, as a stream of Arrow batches.
+
+A connection that speaks Arrow (duckdb, the drivers of ADBC) declares the types of its columns. A
+plain DBAPI cursor declares none, and guessing them from rows would make the schema depend on one
+person's value: features are read as numbers, what is no number is missing, and ids are compared as
+text.
+
+What a database says when a query fails may quote the row that it stumbled over, so it is withheld.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Any, TypeVar
+
+import numpy as np
+
+from quorate.arrays import as_array
+from quorate.engines.files import FileCrowd
+from quorate.engines.layout import Layout
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.users.crowd import Crowd
+from quorate.users.data import UserData
+from quorate.users.grouping import as_text
+
+__all__ = ["from_sql", "query_batches"]
+
+Result = TypeVar("Result")
+
+_ROWS = 2**16
+
+
+def from_sql(
+    connection: Any,
+    query: str,
+    *,
+    user: str | Sequence[str],
+    features: Sequence[str] | None = None,
+    target: str | None = None,
+    unit: str | None = None,
+    missing: str | float = "drop",
+    classes: Sequence[Any] | None = None,
+    spool: bool | str | os.PathLike[str] = False,
+) -> Crowd:
+    """Group the rows of a query by user; see :meth:`quorate.UserData.from_sql`.
+
+    >>> import sqlite3
+    >>> base = sqlite3.connect(":memory:")
+    >>> _ = base.execute("create table visits (patient, age)")
+    >>> _ = base.execute("insert into visits values ('ann', 30), ('bob', 61), ('ann', 32)")
+    >>> from_sql(base, "select * from visits", user="patient", features=["age"])
+    UserData(n_features=1, target=False, unit='patient')
+    >>> base.close()
+    """
+    import pyarrow as pa
+
+    if not isinstance(query, str):
+        raise ParameterError(f"Expected a query as text, got {type(query).__name__}.")
+    options: dict[str, Any] = {
+        "user": user,
+        "features": features,
+        "target": target,
+        "unit": unit,
+        "missing": missing,
+        "classes": classes,
+    }
+    with _cursor(connection) as cursor:
+        schema, batches = query_batches(
+            cursor, query, user=user, features=features, target=target, classes=classes
+        )
+        layout = Layout.of(schema, **options)
+        if spool:
+            place = None if isinstance(spool, bool) else spool
+            return FileCrowd.from_batches(batches, layout, spool=place)
+        table = pa.Table.from_batches(batches, schema)
+    return UserData.from_frame(table.select(layout.columns), **options)
+
+
+def query_batches(
+    cursor: Any,
+    query: str,
+    *,
+    user: str | Sequence[str],
+    features: Sequence[str] | None = None,
+    target: str | None = None,
+    classes: Sequence[Any] | None = None,
+) -> tuple[Any, Iterator[Any]]:
+    """Run a query; return the Arrow schema of its rows and an iterator over their batches."""
+    _quietly(lambda: cursor.execute(query))
+    if hasattr(cursor, "fetch_record_batch"):
+        reader = _quietly(cursor.fetch_record_batch)
+        return reader.schema, _all(lambda: next(reader, None))
+    numbers = _as_list(features)
+    if not numbers:
+        raise SchemaError(
+            "Expected the names of the feature columns: this cursor declares no types, and they "
+            "must not be guessed from the rows. Or use an ADBC driver: pip install 'quorate[sql]'."
+        )
+    texts = [*_as_list(user)]
+    if target is not None:
+        labels = classes is not None and not all(isinstance(c, int | float) for c in classes)
+        (texts if labels else numbers).append(target)
+    names = [column[0] for column in cursor.description or ()]
+    for name in (*numbers, *texts):
+        if name not in names:
+            raise SchemaError(f"Expected a column {name!r}, the query has {sorted(names)}.")
+    return _declared(numbers, texts), _all(lambda: _fetched(cursor, names, numbers, texts))
+
+
+@contextmanager
+def _cursor(connection: Any) -> Iterator[Any]:
+    """Give what runs queries: a cursor of the connection, which is closed in the end, or itself."""
+    speaks = hasattr(connection, "execute") and hasattr(connection, "fetch_record_batch")
+    if not speaks and hasattr(connection, "cursor"):
+        with closing(connection.cursor()) as cursor:
+            yield cursor
+    elif hasattr(connection, "execute") and hasattr(connection, "fetchmany"):
+        yield connection
+    else:
+        raise ParameterError(
+            "Expected a database connection or cursor (duckdb, ADBC or DBAPI), got "
+            f"{type(connection).__name__}."
+        )
+
+
+def _declared(numbers: Sequence[str], texts: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    kinds = {name: pa.float64() for name in numbers} | {name: pa.large_binary() for name in texts}
+    return pa.schema(list(kinds.items()))
+
+
+def _fetched(cursor: Any, names: list[str], numbers: list[str], texts: list[str]) -> Any:
+    """Return the next rows of a DBAPI cursor as a batch, or None at the end."""
+    import pyarrow as pa
+
+    rows = cursor.fetchmany(_ROWS)
+    if not rows:
+        return None
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    arrays = [pa.array(as_array(list(columns[name])), pa.float64()) for name in numbers]
+    for name in texts:
+        objects = np.fromiter(columns[name], dtype=object, count=len(rows))
+        arrays.append(as_text(objects).cast(pa.large_binary()))
+    return pa.RecordBatch.from_arrays(arrays, schema=_declared(numbers, texts))
+
+
+def _all(fetch: Callable[[], Any]) -> Iterator[Any]:
+    while (batch := _quietly(lambda: (fetch(),))[0]) is not None:
+        yield batch
+
+
+def _quietly(work: Callable[[], Result]) -> Result:
+    with suppress(Exception):
+        return work()
+    raise SchemaError(
+        "The query failed; the message of the database is withheld because it may quote records. "
+        "Run the query in the shell of the database to see it."
+    )
+
+
+def _as_list(names: str | Sequence[str] | None) -> list[str]:
+    return [] if names is None else [names] if isinstance(names, str) else list(names)

@@ -1,0 +1,184 @@
+"""A crowd on Dask: the integers of the whole in memory, whatever happens to workers."""
+
+import os
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from crowd_worlds import COLUMNS, Reversed, digest, visits, write
+from quorate.exceptions import MixedArithmeticError, ParameterError, SchemaError
+from quorate.users import UserData
+
+distributed = pytest.importorskip("distributed")
+dd = pytest.importorskip("dask.dataframe")
+
+from quorate.engines.dask import DaskCrowd  # noqa: E402 - after the look for the extra
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(visits(), tmp_path_factory.mktemp("visits"))
+
+
+@pytest.fixture(scope="module")
+def expected(folder):
+    return digest(UserData.from_parquet(folder, **COLUMNS))
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster in this process: workers are threads, so that no second is lost."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+class RealCluster:
+    """A scheduler and three workers as processes of their own, as on three machines."""
+
+    def __init__(self, folder):
+        self.log = Path(folder) / "log"
+        file = str(Path(folder) / "scheduler.json")
+        self.processes = []
+        self.start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", file)
+        for _ in range(3):
+            self.start("worker", "--no-dashboard", "--nthreads", "1", "--scheduler-file", file)
+        self.client = distributed.Client(scheduler_file=file, set_as_default=False, timeout=60)
+        self.client.wait_for_workers(3, timeout=60)
+
+    def start(self, *arguments):
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+        with self.log.open("ab") as log:
+            command = [sys.executable, "-m", "dask", *arguments]
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        self.processes.append(process)
+
+    def close(self):
+        self.client.close()
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            process.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    cluster = RealCluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.close()
+
+
+class TestEqual:
+    @pytest.mark.parametrize("n_parts", [1, 8, 24])
+    def test_from_parquet(self, client, folder, expected, n_parts):
+        crowd = DaskCrowd.from_parquet(folder, client=client, n_parts=n_parts, **COLUMNS)
+        assert digest(crowd) == expected
+
+    def test_from_a_frame_in_the_order_of_its_partitions(self, client, expected):
+        frame = dd.from_pandas(visits().to_pandas(), npartitions=5)
+        assert digest(DaskCrowd.from_frame(frame, client=client, **COLUMNS)) == expected
+
+    def test_another_order_of_records_would_differ(self, client, folder, expected):
+        """The control: the digest sees the order in which a user's records are added."""
+        crowd = DaskCrowd.from_parquet(folder, client=client, n_parts=8, **COLUMNS)
+        assert digest(crowd, Reversed) != expected
+        turned = visits().take(np.arange(6000)[::-1]).to_pandas()
+        frame = dd.from_pandas(turned, npartitions=5)
+        assert digest(DaskCrowd.from_frame(frame, client=client, **COLUMNS)) != expected
+
+    def test_integer_and_several_ids_and_empty_parts(self, client):
+        table = pa.table({"p": [5, 5, 2, 9], "d": ["x", "y", "x", None], "a": [1.0, 2.0, 3.0, 4.0]})
+        frame = dd.from_pandas(table.to_pandas(), npartitions=2)
+        for user in ("p", ["p", "d"]):
+            whole = UserData.from_frame(table, user=user)
+            crowd = DaskCrowd.from_frame(frame, user=user, client=client, n_parts=16)
+            assert np.array_equal(crowd.keys(), np.sort(whole.keys()))
+            assert 0 in crowd.sizes
+            assert crowd.unit == whole.unit
+
+
+class TestARealCluster:
+    def test_three_worker_processes_give_the_same_integers(self, cluster, folder, expected):
+        crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=8, **COLUMNS)
+        assert digest(crowd) == expected
+
+    def test_a_worker_killed_in_a_round_changes_nothing(self, cluster, folder, expected, tmp_path):
+        crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=8, **COLUMNS)
+        assert crowd.n_users > 0
+        runs = tmp_path / "runs"
+
+        def slow(users):
+            with runs.open("a") as file:
+                file.write(f"{os.getpid()}\n")
+            time.sleep(0.3)
+            return np.array([users.n_records])
+
+        pids = sorted(cluster.client.run(os.getpid).values())
+        killer = subprocess.Popen([sys.executable, "-c", KILL.format(pid=pids[0])])
+        records = crowd.add_up(slow)
+        killer.wait()
+        assert records.tolist() == [UserData.from_parquet(folder, **COLUMNS).n_records]
+        assert len(runs.read_text().split()) > 8, "some task ran twice"
+        assert digest(crowd) == expected
+        assert pids[0] not in cluster.client.run(os.getpid).values()
+
+    def test_what_a_task_raises_reaches_no_log(self, cluster, folder):
+        crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=3, **COLUMNS)
+
+        def quote(users):
+            raise ValueError(f"SECRET {users.X.max()}")
+
+        with pytest.raises(SchemaError, match="withheld") as caught:
+            crowd.map(quote)
+        logs = str(cluster.client.get_worker_logs()) + str(cluster.client.get_scheduler_logs())
+        assert "SECRET" not in logs + cluster.log.read_text()
+        assert "SECRET" not in "".join(traceback.format_exception(caught.value))
+
+    def test_a_mixture_of_processors_is_refused(self, cluster, folder):
+        crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=12, **COLUMNS)
+        assert crowd.n_users > 0
+
+        def other_arithmetic(name):
+            import quorate.engines.arithmetic as arithmetic
+            import quorate.engines.base as base
+
+            own = arithmetic.arithmetic_fingerprint
+            base.arithmetic_fingerprint = (lambda: name) if name else own
+
+        (odd, *_) = cluster.client.scheduler_info(n_workers=-1)["workers"]
+        cluster.client.run(other_arithmetic, "another processor", workers=[odd])
+        try:
+            with pytest.raises(MixedArithmeticError, match="one kind"):
+                crowd.add_up(lambda users: np.array([users.n_users]))
+        finally:
+            cluster.client.run(other_arithmetic, None, workers=[odd])
+        assert crowd.n_users > 0
+
+
+KILL = "import os, signal, time; time.sleep(0.5); os.kill({pid}, signal.SIGKILL)"
+
+
+class TestRefusals:
+    def test_without_a_client_nothing_is_started(self, folder):
+        with pytest.raises(ParameterError, match=r"distributed\.Client"):
+            DaskCrowd.from_parquet(folder, **COLUMNS)
+
+    def test_what_is_no_frame_is_refused(self, client):
+        with pytest.raises(ParameterError, match="Dask DataFrame"):
+            DaskCrowd.from_frame(visits(), client=client, **COLUMNS)
+
+    def test_columns_that_are_not_there_are_refused_before_anything_runs(self, client, folder):
+        with pytest.raises(SchemaError, match="'age'"):
+            DaskCrowd.from_parquet(folder, client=client, user="id", features=["age"])
