@@ -219,16 +219,10 @@ class UserData(Crowd):
     def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
         """Group the rows of a query by user, from a connection or cursor of any database.
 
-        Parameters
-        ----------
-        connection : duckdb, ADBC or DBAPI connection or cursor
-            A plain DBAPI cursor declares no types: name the ``features``; ids are read as text.
-        query : str
-        **columns
-            As in :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
+        duckdb, ADBC and DBAPI will do; a plain DBAPI cursor declares no types, so name the
+        ``features`` there. ``columns`` are those of :meth:`from_frame`; ``spool=True``, or a
+        folder, for more rows than memory holds.
 
-        Examples
-        --------
         >>> import sqlite3
         >>> with sqlite3.connect(":memory:") as base:
         ...     query = "select 7 as id, 2.5 as x"
