@@ -45,8 +45,18 @@ class TestEndToEnd:
         server = Server(task)
         few = server.collect([*packed(task, np.zeros(9, np.int64)), b"x", None])
         assert few.guarantees["public"].epsilon == task.report_epsilon
-        enough = server.collect(packed(task, [1], seed=5))
-        assert enough.guarantees["public"].epsilon == 1.0
+        # More messages later do not hide those that left before them.
+        later = server.collect(packed(task, np.ones(10, np.int64), seed=5))
+        assert later.guarantees["public"].epsilon == task.report_epsilon
+        assert later.accepted == 19
+
+    def test_several_full_batches_are_promised_what_each_was(self):
+        task = Task.shuffle(name="s", candidates=8, epsilon=1.0, delta=1e-6, users=10)
+        server = Server(task)
+        server.collect(packed(task, np.zeros(12, np.int64)))
+        server.collect([])
+        tally = server.collect(packed(task, np.zeros(10, np.int64), seed=5))
+        assert tally.guarantees["public"].epsilon == 1.0
 
     def test_parts_add_up_in_any_order(self):
         messages = packed(LOCAL, np.arange(100) % 5)

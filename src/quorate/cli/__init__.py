@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from quorate import __version__
-from quorate.cli import commands, ledger
+from quorate.cli import collect, commands, ledger
 from quorate.cli.printing import complain
 from quorate.exceptions import (
     BudgetExceededError,
@@ -46,7 +46,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _ledger = typer.Typer(help="Keep the privacy budgets of data sets.", rich_markup_mode=None)
-for _command in (commands.plan, commands.fit, commands.predict, commands.demo, commands.audit):
+for _command in (
+    commands.plan,
+    commands.fit,
+    commands.predict,
+    commands.demo,
+    commands.audit,
+    collect.collect,
+    collect.tally,
+):
     app.command()(_command)
 for _entry in (ledger.create, ledger.show, ledger.export):
     _ledger.command()(_entry)

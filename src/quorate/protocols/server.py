@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
 from quorate.guarantees import Guarantee
-from quorate.protocols.messages import MessageFormat, Reason
+from quorate.protocols.messages import Batch, MessageFormat, Reason
 from quorate.protocols.randomizers.counts import Votes, count_votes, estimate_votes
 from quorate.protocols.randomizers.hashed import Reports
 from quorate.protocols.randomizers.prefixes import find_popular
@@ -101,7 +101,7 @@ class Server:
     """Count the messages of a task, whoever sent them.
 
     No message can make it raise: what is malformed, foreign, or repeated is dropped and counted by
-    reason. How often :meth:`collect` is called does not matter; all messages are counted together.
+    reason. Messages of all calls of :meth:`collect` are counted together.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class Server:
         self._format = MessageFormat(task)
         self._parts: list[Reports] = []
         self._tokens: set[bytes] = set()
-        self._received = 0
+        self._smallest: int | None = None
         self.dropped: dict[Reason, int] = {}
 
     def collect(
@@ -130,6 +130,8 @@ class Server:
         tokens: Iterable[bytes] | None = None,
     ) -> Tally:
         """Add messages and return the tally of all so far.
+
+        In the shuffle model one call takes what left the shuffler together.
 
         Parameters
         ----------
@@ -143,7 +145,7 @@ class Server:
             messages = self._first_of_each(list(messages), list(tokens))
         batch = self._format.read(messages)
         self._parts.append(batch.reports)
-        self._received += len(batch.reports) + sum(batch.dropped.values())
+        self._remember_size(batch)
         for reason, count in batch.dropped.items():
             self.dropped[reason] = self.dropped.get(reason, 0) + count
         return self.tally()
@@ -151,17 +153,25 @@ class Server:
     def tally(self) -> Tally:
         """Return the result of everything collected so far."""
         reports = _joined(self._parts, self.task.width)
-        # A shuffler passes on messages of the right length only; others did not come through it.
-        away = (Reason.NOT_BYTES, Reason.WRONG_LENGTH, Reason.FOREIGN_TASK, Reason.REPEATED)
-        outside = sum(self.dropped.get(reason, 0) for reason in away)
         return Tally(
             task=self.task,
             popular=find_popular(reports, self.task.response, count=_SHOWN),
             accepted=len(reports),
             dropped=dict(self.dropped),
-            guarantees=self.task.guarantees(shuffled=self._received - outside),
+            guarantees=self.task.guarantees(shuffled=self._smallest),
             reports=reports,
         )
+
+    def _remember_size(self, batch: Batch) -> None:
+        """Remember the smallest batch: its messages had the fewest others to hide among.
+
+        A shuffler passes on messages of the task and of its length; others did not come that way.
+        """
+        away = (Reason.NOT_BYTES, Reason.WRONG_LENGTH, Reason.FOREIGN_TASK)
+        inside = {reason: n for reason, n in batch.dropped.items() if reason not in away}
+        size = len(batch.reports) + sum(inside.values())
+        if size and (self._smallest is None or size < self._smallest):
+            self._smallest = size
 
     def _first_of_each(self, messages: list[Any], tokens: list[bytes]) -> list[Any]:
         if len(messages) != len(tokens):
@@ -172,7 +182,6 @@ class Server:
         for message, token in zip(messages, tokens, strict=True):
             if token in self._tokens:
                 self.dropped[Reason.REPEATED] = self.dropped.get(Reason.REPEATED, 0) + 1
-                self._received += 1
             else:
                 self._tokens.add(token)
                 first.append(message)

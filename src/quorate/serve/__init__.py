@@ -1,0 +1,1 @@
+"""What answers over HTTP; needs the extra ``serve``."""

@@ -1,0 +1,239 @@
+"""An HTTP door for messages: it checks, keeps, acknowledges, and knows as little as it can.
+
+``GET /task`` gives the public task, ``GET /client.js`` the browser's client. ``POST /messages``
+takes one message as raw bytes with an admission token in the header ``Quorate-Token``; asking again
+with the same token changes nothing. ``POST /batches`` takes what a shuffler has mixed, with its
+key.
+
+A token says that somebody may take part, not who. Give each user a random one, or let clients draw
+their own where nothing stops a person from answering twice anyway. No access is logged: addresses
+serve the rate limit, in memory, and are forgotten.
+"""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorate import _validate
+from quorate.exceptions import MissingExtraError, ParameterError
+from quorate.guarantees import Trust
+from quorate.protocols.messages import MessageFormat, Reason
+from quorate.protocols.task import Task
+from quorate.protocols.vectors import client_script
+from quorate.serve.message_store import Kept, MessageStore
+
+__all__ = ["Collector", "RateLimit"]
+
+TOKEN_HEADER = "Quorate-Token"
+KEY_HEADER = "Quorate-Key"
+_TOKEN_BYTES = range(8, 65)
+_MAX_BATCH = 64 * 2**20
+"""Bytes of one batch; a shuffler with more sends several."""
+
+Answer = tuple[int, dict[str, str]]
+"""A status code and what to say."""
+
+
+@dataclass
+class RateLimit:
+    """A bucket of permissions for each address: so many a second, so many at once.
+
+    Parameters
+    ----------
+    per_second : float, default=50.0
+    burst : int, default=200
+    clock : callable
+        Seconds; for tests.
+
+    Examples
+    --------
+    >>> limit = RateLimit(per_second=1.0, burst=2, clock=lambda: 0.0)
+    >>> [limit.allows("a") for _ in range(3)], limit.allows("b")
+    ([True, True, False], True)
+    """
+
+    per_second: float = 50.0
+    burst: int = 200
+    clock: Callable[[], float] = time.monotonic
+    most_addresses: int = 100_000
+    _left: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        _validate.positive(per_second=self.per_second)
+        _validate.positive_integer(burst=self.burst, most_addresses=self.most_addresses)
+
+    def allows(self, address: str) -> bool:
+        """Take one permission of an address; False if there is none."""
+        now = self.clock()
+        left, then = self._left.pop(address, (float(self.burst), now))
+        left = min(float(self.burst), left + (now - then) * self.per_second)
+        allowed = left >= 1.0
+        self._left[address] = (left - allowed, now)
+        if len(self._left) > self.most_addresses:
+            # The address that was quiet for longest starts with a full bucket next time.
+            self._left.pop(next(iter(self._left)))
+        return allowed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collector:
+    """The collector of one task.
+
+    Parameters
+    ----------
+    task : Task
+    store : MessageStore
+    batch_key : str or None, default=None
+        The secret that a shuffler shows; with it batches are taken, and in the shuffle model
+        single messages are not, because they must not come past the shuffler.
+    admitted : frozenset of bytes or None, default=None
+        The tokens that may take part; ``None`` takes any.
+    limit : RateLimit
+        Of each address.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = MessageStore(pathlib.Path(folder.name) / "messages.db")
+    >>> collector = Collector(task=Task.local(name="t", candidates=8, epsilon=1.0), store=store)
+    >>> collector.take(b"?", token="00" * 16, address="somewhere")
+    (400, {'status': 'dropped', 'reason': 'another length'})
+    >>> store.close(); folder.cleanup()
+    """
+
+    task: Task
+    store: MessageStore
+    batch_key: str | None = None
+    admitted: frozenset[bytes] | None = None
+    limit: RateLimit = field(default_factory=RateLimit)
+
+    def __post_init__(self) -> None:
+        if self.batch_key is not None and len(self.batch_key) < 16:
+            raise ParameterError("Expected a batch_key of at least 16 characters.")
+        self.store.open_task(self.task)
+
+    @property
+    def format(self) -> MessageFormat:
+        """How messages of the task are written."""
+        return MessageFormat(self.task)
+
+    def take(
+        self, message: bytes, *, token: str | None, address: str
+    ) -> tuple[int, dict[str, Any]]:
+        """Judge one message and keep it; return the status code and what to answer."""
+        if not self.limit.allows(address):
+            return 429, {"status": "refused", "reason": "too many requests"}
+        if self.task.trust is Trust.SHUFFLE and self.batch_key is not None:
+            return 403, {"status": "refused", "reason": "messages come through the shuffler"}
+        held = _token(token)
+        if held is None:
+            return 401, {"status": "refused", "reason": f"expected a token in {TOKEN_HEADER}"}
+        if self.admitted is not None and held not in self.admitted:
+            return 401, {"status": "refused", "reason": "this token is not admitted"}
+        dropped = self.format.read([message]).dropped
+        for reason in dropped:
+            self.store.drop(self.task, reason)
+            return 400, {"status": "dropped", "reason": reason.value}
+        kept = self.store.keep(self.task, held, message)
+        code = {Kept.NEW: 201, Kept.ALREADY: 200, Kept.OTHER: 409}[kept]
+        return code, {"status": kept.value}
+
+    def take_batch(self, messages: bytes, *, token: str | None, key: str | None) -> Answer:
+        """Keep what a shuffler has mixed; return the status code and what to answer."""
+        known = self.batch_key is not None and key is not None
+        if not (known and hmac.compare_digest(str(key).encode(), str(self.batch_key).encode())):
+            return 403, {"status": "refused", "reason": "expected the shuffler's key"}
+        held = _token(token)
+        if held is None:
+            return 401, {"status": "refused", "reason": f"expected a token in {TOKEN_HEADER}"}
+        if not messages or len(messages) % self.format.length:
+            self.store.drop(self.task, Reason.WRONG_LENGTH)
+            return 400, {"status": "dropped", "reason": Reason.WRONG_LENGTH.value}
+        kept = self.store.keep_batch(self.task, held, messages)
+        return (201 if kept is Kept.NEW else 200), {"status": kept.value}
+
+    def app(self) -> Any:
+        """Return the application for an ASGI server."""
+        try:
+            from starlette.applications import Starlette
+            from starlette.concurrency import run_in_threadpool
+            from starlette.middleware import Middleware
+            from starlette.middleware.cors import CORSMiddleware
+            from starlette.requests import Request
+            from starlette.responses import JSONResponse, Response
+            from starlette.routing import Route
+        except ImportError:
+            raise MissingExtraError(
+                "A collector needs starlette and uvicorn: pip install 'quorate[serve]'."
+            ) from None
+
+        async def give_task(request: Request) -> Response:
+            return Response(self.task.to_json(), media_type="application/json")
+
+        async def give_client(request: Request) -> Response:
+            return Response(client_script(), media_type="text/javascript")
+
+        async def health(request: Request) -> Response:
+            return JSONResponse({"status": "open", "task_id": self.task.id})
+
+        async def post_message(request: Request) -> Response:
+            body = await _body(request, self.format.length)
+            if body is None:
+                return JSONResponse({"status": "dropped", "reason": "too long"}, 413)
+            address = request.client.host if request.client else "unknown"
+            code, answer = await run_in_threadpool(
+                self.take, body, token=request.headers.get(TOKEN_HEADER), address=address
+            )
+            return JSONResponse(answer, code)
+
+        async def post_batch(request: Request) -> Response:
+            body = await _body(request, _MAX_BATCH)
+            if body is None:
+                return JSONResponse({"status": "dropped", "reason": "too long"}, 413)
+            code, answer = await run_in_threadpool(
+                self.take_batch,
+                body,
+                token=request.headers.get(TOKEN_HEADER),
+                key=request.headers.get(KEY_HEADER),
+            )
+            return JSONResponse(answer, code)
+
+        # Any page may post: what a browser sends is the user's own message, with no cookie.
+        anywhere = Middleware(
+            CORSMiddleware,
+            allow_origins=["*"],
+            allow_methods=["GET", "POST"],
+            allow_headers=[TOKEN_HEADER, "Content-Type"],
+        )
+        routes = [
+            Route("/task", give_task),
+            Route("/client.js", give_client),
+            Route("/health", health),
+            Route("/messages", post_message, methods=["POST"]),
+            Route("/batches", post_batch, methods=["POST"]),
+        ]
+        return Starlette(routes=routes, middleware=[anywhere])
+
+
+async def _body(request: Any, most: int) -> bytes | None:
+    """Read a body of at most ``most`` bytes; stop at the first byte too many."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            return None
+    return body
+
+
+def _token(text: str | None) -> bytes | None:
+    """Return the bytes of a token in hexadecimal, or nothing if it is none."""
+    try:
+        token = bytes.fromhex(text or "")
+    except ValueError:
+        return None
+    return token if len(token) in _TOKEN_BYTES else None

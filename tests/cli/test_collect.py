@@ -1,0 +1,183 @@
+"""Real processes on loopback: collectors that are killed, a shuffler, and the tally."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from quorate.cli import main
+from quorate.protocols.client import Client
+from quorate.protocols.task import Task
+from quorate.serve.forwarding import fetch_task, send_message
+from quorate.serve.message_store import MessageStore, new_token
+
+RUN = "import sys; from quorate.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+class Process:
+    """A collector in a process of its own."""
+
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RUN, "collect", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        line = self.process.stdout.readline()
+        assert " at http://" in line, line + self.process.stderr.read()
+        self.url = line.split(" at ")[1].strip()
+
+    def kill(self, number=signal.SIGKILL):
+        os.kill(self.process.pid, number)
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+@contextmanager
+def collector(*arguments):
+    running = Process(*arguments)
+    try:
+        yield running
+    finally:
+        running.kill(signal.SIGTERM)
+
+
+def write_task(path, **given):
+    task = Task.local(**({"name": "t", "candidates": 100, "epsilon": 6.0} | given))
+    path.write_text(task.to_json())
+    return task
+
+
+class TestKilled:
+    """The benchmark does it with twenty kills and ten thousand messages."""
+
+    def test_a_collector_that_is_killed_loses_and_doubles_nothing(self, tmp_path):
+        kills, count, workers = 2, 240, 4
+        task = write_task(tmp_path / "task.json")
+        options = (tmp_path / "task.json", "--store", tmp_path / "m.db", "--rate", "1e6")
+        first = Process(*options, "--port", 0)
+        port = first.url.rsplit(":", 1)[1]
+        running, sent, lock = [first], [], threading.Lock()
+
+        def work(share):
+            for _ in range(share):
+                message, token = Client(task).message([42]), new_token()
+                send_message(first.url, message, token, attempts=400)
+                with lock:
+                    sent.append(message)
+
+        threads = [threading.Thread(target=work, args=(count // workers,)) for _ in range(workers)]
+        for thread in threads:
+            thread.start()
+        for kill in range(kills):
+            while len(sent) < (kill + 1) * count // (kills + 2):
+                time.sleep(0.002)
+            running[-1].kill()
+            running.append(Process(*options, "--port", port))
+        for thread in threads:
+            thread.join(timeout=120)
+        running[-1].kill()
+        store = MessageStore(tmp_path / "m.db", must_exist=True)
+        assert len(sent) == count
+        assert sorted(store.messages(task)) == sorted(sent)
+        store.close()
+
+
+class TestShuffle:
+    def test_clients_a_shuffler_and_a_server_in_three_kinds_of_processes(self, tmp_path, capsys):
+        path, key = tmp_path / "task.json", tmp_path / "key"
+        key.write_text("a key that both of them know\n")
+        options = ("--name", "shuffled", "--candidates", 16384, "--epsilon", 1.0)
+        more = ("--delta", 1e-6, "--users", 60, "--port", 0, "--rate", "1e6")
+        server_store, mailbox = tmp_path / "server.db", tmp_path / "mailbox.db"
+        with (
+            collector(
+                path, "--create", *options, *more, "--store", server_store, "--key-file", key
+            ) as server,
+            collector(
+                path, "--store", mailbox, "--forward", server.url, "--key-file", key, "--port", 0
+            ) as shuffler,
+        ):
+            task = fetch_task(shuffler.url)
+            for _ in range(60):
+                send_message(shuffler.url, Client(task).message([4711]), new_token())
+            store = MessageStore(server_store)
+            until = time.monotonic() + 60
+            while not store.batches(task) and time.monotonic() < until:
+                time.sleep(0.05)
+            store.close()
+        assert main(["tally", str(server_store), "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert result["accepted"] == 60
+        assert result["winner"] == 4711
+        assert result["guarantees"]["public"]["delta"] == 1e-6
+        assert result["guarantees"]["network"]["epsilon"] == task.report_epsilon
+        assert main(["tally", str(mailbox)]) == 0
+        assert "0 messages" in capsys.readouterr().out
+
+
+class TestTally:
+    def test_a_table_and_the_promises_are_printed(self, tmp_path, capsys):
+        task = write_task(tmp_path / "task.json")
+        store = MessageStore(tmp_path / "m.db")
+        store.open_task(task)
+        for i in range(50):
+            store.keep(task, b"%d" % i, Client(task).message([42]))
+        store.close()
+        assert main(["tally", str(tmp_path / "m.db")]) == 0
+        printed = capsys.readouterr().out
+        assert "t: 50 messages, choice 42" in printed
+        assert "public: epsilon = 6 for each user" in printed
+        assert "One liar moves" in printed
+
+    def test_too_few_for_a_shuffle_are_refused(self, tmp_path, capsys):
+        task = Task.shuffle(name="s", candidates=8, epsilon=1.0, delta=1e-6, users=5)
+        store = MessageStore(tmp_path / "m.db")
+        store.open_task(task)
+        store.keep(task, b"1", Client(task).message([1]))
+        store.close()
+        assert main(["tally", str(tmp_path / "m.db")]) == 1
+        assert "5 messages" in capsys.readouterr().err
+
+    def test_a_missing_store_is_wrong_use(self, tmp_path, capsys):
+        assert main(["tally", str(tmp_path / "no.db")]) == 2
+        assert "no file" in capsys.readouterr().err
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["--create"], "--name"),
+            (["--forward", "http://127.0.0.1:1"], "--key-file"),
+            ([], "Expected a task"),
+        ],
+    )
+    def test_wrong_use_is_said_before_anything_listens(self, tmp_path, capsys, options, words):
+        path = tmp_path / "task.json"
+        path.write_text("{}")
+        assert main(["collect", str(path), "--store", str(tmp_path / "m.db"), *options]) == 2
+        assert words in capsys.readouterr().err
+
+    def test_an_existing_task_is_not_overwritten(self, tmp_path, capsys):
+        path = tmp_path / "task.json"
+        task = write_task(path)
+        options = ["--create", "--name", "n", "--candidates", "8", "--epsilon", "1"]
+        assert main(["collect", str(path), *options]) == 2
+        assert "exists" in capsys.readouterr().err
+        assert path.read_text() == task.to_json()
+
+    def test_tokens_that_are_no_tokens_are_refused(self, tmp_path, capsys):
+        write_task(tmp_path / "task.json")
+        (tmp_path / "tokens").write_text("not hexadecimal\n")
+        arguments = ["collect", str(tmp_path / "task.json"), "--store", str(tmp_path / "m.db")]
+        assert main([*arguments, "--tokens", str(tmp_path / "tokens")]) == 2
+        assert "hexadecimal" in capsys.readouterr().err

@@ -1,0 +1,201 @@
+"""The door over HTTP: what is taken, what is refused, and that strangers cannot break it."""
+
+import asyncio
+
+import httpx
+import numpy as np
+import pytest
+
+from quorate.exceptions import ParameterError
+from quorate.protocols.client import Client
+from quorate.protocols.messages import Reason
+from quorate.protocols.task import Task
+from quorate.serve.collector import Collector, RateLimit
+from quorate.serve.message_store import MessageStore, new_token
+
+LOCAL = Task.local(name="local", candidates=50, epsilon=4.0, seed="88" * 32)
+SHUFFLE = Task.shuffle(name="s", candidates=50, epsilon=1.0, delta=1e-6, users=3, seed="99" * 32)
+KEY = "a key of the shuffler"
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = MessageStore(tmp_path / "messages.db")
+    yield made
+    made.close()
+
+
+class Door:
+    """Requests to an application without a socket; the tests of the command line use real ones."""
+
+    def __init__(self, app):
+        self.app = app
+
+    def request(self, method, path, **given):
+        async def ask():
+            transport = httpx.ASGITransport(app=self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://door") as client:
+                return await client.request(method, path, **given)
+
+        return asyncio.run(ask())
+
+    def get(self, path):
+        return self.request("GET", path)
+
+
+def door(store, task=LOCAL, **options):
+    options.setdefault("limit", RateLimit(per_second=1e6, burst=10**6))
+    return Door(Collector(task=task, store=store, **options).app())
+
+
+def post(client, message, token=None, path="/messages", **headers):
+    token = new_token() if token is None else token
+    headers = {"Quorate-Token": token, **headers}
+    return client.request("POST", path, content=message, headers=headers)
+
+
+class TestMessages:
+    def test_a_message_is_kept_and_repeating_it_changes_nothing(self, store):
+        client, message, token = door(store), Client(LOCAL).message([7]), new_token()
+        assert post(client, message, token).status_code == 201
+        assert post(client, message, token).status_code == 200
+        assert store.messages(LOCAL) == [message]
+        other = post(client, Client(LOCAL).message([7]), token)
+        assert other.status_code == 409
+        assert store.messages(LOCAL) == [message]
+        assert store.dropped(LOCAL) == {Reason.REPEATED: 1}
+
+    @pytest.mark.parametrize("token", ["", "zz" * 8, "00", "00" * 65])
+    def test_without_a_token_nothing_is_kept(self, store, token):
+        answer = post(door(store), Client(LOCAL).message([7]), token)
+        assert answer.status_code == 401
+        assert store.messages(LOCAL) == []
+
+    def test_only_admitted_tokens_count(self, store):
+        client = door(store, admitted=frozenset([bytes.fromhex("11" * 16)]))
+        message = Client(LOCAL).message([7])
+        assert post(client, message, "22" * 16).status_code == 401
+        assert post(client, message, "11" * 16).status_code == 201
+
+    def test_malformed_and_foreign_messages_are_counted_by_reason(self, store):
+        client = door(store)
+        good = Client(LOCAL).message([7])
+        foreign = Client(Task.local(name="x", candidates=50, epsilon=4.0)).message([7])
+        assert post(client, good[:-1]).json()["reason"] == Reason.WRONG_LENGTH.value
+        assert post(client, b"").json()["reason"] == Reason.WRONG_LENGTH.value
+        assert post(client, foreign).json()["reason"] == Reason.FOREIGN_TASK.value
+        assert post(client, b"\0" + good[1:]).status_code == 400
+        assert store.dropped(LOCAL) == {
+            Reason.WRONG_LENGTH: 2,
+            Reason.FOREIGN_TASK: 1,
+            Reason.NO_MESSAGE: 1,
+        }
+        assert store.messages(LOCAL) == []
+
+    def test_a_giant_body_is_not_read_to_its_end(self, store):
+        given = []
+
+        async def receive():
+            given.append(b"x" * 10_000)
+            return {"type": "http.request", "body": given[-1], "more_body": len(given) < 10**6}
+
+        said = []
+
+        async def send(message):
+            said.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/messages", "headers": []}
+        scope |= {"query_string": b"", "client": ("here", 1)}
+        asyncio.run(door(store).app(scope, receive, send))
+        assert said[0]["status"] == 413
+        assert len(given) < 5
+
+    def test_random_requests_never_fail(self, store):
+        rng, client = np.random.default_rng(0), door(store)
+        for _ in range(150):
+            answer = post(client, rng.bytes(int(rng.integers(0, 40))), rng.bytes(16).hex())
+            assert answer.status_code in (400, 413)
+        assert client.get("/nothing").status_code == 404
+        assert client.get("/messages").status_code == 405
+        assert store.messages(LOCAL) == []
+
+
+class TestShuffledTasks:
+    def test_messages_past_the_shuffler_are_refused(self, store):
+        client = door(store, SHUFFLE, batch_key=KEY)
+        assert post(client, Client(SHUFFLE).message([7])).status_code == 403
+
+    def test_batches_need_the_key_and_count_once(self, store):
+        client = door(store, SHUFFLE, batch_key=KEY)
+        batch = b"".join(Client(SHUFFLE).message([7]) for _ in range(3))
+        token = new_token()
+        for headers in ({}, {"Quorate-Key": "a key of somebody else"}):
+            assert post(client, batch, token, "/batches", **headers).status_code == 403
+        for code in (201, 200):
+            answer = post(client, batch, token, "/batches", **{"Quorate-Key": KEY})
+            assert answer.status_code == code
+        assert [messages for _, messages in store.batches(SHUFFLE)] == [batch]
+        short = post(client, batch[:-1], None, "/batches", **{"Quorate-Key": KEY})
+        assert short.status_code == 400
+
+    def test_a_collector_without_a_key_takes_no_batches(self, store):
+        answer = post(door(store), b"x" * 21, None, "/batches", **{"Quorate-Key": ""})
+        assert answer.status_code == 403
+
+    def test_a_short_key_is_refused(self, store):
+        with pytest.raises(ParameterError, match="batch_key"):
+            Collector(task=SHUFFLE, store=store, batch_key="short")
+
+
+class TestPublicPages:
+    def test_task_and_client_are_given_to_anybody(self, store):
+        client = door(store)
+        assert Task.from_json(client.get("/task").content) == LOCAL
+        assert "Quorate" in client.get("/client.js").text
+        assert client.get("/health").json() == {"status": "open", "task_id": LOCAL.id}
+
+    def test_a_page_from_elsewhere_may_post(self, store):
+        asked = {
+            "Origin": "https://example.org",
+            "Access-Control-Request-Method": "POST",
+            "Access-Control-Request-Headers": "Quorate-Token",
+        }
+        answer = door(store).request("OPTIONS", "/messages", headers=asked)
+        assert answer.status_code == 200
+        assert answer.headers["access-control-allow-origin"] == "*"
+
+
+class TestRateLimit:
+    def test_an_address_that_asks_too_often_waits(self, store):
+        now = [0.0]
+        limit = RateLimit(per_second=2.0, burst=3, clock=lambda: now[0])
+        client = door(store, limit=limit)
+        codes = [post(client, Client(LOCAL).message([7])).status_code for _ in range(5)]
+        assert codes == [201, 201, 201, 429, 429]
+        now[0] += 0.5
+        assert post(client, Client(LOCAL).message([7])).status_code == 201
+        assert post(client, Client(LOCAL).message([7])).status_code == 429
+
+    def test_permissions_do_not_pile_up(self):
+        now = [0.0]
+        limit = RateLimit(per_second=1.0, burst=2, clock=lambda: now[0])
+        now[0] = 1e9
+        assert [limit.allows("a") for _ in range(3)] == [True, True, False]
+
+    def test_memory_of_addresses_is_bounded(self):
+        limit = RateLimit(most_addresses=10, clock=lambda: 0.0)
+        for i in range(100):
+            limit.allows(str(i))
+        assert len(limit._left) == 10
+
+    @pytest.mark.parametrize("wrong", [{"per_second": 0.0}, {"burst": 0}])
+    def test_limits_that_are_none_are_refused(self, wrong):
+        with pytest.raises(ParameterError):
+            RateLimit(**wrong)
+
+
+def test_a_seed_that_was_used_is_refused_at_the_door(store):
+    Collector(task=LOCAL, store=store)
+    again = Task.local(name="again", candidates=50, epsilon=4.0, seed=LOCAL.seed)
+    with pytest.raises(ParameterError, match="seed"):
+        Collector(task=again, store=store)
