@@ -2,7 +2,15 @@
 
 import functools
 
+from quorate.accounting.account import Account
+from quorate.accounting.events import Gaussian
+from quorate.guarantees import Relation
 from quorate.noise import use_noise
+
+
+def gaussian_account(mu, relation=Relation.REPLACE):
+    """Return an account that holds the square of ``mu``; its noise is that of the moment."""
+    return Account.for_event(Gaussian(1.0 / mu), relation=relation)
 
 
 class Drawing:

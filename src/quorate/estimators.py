@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         users: Any = None,
         *,
         target: bool = False,
-        reserve: float = 0.0,
+        reserve: Fraction | float = 0,
     ) -> Account:
         """Refuse wrong use, then charge the budget; return the account that the fit draws from.
 

@@ -136,6 +136,17 @@ class TestGaussian:
         with pytest.raises(ParameterError, match="sigma > 2"):
             Account.open(epsilon=1.0, delta=1e-6).gaussian(ZERO, sensitivity_squared=1, sigma=2.0)
 
+    def test_a_share_that_was_rounded_up_is_cut_to_what_is_left(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.pay(Gaussian(account.multiplier(0.9 * float(account.square))))
+        with pytest.raises(NumericalFailure, match="asked for"):
+            account.multiplier(0.2 * float(account.square))
+        last = account.multiplier(0.1 * float(account.square), count=2)
+        account.pay(Gaussian(last))
+        account.pay(Gaussian(last))
+        with pytest.raises(NumericalFailure, match="fit"):
+            account.pay(Gaussian(1e6))
+
 
 class TestFailures:
     def test_they_come_out_of_the_reserve_only(self):

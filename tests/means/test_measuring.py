@@ -3,21 +3,21 @@
 import numpy as np
 import pytest
 
+from drawing import gaussian_account
 from quorate.auditing import RecordedNoise, replay
 from quorate.guarantees import Relation
 from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.allowance import Allowance
 
 RNG = np.random.default_rng(0)
 
 
-def shrunk(vectors, *, mu=0.24, relation=Relation.ADD_REMOVE, allowance=None):
+def shrunk(vectors, *, mu=0.24, relation=Relation.ADD_REMOVE, account=None):
     return shrink_by_measuring(
         WeightedUsers(vectors),
         reach=1000.0,
-        allowance=allowance or Allowance(mu),
+        account=account or gaussian_account(mu, relation),
         n_users=3000.0,
         relation=relation,
     )
@@ -25,11 +25,12 @@ def shrunk(vectors, *, mu=0.24, relation=Relation.ADD_REMOVE, allowance=None):
 
 class TestBudget:
     @pytest.mark.parametrize("scale", [1e-6, 1.0, 400.0])
-    def test_at_most_half_of_the_allowance_is_spent(self, scale):
-        allowance, noise = Allowance(0.24), RecordedNoise(0)
+    def test_at_most_half_of_the_account_is_spent(self, scale):
+        noise = RecordedNoise(0)
         with use_noise(noise):
-            shrunk(RNG.normal(size=(3000, 3)) * scale, allowance=allowance)
-        assert allowance.left >= 0.49 * 0.24**2
+            account = gaussian_account(0.24, Relation.ADD_REMOVE)
+            shrunk(RNG.normal(size=(3000, 3)) * scale, account=account)
+        assert account.square_left >= 0.49 * 0.24**2
         assert {draw.method for draw in noise.log} == {"discrete_gaussian"}
 
 
@@ -74,7 +75,7 @@ class TestReplay:
             return shrink_by_measuring(
                 WeightedUsers(values),
                 reach=float(np.abs(values).max()),
-                allowance=Allowance(0.24),
+                account=gaussian_account(0.24, Relation.ADD_REMOVE),
                 n_users=3000.0,
                 relation=Relation.ADD_REMOVE,
             )

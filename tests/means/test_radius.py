@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drawing import gaussian_account
 from quorate.auditing import replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -22,7 +23,6 @@ from quorate.means.radius import (
 )
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.allowance import Allowance
 from quorate.users import UserData
 
 
@@ -30,7 +30,7 @@ def spread_of(vectors, *, mu=1.0):
     return find_spread(
         WeightedUsers(vectors),
         reach=1000.0,
-        allowance=Allowance(mu),
+        account=gaussian_account(mu),
         square=0.5 * mu**2,
         relation=Relation.REPLACE,
     )
@@ -81,7 +81,7 @@ class TestSensitivity:
             find_spread(
                 WeightedUsers(np.zeros((10, 1))),
                 reach=1.0,
-                allowance=Allowance(1.0),
+                account=gaussian_account(1.0),
                 square=0.1,
                 relation=Relation.ADD_REMOVE,
             )
@@ -141,7 +141,7 @@ class TestUtility:
                 centre,
                 setting=setting,
                 expected=1.5,
-                allowance=Allowance(0.3),
+                account=gaussian_account(0.3),
                 square=0.02,
                 final_square=0.05,
                 n_users=3000,

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from drawing import gaussian_account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
@@ -13,7 +14,6 @@ from quorate.means.budget_split import Setting, plan_shrinking
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.allowance import Allowance
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(2000, 4)) + np.array([30.0, -20.0, 5.0, 0.0])
@@ -28,15 +28,15 @@ def run_shrink(vectors, *, hostile=0.0, weights=None, effective=None):
         spread=2.0,
         drift=max(0.1, 1.25 * hostile),
     )
-    allowance = Allowance(0.25)
-    plan = plan_shrinking(setting, start=200.0, square=allowance.left)
+    account = gaussian_account(0.25)
+    plan = plan_shrinking(setting, start=200.0, square=float(account.square_left))
     return shrink(
         WeightedUsers(vectors, weights),
         np.zeros(4),
         start=200.0,
         plan=plan,
         setting=setting,
-        allowance=allowance,
+        account=account,
         n_users=n,
         hostile=hostile,
         relation=Relation.REPLACE,
@@ -51,6 +51,7 @@ class TestNoise:
             released = clipped_mean(
                 users,
                 np.zeros(4),
+                account=gaussian_account(0.2, relation),
                 radius=3.0,
                 noise_multiplier=5.0,
                 effective_users=2000.0,
@@ -89,6 +90,7 @@ class TestExactAudit:
                 return clipped_mean(
                     users,
                     np.array([1.0]),
+                    account=gaussian_account(1.0 / multiplier),
                     radius=radius,
                     noise_multiplier=multiplier,
                     effective_users=size,
@@ -177,6 +179,7 @@ class TestReplay:
             return clipped_mean(
                 users,
                 np.zeros(4),
+                account=gaussian_account(0.2),
                 radius=radius,
                 noise_multiplier=5.0,
                 effective_users=2000.0,

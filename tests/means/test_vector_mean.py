@@ -1,43 +1,56 @@
-"""A budget for several means: the shares add up, whatever routes are taken."""
+"""Several means of one account: the shares add up, whatever routes are taken."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.bounds import Box
 from quorate.guarantees import Relation
-from quorate.means.vector_mean import MeanBudget
+from quorate.means.vector_mean import core_reserve, gaussian_run, private_mean
 from quorate.noise import SeededNoise, use_noise
+
+BOX = Box([0.0, 0.0], [20.0, 20.0])
+VECTORS = np.random.default_rng(0).normal(size=(3000, 2)) + 12.0
+
+
+def open_account(epsilon=1.0, relation=Relation.REPLACE):
+    reserve = core_reserve(1e-6, relation)
+    return Account.open(epsilon=epsilon, delta=1e-6, relation=relation, reserve=reserve)
 
 
 class TestPrice:
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-    @pytest.mark.parametrize("core", [True, False])
+    @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
     @pytest.mark.parametrize("relation", list(Relation))
-    def test_the_event_costs_what_was_declared(self, epsilon, core, relation):
-        budget = MeanBudget(epsilon=epsilon, delta=1e-6, core=core, relation=relation)
-        cost = price(budget.event, delta=1e-6, relation=relation)
-        assert cost <= epsilon * (1 + 1e-9)
-        assert cost >= 0.99 * epsilon
+    def test_two_means_cost_what_was_declared(self, epsilon, relation):
+        account = open_account(epsilon, relation)
+        for _ in range(2):
+            private_mean(account, VECTORS, BOX, share=Fraction(1, 2))
+        cost = price(account.event, delta=1e-6, relation=relation)
+        assert 0.9 * epsilon <= cost <= epsilon
+
+    def test_a_second_mean_with_the_whole_share_is_starved(self):
+        account = open_account()
+        first = gaussian_run(account, VECTORS, BOX).clip("first")
+        second = gaussian_run(account, VECTORS, BOX).clip("second")
+        assert second.error.standard_error > 1e5 * first.error.standard_error
+        assert price(account.event, delta=1e-6) <= 1.0
 
     def test_a_reserve_is_kept_only_where_a_core_is_possible(self):
-        assert MeanBudget(epsilon=1.0, delta=1e-6).reserve == pytest.approx(1e-7)
-        assert MeanBudget(epsilon=1.0, delta=1e-6, core=False).reserve == 0.0
-        other = MeanBudget(epsilon=1.0, delta=1e-6, relation=Relation.ADD_REMOVE)
-        assert other.reserve == 0.0
+        assert core_reserve(1e-6, Relation.REPLACE) == Fraction(1e-6) / 10
+        assert core_reserve(1e-6, Relation.ADD_REMOVE) == 0
 
-    def test_shares_divide_allowance_and_reserve(self):
-        budget = MeanBudget(epsilon=1.0, delta=1e-6)
-        box = Box([-1.0], [1.0])
-        runs = [budget.run(np.zeros((9, 1)), box, share=share) for share in (0.25, 0.75)]
-        assert sum(run.allowance.mu**2 for run in runs) == pytest.approx(budget.mu**2)
-        assert sum(run.core_delta for run in runs) == pytest.approx(budget.reserve)
+    def test_shares_divide_account_and_reserve(self):
+        account = open_account()
+        runs = [gaussian_run(account, VECTORS, BOX, share=share) for share in (0.25, 0.75)]
+        assert sum(run.account.square for run in runs) == account.square
+        assert sum(run.core_delta for run in runs) == pytest.approx(float(account.reserve))
 
 
 class TestUtility:
     def test_a_mean_with_a_share_is_released_as_an_offset(self):
-        vectors = np.random.default_rng(0).normal(size=(3000, 2)) + 12.0
-        budget = MeanBudget(epsilon=1.0, delta=1e-6)
         with use_noise(SeededNoise(0)):
-            release = budget.mean(vectors, Box([0.0, 0.0], [20.0, 20.0]), share=0.5)
+            release = private_mean(open_account(), VECTORS, BOX, share=Fraction(1, 2))
         assert np.abs(release.mean - 2.0).max() < 0.5

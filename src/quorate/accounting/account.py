@@ -71,6 +71,9 @@ __all__ = ["Account", "SampleAccount"]
 
 Integers = NDArray[np.int64]
 
+# Shares of a budget are planned in floating point; what is drawn is compared exactly.
+_BITS = Fraction(1, 2**30)
+
 
 class Account:
     """What one fit may spend, and what it has drawn.
@@ -262,14 +265,22 @@ class Account:
         """Return an account with all that is left at this moment."""
         return self._child(self.left, self.square_left)
 
-    def multiplier(self, square: Fraction | float) -> float:
-        """Return the smallest noise multiplier whose Gaussian release costs at most ``square``.
+    def multiplier(self, square: Fraction | float, *, count: int = 1) -> float:
+        """Return the least noise of ``count`` Gaussian releases that cost ``square`` together.
 
-        >>> Account.open(epsilon=1.0, delta=1e-6).multiplier(Fraction(1, 4))
+        A last share that floating point rounded up by a few bits is cut to what is left.
+
+        >>> Account.open(epsilon=3.0, delta=1e-6).multiplier(Fraction(1, 4))
         2.0
         """
         _validate.positive(square=square)
-        return root_up(1 / exact(square))
+        asked, left = exact(square), self.square_left
+        if not asked * (1 - _BITS) <= left:
+            raise NumericalFailure(
+                f"A step asked for a square of {float(asked):.6g} where {float(left):.6g} is left: "
+                "nothing was drawn. Please report this."
+            )
+        return root_up(count / min(asked, left))
 
     def _child(self, epsilon: Fraction, square: Fraction) -> Account:
         return Account(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from quorate.bounds import Ball, Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.vector_mean import MeanBudget
+from quorate.means.vector_mean import core_reserve, private_mean
 from quorate.means.weighted_users import bounded_vectors
 from quorate.ranges import as_bound, for_squares, names_told, told_bound
 
@@ -22,7 +23,7 @@ __all__ = ["UserCovariance", "nearest_covariance", "outer_products"]
 
 _SHAPES = ("full", "diagonal")
 # Share of the squared budget that buys the mean; the rest buys the second moments.
-_MEAN_SHARE = 0.3
+_MEAN_SHARE = Fraction(3, 10)
 
 
 def outer_products(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -146,17 +147,14 @@ class UserCovariance(UserEstimator):
                 "UserCovariance needs delta > 0: its noise is Gaussian. Pass delta= well below one "
                 "over the number of users, such as delta=1e-6."
             )
-        budget = MeanBudget(
-            epsilon=float(self.epsilon), delta=float(self.delta), relation=self.relation
-        )
-        event = budget.event
-        self._charge(X, None, users)
+        reserve = core_reserve(self.delta, self.relation)
+        account = self._charge(X, None, users, reserve=reserve)
         data = self._gather(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
-        guarantee = self._promise(event)
         vectors = bounded_vectors(data.user_means(), bound)
         reach, d = bound.l2_radius, data.n_features
-        centre = budget.mean(vectors, Ball(reach, dimension=d), share=_MEAN_SHARE).mean
+        ball = Ball(reach, dimension=d)
+        centre = private_mean(account, vectors, ball, share=_MEAN_SHARE).mean
         centre = np.clip(centre, -reach, reach)
         offsets = vectors - centre
         # Everybody is within 2 * reach * sqrt(d) of the clipped centre.
@@ -164,13 +162,13 @@ class UserCovariance(UserEstimator):
         if self.shape == "full":
             moments = outer_products(offsets)
             ball = Ball(farthest, dimension=moments.shape[1])
-            second = budget.mean(moments, ball, share=1.0 - _MEAN_SHARE)
+            second = private_mean(account, moments, ball, share=1 - _MEAN_SHARE)
             covariance = nearest_covariance(second.mean, d)
         else:
             box = Box(np.zeros(d), np.full(d, 4.0 * reach * reach))
-            second = budget.mean(offsets**2, box, share=1.0 - _MEAN_SHARE)
+            second = private_mean(account, offsets**2, box, share=1 - _MEAN_SHARE)
             covariance = np.diag(np.maximum(second.mean + box.centre, 0.0))
-        self.guarantee_ = guarantee
+        self.guarantee_ = self._promise(account)
         self.covariance_ = covariance
         self.variance_ = np.diag(covariance).copy()
         self.mean_ = centre + bound.centre

@@ -1,8 +1,8 @@
 """The mean under a Gaussian budget: clip to the range, shrink a ball, or start from a core.
 
-One :class:`GaussianRun` spends one :class:`~quorate.releases.allowance.Allowance`. It buys the
+One :class:`GaussianRun` spends one :class:`~quorate.accounting.account.Account`. It buys the
 spread, compares the predicted errors of the routes (from released numbers), and takes the best.
-Whatever it decides, its cost is the allowance plus the reserve of the core test, which is declared
+Whatever it decides, its cost is the account plus the reserve of the core test, which is declared
 whether or not the test takes place.
 """
 
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.accounting.account import Account
+from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Interval
 from quorate.exceptions import NumericalFailure
 from quorate.grid import fitting_grid
@@ -37,7 +39,6 @@ from quorate.means.weighted_users import WeightedUsers, record_weights
 from quorate.mechanisms.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
-from quorate.releases.allowance import Allowance
 
 __all__ = ["GaussianRun"]
 
@@ -76,7 +77,7 @@ class GaussianRun:
         Records of each user, if users are to be weighted.
     reach : float
         Radius of the public bound.
-    allowance : Allowance
+    account : Account
     core_delta : float
         Reserve for the core test; 0 rules the core out.
     hostile : float
@@ -92,7 +93,7 @@ class GaussianRun:
     users: WeightedUsers
     counts: NDArray[np.int64] | None
     reach: float
-    allowance: Allowance
+    account: Account
     core_delta: float
     hostile: float
     relation: Relation
@@ -122,10 +123,11 @@ class GaussianRun:
             self._count_users(1.0 / (1.0 + 2.0 * math.sqrt(self.dimension)))
         n_users = self._number_of_users()
         self.records = None
-        multiplier = self.allowance.take(self.allowance.left)
+        multiplier = self.account.multiplier(float(self.account.square_left))
         released = clipped_mean(
             self.users.equally(),
             np.zeros(self.dimension),
+            account=self.account,
             radius=self.reach,
             noise_multiplier=multiplier,
             effective_users=n_users,
@@ -166,7 +168,7 @@ class GaussianRun:
             self.spread = self._core_spread
             ball = self._plan_ball()
         clipping = self.diameter * self.reach * math.sqrt(self.dimension)
-        clipping /= n_users * math.sqrt(self.allowance.left)
+        clipping /= n_users * math.sqrt(float(self.account.square_left))
         if ball is None or ball.error > _WORTHWHILE * clipping:
             return self.clip("every other route would need more users for this spread.")
         return self._finish(
@@ -191,7 +193,7 @@ class GaussianRun:
             return None
         centre, noise = found
         start = math.hypot(self.setting.spread, noise * self.setting.noise_length)
-        rest = plan_shrinking(self.setting, start=start, square=self.allowance.left)
+        rest = plan_shrinking(self.setting, start=start, square=float(self.account.square_left))
         if rest is None:
             return None
         return self._finish(
@@ -213,7 +215,7 @@ class GaussianRun:
             spread=self._core_spread,
             normaliser_error=0.0,
         )
-        square = self.allowance.left
+        square = float(self.account.square_left)
         plans = (plan_shrinking(equal, start=self.reach, square=square), self._plan_core(equal))
         errors = [plan.error for plan in plans if plan is not None]
         weighted = self._plan_core(self.setting)
@@ -236,7 +238,7 @@ class GaussianRun:
             start=start,
             plan=plan,
             setting=self.setting,
-            allowance=self.allowance,
+            account=self.account,
             n_users=n_users,
             hostile=self.hostile,
             relation=self.relation,
@@ -269,14 +271,16 @@ class GaussianRun:
         )
 
     def _plan_ball(self) -> ShrinkPlan | None:
-        return plan_shrinking(self.setting, start=self.reach, square=self.allowance.left)
+        return plan_shrinking(
+            self.setting, start=self.reach, square=float(self.account.square_left)
+        )
 
     def _normalise(self, n_users: float) -> None:
         """Buy the sum of the weights, if there are any."""
         self._effective, self._normaliser_error = n_users, self._size_error / n_users
         if self.users.weights is None:
             return
-        multiplier = self.allowance.take(_NORMALISER_SHARE * self.allowance.left)
+        multiplier = self.account.multiplier(_NORMALISER_SHARE * float(self.account.square_left))
         total = self._noisy_sum(self.users.weights, multiplier)
         if total < _VISIBLE * multiplier:
             # Hardly anybody has enough records for a weight.
@@ -294,7 +298,9 @@ class GaussianRun:
             return
         if self.records is None:
             looks = looks_needed(_RECORD_CAPS.size)
-            multiplier = self.allowance.take(_CAP_SHARE * self.allowance.left) * math.sqrt(looks)
+            multiplier = self.account.multiplier(
+                _CAP_SHARE * float(self.account.square_left), count=looks
+            )
             outside = min(0.5, max(_CAP_OUTSIDE, RADIUS_CERTAINTY * multiplier / n_users))
             search = NoisySearch(
                 thresholds=_RECORD_CAPS,
@@ -302,7 +308,7 @@ class GaussianRun:
                 noise_multiplier=multiplier,
                 relation=self.relation,
             )
-            self.records = float(_RECORD_CAPS[search.release(self.counts)])
+            self.records = float(_RECORD_CAPS[search.release(self.counts, account=self.account)])
         weights = record_weights(self.counts, records=self.records)
         self.users = WeightedUsers(self.users.vectors, np.where(self.users.present, weights, 0.0))
 
@@ -316,7 +322,7 @@ class GaussianRun:
 
     def _count_users(self, share: float) -> None:
         """Buy the number of present users, or a better one, with a share of what is left."""
-        multiplier = self.allowance.take(share * self.allowance.left)
+        multiplier = self.account.multiplier(share * float(self.account.square_left))
         counted = self._noisy_sum(self.users.present.astype(np.float64), multiplier)
         if self._size is not None:
             # Two numbers with independent noise: weigh them by their precision.
@@ -334,14 +340,14 @@ class GaussianRun:
             noise=multiplier,
         )
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
-        return float(mechanism.release(grid.encode_sum(values), count=0)[0])
+        return float(mechanism.release(grid.encode_sum(values), count=0, account=self.account)[0])
 
     def _measured(self, n_users: float) -> MeanRelease:
         """Shrink a ball to measured radii, without a spread; for relations without pairs."""
         possible = can_shrink(
             n_users=n_users,
             dimension=self.dimension,
-            square=self.allowance.left,
+            square=float(self.account.square_left),
             diameter=self.diameter,
         )
         if not possible:
@@ -349,18 +355,18 @@ class GaussianRun:
         centre, radius = shrink_by_measuring(
             self.users,
             reach=self.reach,
-            allowance=self.allowance,
+            account=self.account,
             n_users=n_users,
             relation=self.relation,
         )
         self.spread = radius
-        share = radius_share(self.setting, self.allowance.left)
+        share = radius_share(self.setting, float(self.account.square_left))
         plan = ShrinkPlan(
             rounds=0,
             round_square=0.0,
-            radius_square=share * self.allowance.left,
-            final_square=(1.0 - share) * self.allowance.left,
-            error=self.setting.mean_error(radius, (1.0 - share) * self.allowance.left),
+            radius_square=share * float(self.account.square_left),
+            final_square=(1.0 - share) * float(self.account.square_left),
+            error=self.setting.mean_error(radius, (1.0 - share) * float(self.account.square_left)),
         )
         return self._finish(
             centre,
@@ -372,15 +378,15 @@ class GaussianRun:
 
     def _can_find_spread(self) -> bool:
         """Whether pairs of users are many enough, which is public."""
-        pairs, whole = self.users.n_users // 2, self.allowance.left
+        pairs, whole = self.users.n_users // 2, float(self.account.square_left)
         return pairs > 0 and spread_looks_cost(pairs, whole) <= _MAX_SPREAD_SHARE * whole
 
     def _find_spread(self, users: WeightedUsers) -> float:
-        square = spread_looks_cost(users.n_users // 2, self.allowance.left)
+        square = spread_looks_cost(users.n_users // 2, float(self.account.square_left))
         return find_spread(
             users,
             reach=self.reach,
-            allowance=self.allowance,
+            account=self.account,
             square=square,
             relation=self.relation,
         )
@@ -400,7 +406,7 @@ class GaussianRun:
             setting,
             n_users=n_users,
             core_spread=self._core_spread,
-            square=self.allowance.left,
+            square=float(self.account.square_left),
             delta=self.core_delta,
             hostile=self.hostile,
         )
@@ -417,16 +423,16 @@ class GaussianRun:
         top, few = int(plan.top_share * n), int(plan.few_share * n)
         for radius, friends in zip(radii, friends_within(integers, radii), strict=True):
             # Whatever the test says, enough must be left for a mean.
-            rest = self.allowance.left - plan.test_square - plan.centre_square
-            if rest < _KEPT * self.allowance.mu**2:
+            rest = float(self.account.square_left) - plan.test_square - plan.centre_square
+            if rest < _KEPT * float(self.account.square):
                 return None
             test = CoreTest(
                 top=top,
                 few=few,
-                noise_multiplier=self.allowance.take(plan.test_square),
-                delta=self.core_delta / len(radii),
+                noise_multiplier=self.account.multiplier(plan.test_square),
+                delta=float_down(exact(self.core_delta) / len(radii)),
             )
-            if test.release(friends):
+            if test.release(friends, account=self.account):
                 mechanism = CoreMean(
                     n_users=n,
                     dimension=d,
@@ -434,7 +440,8 @@ class GaussianRun:
                     step=step,
                     top=top,
                     few=few,
-                    noise_multiplier=self.allowance.take(plan.centre_square),
+                    noise_multiplier=self.account.multiplier(plan.centre_square),
                 )
-                return mechanism.release(integers, friends), mechanism.standard_error
+                centre = mechanism.release(integers, friends, account=self.account)
+                return centre, mechanism.standard_error
         return None

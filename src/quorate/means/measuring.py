@@ -13,12 +13,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.accounting.account import Account
 from quorate.guarantees import Relation
 from quorate.means.budget_split import RADIUS_CERTAINTY
 from quorate.means.shrinking import clipped_mean
 from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
-from quorate.releases.allowance import Allowance
 
 __all__ = ["can_shrink", "shrink_by_measuring"]
 
@@ -48,22 +48,23 @@ def shrink_by_measuring(
     users: WeightedUsers,
     *,
     reach: float,
-    allowance: Allowance,
+    account: Account,
     n_users: float,
     relation: Relation,
 ) -> tuple[NDArray[np.float64], float]:
     """Return a released centre and a radius around it that holds most users.
 
-    Spends at most half of the allowance.
+    Spends at most half of what is left.
     """
-    whole = allowance.left
+    whole = float(account.square_left)
     centre, radius = np.zeros(users.dimension), reach
     for _ in range(_MAX_ROUNDS):
         released = clipped_mean(
             users,
             centre,
+            account=account,
             radius=radius,
-            noise_multiplier=allowance.take(_MEAN_SHARE * whole),
+            noise_multiplier=account.multiplier(_MEAN_SHARE * whole),
             effective_users=n_users,
             relation=relation,
         )
@@ -72,7 +73,7 @@ def shrink_by_measuring(
         steps = max(1, math.ceil(math.log(max(2.0 * radius / smallest, 2.0), _RATIO)))
         candidates = 2.0 * radius * _RATIO ** np.arange(-float(steps), 1.0)
         looks = looks_needed(candidates.size)
-        multiplier = allowance.take(_MEASURE_SHARE * whole) * math.sqrt(looks)
+        multiplier = account.multiplier(_MEASURE_SHARE * whole, count=looks)
         cut = min(0.5, max(0.1, RADIUS_CERTAINTY * multiplier / n_users))
         search = NoisySearch(
             thresholds=candidates,
@@ -80,7 +81,9 @@ def shrink_by_measuring(
             noise_multiplier=multiplier,
             relation=relation,
         )
-        found = float(candidates[search.release(users.distances(centre, relation))])
+        found = float(
+            candidates[search.release(users.distances(centre, relation), account=account)]
+        )
         shrunk = found < _SHRINK * radius
         radius = min(found, 2.0 * reach)
         if not shrunk:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Pure
 from quorate.accounting.ledger import Ledger
 from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
@@ -163,12 +162,11 @@ class UserQuantiles(UserEstimator):
         """Release the quantiles of ``X`` (records x features, with ``users``, or a UserData)."""
         quantiles = self._checked_quantiles()
         self._mechanisms(told_bound(self.bounds, X), quantiles)
-        self._charge(X, None, users)
+        account = self._charge(X, None, users)
         data = self._gather(X, None, users)
         mechanisms = self._mechanisms(
             as_bound(self.bounds, data.n_features, names_told(X)), quantiles
         )
-        guarantee = self._promise(Pure(float(self.epsilon)))
         low, high = self._reduce(data)
         values = np.empty((len(quantiles), data.n_features))
         for place, mechanism in zip(np.ndindex(*values.shape), mechanisms, strict=True):
@@ -176,10 +174,10 @@ class UserQuantiles(UserEstimator):
             there = ~np.isnan(low[:, column])
             first = mechanism.encode(low[there, column])
             last = mechanism.encode(high[there, column])
-            point = mechanism.integers.release_between(first, last)
+            point = mechanism.integers.release_between(first, last, account=account)
             values[place] = min(mechanism.lower + point * mechanism.resolution, mechanism.upper)
         worst = max(mechanism.error_bound(0.05) for mechanism in mechanisms)
-        self.guarantee_ = guarantee
+        self.guarantee_ = self._promise(account)
         self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
         self.error_ = QuantileError(rank=worst, confidence=0.95)
         return self

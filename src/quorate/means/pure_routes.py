@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.accounting.account import Account
 from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Event, Pure
+from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Box, Interval
 from quorate.grid import fitting_grid
 from quorate.guarantees import Relation
@@ -50,19 +51,23 @@ class PureRun:
         :mod:`quorate.means.absence`).
     half_widths : array of shape (d,)
         Coordinate j of an offset lies between ``-half_widths[j]`` and ``half_widths[j]``.
-    epsilon : float
-    relation : Relation
+    account : Account
+        What pays for every draw; its epsilon is shared out here.
     """
 
     vectors: NDArray[np.float64]
     half_widths: NDArray[np.float64]
-    epsilon: float
-    relation: Relation
+    account: Account
 
     @property
-    def event(self) -> Event:
-        """What the accountant prices: the same for both routes."""
-        return Pure(self.epsilon)
+    def epsilon(self) -> float:
+        """What the run may cost."""
+        return float_down(self.account.epsilon)
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that the account is about."""
+        return self.account.relation
 
     @property
     def dimension(self) -> int:
@@ -132,7 +137,7 @@ class PureRun:
             resolution=half * 2.0**-_HALVINGS,
             epsilon=for_median,
             relation=self.relation,
-        ).release(values)
+        ).release(values, account=self.account)
         # Distances on a logarithmic scale: 0 is the finest, 40 the whole width.
         with np.errstate(divide="ignore"):
             power = np.ceil(np.log2(np.abs(values - median) / (2.0 * half))) + _HALVINGS
@@ -142,7 +147,7 @@ class PureRun:
             quantile=_INNER_SHARE,
             epsilon=for_distance,
             relation=self.relation,
-        ).release(power)
+        ).release(power, account=self.account)
         widen = max(_WIDEN, _WIDEN_RATE * for_mean * math.sqrt(size.number))
         radius = min(1.0, widen * 2.0 ** (found - _HALVINGS)) * 2.0 * half
         interval = Interval(median - radius, median + radius)
@@ -162,7 +167,7 @@ class PureRun:
         scale = bound.change(self.relation)[0] / epsilon
         grid = fitting_grid(bound, n_users=len(rows), relation=self.relation, noise=scale)
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
-        moved = mechanism.release(grid.encode_sum(rows), count=0)
+        moved = mechanism.release(grid.encode_sum(rows), count=0, account=self.account)
         if isinstance(bound, OrAbsent):
             absent, noise = float(moved[-1]) / bound.vote, scale / bound.vote
             size = _Size(*present_users(size.number, absent, noise))
@@ -184,7 +189,9 @@ class PureRun:
         )
         mechanism = LaplaceSum(grid=grid, epsilon=for_size, relation=self.relation)
         present = (~np.isnan(self.vectors[:, 0])).astype(np.float64)
-        counted = float(mechanism.release(grid.encode_sum(present), count=0)[0])
+        counted = float(
+            mechanism.release(grid.encode_sum(present), count=0, account=self.account)[0]
+        )
         return _Size(max(1.0, counted), 1.0 / for_size), rest
 
 

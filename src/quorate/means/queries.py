@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -17,14 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import exact
 from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
 from quorate.means.pure_routes import laplace_error
 from quorate.means.released_mean import MeanError, Route
-from quorate.means.vector_mean import MeanBudget
+from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.means.weighted_users import bounded_vectors
 from quorate.mechanisms.private_range import CONSTANTS
 from quorate.mechanisms.winsorized import RotatedWinsorizedMean
@@ -110,7 +114,7 @@ class UserQueries(UserEstimator):
     Attributes
     ----------
     guarantee_ : Guarantee
-        Of all answers together, set by :meth:`fit`.
+        Of all answers together; its events are what has been drawn so far.
 
     References
     ----------
@@ -171,13 +175,14 @@ class UserQueries(UserEstimator):
         bound = self._checked_bound()
         if self.algorithm == "winsorized":
             self._rotated(bound, 2)
-        self._budget()
-        self._charge(X, None, users)
+        reserve = self._reserve()
+        gdp_mu(float(self.epsilon), float(exact(self.delta) - reserve))
+        account = self._charge(X, None, users, reserve=reserve)
         self._desk = None
         data = self._gather(X, None, users)
-        budget = self._budget()
         rotated = self._rotated(bound, data.n_users) if self.algorithm == "winsorized" else None
-        guarantee = self._promise(budget.event if rotated is None else rotated.event)
+        if rotated is not None:
+            account.plan(rotated.event)
         self._desk = _Desk(
             data=data,
             bound=bound,
@@ -185,11 +190,11 @@ class UserQueries(UserEstimator):
             tickets=[None] * int(self.queries),
             algorithm=self.algorithm,
             radius=None if self.radius is None else float(self.radius),
-            budget=budget,
+            account=account,
             rotated=rotated,
             generator=public_generator(self.random_state),
         )
-        self.guarantee_ = guarantee
+        self.guarantee_ = self._promise(account)
         return self
 
     @property
@@ -212,7 +217,10 @@ class UserQueries(UserEstimator):
         desk = self._fitted_desk()
         if not callable(query):
             raise ParameterError(f"Expected query to be a function, got {type(query).__name__}.")
-        return desk.answer(query)
+        answer = desk.answer(query)
+        if desk.account is not None:
+            self.guarantee_ = self._promise(desk.account)
+        return answer
 
     def _fitted_desk(self) -> _Desk:
         if (desk := self._desk) is None:
@@ -222,15 +230,9 @@ class UserQueries(UserEstimator):
             )
         return desk
 
-    def _budget(self) -> MeanBudget:
-        budget = MeanBudget(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            relation=self.relation,
-            core=self.algorithm == "auto",
-        )
-        _ = budget.mu
-        return budget
+    def _reserve(self) -> Fraction:
+        """Return the part of delta for core tests, where there may be some."""
+        return core_reserve(self.delta, self.relation) if self.algorithm == "auto" else Fraction(0)
 
     def _rotated(self, bound: Bound, n_users: int) -> RotatedWinsorizedMean:
         mechanism = RotatedWinsorizedMean(
@@ -287,15 +289,15 @@ class _Desk:
     tickets: list[None]
     algorithm: str
     radius: float | None
-    budget: MeanBudget
+    account: Account | None
     rotated: RotatedWinsorizedMean | None
     generator: RandomState
 
     def closed(self) -> _Desk:
-        return replace(self, data=None, tickets=[], generator=None)
+        return replace(self, data=None, account=None, tickets=[], generator=None)
 
     def answer(self, query: Query) -> Answer:
-        if self.data is None or not self.tickets:
+        if self.data is None or self.account is None or not self.tickets:
             raise self._exhausted()
         self._try_out(query, self.data.n_features)
         try:
@@ -304,8 +306,9 @@ class _Desk:
             raise self._exhausted() from None
         values = self._evaluate(query, self.data)
         if self.rotated is not None:
-            return self._winsorized(self.rotated, values)
-        run = self.budget.run(values, self.bound, share=1.0 / self.queries, spread=self.radius)
+            return self._winsorized(self.rotated, values, self.account)
+        share = Fraction(1, self.queries)
+        run = gaussian_run(self.account, values, self.bound, share=share, spread=self.radius)
         if self.algorithm == "clip":
             release = run.clip("you asked for it.")
         else:
@@ -357,9 +360,13 @@ class _Desk:
                 values[user] = value
         return values
 
-    def _winsorized(self, mechanism: RotatedWinsorizedMean, values: NDArray[np.float64]) -> Answer:
+    def _winsorized(
+        self, mechanism: RotatedWinsorizedMean, values: NDArray[np.float64], account: Account
+    ) -> Answer:
         rotation = Rotation.random(self.bound.dimension, random_state=self.generator)
-        mean = mechanism.release(bounded_vectors(values, self.bound), rotation=rotation)
+        mean = mechanism.release(
+            bounded_vectors(values, self.bound), rotation=rotation, account=account
+        )
         each = mechanism.coordinate
         error = laplace_error(
             np.full(mechanism.padded, each.noise_scale),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.budget_split import (
@@ -25,9 +26,7 @@ from quorate.means.budget_split import (
 )
 from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
-from quorate.noise import ambient_noise
 from quorate.public_randomness import RandomState, public_generator
-from quorate.releases.allowance import Allowance
 
 __all__ = [
     "FinalRadius",
@@ -83,7 +82,7 @@ def find_spread(
     users: WeightedUsers,
     *,
     reach: float,
-    allowance: Allowance,
+    account: Account,
     square: float,
     relation: Relation,
 ) -> float:
@@ -104,15 +103,17 @@ def find_spread(
             "A spread from pairs needs Relation.REPLACE: when somebody joins, everybody may get "
             "another partner. Use shrink_by_measuring."
         )
-    pairs = disjoint_pairs(users.n_users, ambient_noise().uniform_below(_SEEDS))
+    pairs = disjoint_pairs(users.n_users, account.secret_below(_SEEDS))
     candidates = spread_candidates(reach)
     looks = looks_needed(candidates.size)
     search = NoisySearch(
         thresholds=candidates,
         target=len(pairs) / 2,
-        noise_multiplier=allowance.take(square) * math.sqrt(looks),
+        noise_multiplier=account.multiplier(square, count=looks),
     )
-    return _TYPICAL * float(candidates[search.release(users.pair_distances(pairs))])
+    return _TYPICAL * float(
+        candidates[search.release(users.pair_distances(pairs), account=account)]
+    )
 
 
 def radius_candidates(expected: float, reach: float) -> NDArray[np.float64]:
@@ -146,7 +147,7 @@ def find_final_radius(
     *,
     setting: Setting,
     expected: float,
-    allowance: Allowance,
+    account: Account,
     square: float,
     final_square: float,
     n_users: float,
@@ -161,7 +162,7 @@ def find_final_radius(
     """
     candidates = radius_candidates(expected, setting.reach)
     looks = max(1, looks_needed(candidates.size))
-    multiplier = allowance.take(square) * math.sqrt(looks)
+    multiplier = account.multiplier(square, count=looks)
     balanced = CUT_FACTOR * setting.mean_error(1.0, final_square)
     cut = max(balanced, RADIUS_CERTAINTY * multiplier / n_users, hostile + 0.1 if hostile else 0.0)
     cut = min(cut, 0.5)
@@ -171,4 +172,5 @@ def find_final_radius(
         noise_multiplier=multiplier,
         relation=relation,
     )
-    return FinalRadius(float(candidates[search.release(users.distances(centre, relation))]), cut)
+    found = search.release(users.distances(centre, relation), account=account)
+    return FinalRadius(float(candidates[found]), cut)

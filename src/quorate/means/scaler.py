@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -9,21 +10,21 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Pure
 from quorate.accounting.ledger import Ledger
 from quorate.bounds import Bound, Box
 from quorate.estimators import UserEstimator
 from quorate.guarantees import Relation
 from quorate.means.median import record_quantile
-from quorate.means.vector_mean import MeanBudget
+from quorate.means.vector_mean import core_reserve, private_mean
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.ranges import as_bound, for_squares, half_widths, names_told, told_bound
 from quorate.users import UserData
 
 __all__ = ["UserScaler"]
 
-_CENTRE_SHARE = 0.4
+_CENTRE_SHARE = Fraction(2, 5)
 _HALVINGS = 40
 # Distance of the quartiles of a normal distribution in standard deviations.
 _QUARTILES_APART = 1.349
@@ -113,16 +114,15 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         _validate.usual_epsilon(epsilon=self.epsilon)
         for_squares(told_bound(self.bounds, X))
         _validate.delta(delta=self.delta)
-        event = self._budget().event if self.delta else Pure(float(self.epsilon))
-        self._charge(X, None, users)
+        reserve = core_reserve(self.delta, self.relation)
+        account = self._charge(X, None, users, reserve=reserve)
         data = self._gather(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
-        guarantee = self._promise(event)
         release = self._by_moments if self.delta else self._by_quantiles
-        centre, scale = release(data, bound)
+        centre, scale = release(data, bound, account)
         widths = half_widths(bound)
         visible = scale > _SMALLEST_SCALE * widths
-        self.guarantee_ = guarantee
+        self.guarantee_ = self._promise(account)
         self.centre_ = centre
         self.scale_ = np.where(visible, np.minimum(scale, 2.0 * widths), widths)
         return self
@@ -135,28 +135,22 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         """Return the rows in their own units."""
         return np.asarray(self._features(X) * self.scale_ + self.centre_)
 
-    def _budget(self) -> MeanBudget:
-        return MeanBudget(
-            epsilon=float(self.epsilon), delta=float(self.delta), relation=self.relation
-        )
-
     def _by_moments(
-        self, data: UserData, bound: Bound
+        self, data: UserData, bound: Bound, account: Account
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        budget = self._budget()
         means = data.user_means()
-        first = budget.mean(means, bound, share=_CENTRE_SHARE)
+        first = private_mean(account, means, bound, share=_CENTRE_SHARE)
         centre = first.mean + bound.centre
         widths = half_widths(bound)
         with np.errstate(all="ignore"):
             away = np.clip(data.X - centre, -2.0 * widths, 2.0 * widths)
             squares = data.user_sums(away**2) / data.record_counts()[:, None]
         box = Box(np.zeros_like(widths), 4.0 * widths**2)
-        second = budget.mean(squares, box, share=1.0 - _CENTRE_SHARE)
+        second = private_mean(account, squares, box, share=1 - _CENTRE_SHARE)
         return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0))
 
     def _by_quantiles(
-        self, data: UserData, bound: Bound
+        self, data: UserData, bound: Bound, account: Account
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         widths = half_widths(bound)
         parts = split_epsilon(float(self.epsilon), [1.0] * (3 * data.n_features))
@@ -174,5 +168,5 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
                 relation=self.relation,
             )
             values = record_quantile(data, levels[row])[:, column]
-            found[place] = mechanism.release(values[~np.isnan(values)])
+            found[place] = mechanism.release(values[~np.isnan(values)], account=account)
         return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.accounting.account import Account
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, present_users
 from quorate.means.budget_split import Setting, ShrinkPlan
 from quorate.means.radius import find_final_radius
 from quorate.means.weighted_users import WeightedUsers
 from quorate.mechanisms.sums import GaussianSum
-from quorate.releases.allowance import Allowance
 
 __all__ = ["ClippedMean", "NoisyMean", "clipped_mean", "shrink"]
 
@@ -55,6 +55,7 @@ def clipped_mean(
     users: WeightedUsers,
     centre: NDArray[np.float64],
     *,
+    account: Account,
     radius: float,
     noise_multiplier: float,
     effective_users: float,
@@ -76,7 +77,7 @@ def clipped_mean(
         )
     mechanism = GaussianSum(grid=grid, noise_multiplier=noise_multiplier, relation=relation)
     noise = mechanism.standard_error
-    moved = mechanism.release(totals, count=0)
+    moved = mechanism.release(totals, count=0, account=account)
     if isinstance(grid.bound, OrAbsent):
         absent, noisy = float(moved[-1]) / grid.bound.vote, noise / grid.bound.vote
         effective_users, error = present_users(effective_users, absent, noisy)
@@ -96,7 +97,7 @@ def shrink(
     start: float,
     plan: ShrinkPlan,
     setting: Setting,
-    allowance: Allowance,
+    account: Account,
     n_users: float,
     hostile: float,
     relation: Relation,
@@ -107,8 +108,9 @@ def shrink(
         before = clipped_mean(
             users,
             before.mean,
+            account=account,
             radius=radius,
-            noise_multiplier=allowance.take(plan.round_square),
+            noise_multiplier=account.multiplier(plan.round_square),
             effective_users=setting.effective_users,
             relation=relation,
             relative_error=setting.normaliser_error,
@@ -119,7 +121,7 @@ def shrink(
         before.mean,
         setting=setting,
         expected=radius,
-        allowance=allowance,
+        account=account,
         square=plan.radius_square,
         final_square=plan.final_square,
         n_users=n_users,
@@ -129,8 +131,10 @@ def shrink(
     after = clipped_mean(
         users,
         before.mean,
+        account=account,
         radius=final.radius,
-        noise_multiplier=allowance.take(plan.final_square),
+        # Searches look less often than they may, so a little more than planned is left.
+        noise_multiplier=account.multiplier(account.square_left),
         effective_users=setting.effective_users,
         relation=relation,
         relative_error=setting.normaliser_error,

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import numbers
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import exact
 from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Relation
 from quorate.means.pure_routes import PureRun, laplace_error
 from quorate.means.released_mean import MeanRelease, Route
-from quorate.means.vector_mean import MeanBudget
+from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.means.weighted_users import bounded_vectors
 from quorate.mechanisms.private_range import CONSTANTS
 from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
@@ -51,8 +55,8 @@ class UserMean(UserEstimator):
     proof : Records of a user are averaged and clipped to ``bounds``; what follows sees one vector a
         user. *Gaussian routes*: noisy counts of sensitivity 1 over users or disjoint pairs, clipped
         sums, and the core of ``docs/proofs/friendly_core.md``, each with a part of one
-        :class:`~quorate.releases.allowance.Allowance`; decisions use released numbers only; every
-        run costs the allowance plus the reserve of the core test. *Pure routes*: a median, a
+        :class:`~quorate.accounting.account.Account`; decisions use released numbers only; every
+        run costs the account plus the reserve of the core test. *Pure routes*: a median, a
         quantile and a Laplace sum per coordinate, adding up to ``epsilon``.
 
     Utility
@@ -159,10 +163,11 @@ class UserMean(UserEstimator):
             Whose record each row is.
         """
         self._check_parameters(X)
-        self._charge(X, None, users)
+        account = self._charge(X, None, users, reserve=self._reserve())
         data = self._gather(X, None, users)
         bound = as_bound(self.bounds, data.n_features, names_told(X))
-        self.guarantee_, release = self._release(data, bound)
+        release = self._release(data, bound, account)
+        self.guarantee_ = self._promise(account)
         self.mean_ = release.mean + bound.centre
         self.error_ = release.error
         self.algorithm_ = release.route
@@ -191,7 +196,7 @@ class UserMean(UserEstimator):
             # What cannot be planned for two users cannot be for more.
             self._published(bound, X.n_users if isinstance(X, UserData) else 2).error_bound(0.5)
         elif self.delta:
-            _ = self._budget().mu
+            gdp_mu(float(self.epsilon), float(exact(self.delta) - self._reserve()))
 
     def _conflicts(self, dimension: int) -> list[tuple[bool, str]]:
         """Return combinations of parameters that mean nothing, with what to do."""
@@ -228,25 +233,22 @@ class UserMean(UserEstimator):
             ),
         ]
 
-    def _release(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
+    def _release(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
         if self.algorithm == "winsorized":
-            return self._winsorized(data, bound)
+            return self._winsorized(data, bound, account)
         if self.delta == 0:
-            return self._pure(data, bound)
-        return self._gaussian(data, bound)
+            return self._pure(data, bound, account)
+        return self._gaussian(data, bound, account)
 
-    def _budget(self) -> MeanBudget:
-        return MeanBudget(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            relation=self.relation,
-            core=self.algorithm in ("auto", "core"),
-        )
+    def _reserve(self) -> Fraction:
+        """Return the part of delta for core tests, where there may be some."""
+        if self.algorithm not in ("auto", "core"):
+            return Fraction(0)
+        return core_reserve(self.delta, self.relation)
 
-    def _gaussian(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
-        budget = self._budget()
-        guarantee = self._promise(budget.event)
-        run = budget.run(
+    def _gaussian(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
+        run = gaussian_run(
+            account,
             data.user_means(),
             bound,
             counts=None if self.records is None else data.record_counts(),
@@ -255,22 +257,20 @@ class UserMean(UserEstimator):
             spread=None if self.radius is None else float(self.radius),
         )
         if self.algorithm == "clip":
-            return guarantee, run.clip("you asked for it.")
-        return guarantee, run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
+            return run.clip("you asked for it.")
+        return run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
 
-    def _pure(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
+    def _pure(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
         run = PureRun(
             vectors=bounded_vectors(data.user_means(), bound),
             half_widths=half_widths(bound),
-            epsilon=float(self.epsilon),
-            relation=self.relation,
+            account=account,
         )
-        guarantee = self._promise(run.event)
         if self.algorithm == "auto":
-            return guarantee, run.adapt()
+            return run.adapt()
         if self.algorithm == "clip":
-            return guarantee, run.clip("you asked for it.")
-        return guarantee, run.quantile("you asked for it.")
+            return run.clip("you asked for it.")
+        return run.quantile("you asked for it.")
 
     def _published(self, bound: Bound, n_users: int) -> WinsorizedMean | RotatedWinsorizedMean:
         radius, reach = float(self.radius or 0.0), float(half_widths(bound).max())
@@ -293,20 +293,20 @@ class UserMean(UserEstimator):
             constants=self.constants,
         )
 
-    def _winsorized(self, data: UserData, bound: Bound) -> tuple[Guarantee, MeanRelease]:
+    def _winsorized(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
         if self.delta == 0 and data.n_features > 1:
             raise ParameterError(_ONE_DIMENSION)
         mechanism = self._published(bound, data.n_users)
-        guarantee = self._promise(mechanism.event)
+        account.plan(mechanism.event)
         vectors = bounded_vectors(data.user_means(), bound)
         if isinstance(mechanism, WinsorizedMean):
-            mean = np.array([mechanism.release(vectors[:, 0])])
+            mean = np.array([mechanism.release(vectors[:, 0], account=account)])
             scales, width = np.array([mechanism.noise_scale]), mechanism.range.half_width
         else:
             rotation = Rotation.random(data.n_features, random_state=self.random_state)
-            mean = mechanism.release(vectors, rotation=rotation)
+            mean = mechanism.release(vectors, rotation=rotation, account=account)
             scales = np.full(mechanism.padded, mechanism.coordinate.noise_scale)
             width = mechanism.coordinate.range.half_width * math.sqrt(mechanism.padded)
         route = Route(name="winsorized", reason="you asked for it.", spread=mechanism.radius)
         error = laplace_error(scales, radius=width, cut_share=0.0)
-        return guarantee, MeanRelease(mean=mean, error=error, route=route)
+        return MeanRelease(mean=mean, error=error, route=route)

@@ -2,100 +2,73 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.calibrate import gdp_mu
-from quorate.accounting.events import Approximate, Composed, Event
+from quorate.accounting.account import Account
+from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Bound
 from quorate.guarantees import Relation
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.released_mean import MeanRelease
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
-from quorate.releases.allowance import Allowance
 
-__all__ = ["MeanBudget"]
+__all__ = ["core_reserve", "gaussian_run", "private_mean"]
 
 # Share of delta that is set aside for core tests, whether or not they take place.
-_CORE_DELTA_SHARE = 0.1
+_CORE_DELTA_SHARE = Fraction(1, 10)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeanBudget:
-    """A budget for several private means, each with a share of it.
+def core_reserve(delta: float, relation: Relation) -> Fraction:
+    """Return the part of delta that is reserved for core tests, which pair users by replacement.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-    relation : Relation, default=Relation.REPLACE
-    core : bool, default=True
-        Whether means may start from a friendly core, for which a tenth of delta is reserved.
+    >>> float(core_reserve(1e-6, Relation.REPLACE)), float(core_reserve(1e-6, Relation.ADD_REMOVE))
+    (1e-07, 0.0)
+    """
+    return _CORE_DELTA_SHARE * exact(delta) if relation is Relation.REPLACE else Fraction(0)
 
-    Examples
-    --------
+
+def gaussian_run(
+    account: Account,
+    vectors: NDArray[np.float64],
+    bound: Bound,
+    *,
+    share: Fraction | float = 1,
+    counts: NDArray[np.int64] | None = None,
+    records: float | None = None,
+    hostile: float = 0.0,
+    spread: float | None = None,
+) -> GaussianRun:
+    """Return a run on ``vectors``, clipped to ``bound``, with a share of the account.
+
+    It may test for a friendly core if the account has a reserve; see :func:`core_reserve`.
+    """
+    return GaussianRun(
+        users=WeightedUsers(bounded_vectors(vectors, bound)),
+        counts=counts,
+        reach=bound.l2_radius,
+        account=account.part(share),
+        core_delta=float_down(account.reserve * exact(share)),
+        hostile=hostile,
+        relation=account.relation,
+        spread=spread,
+        records=records,
+    )
+
+
+def private_mean(
+    account: Account, vectors: NDArray[np.float64], bound: Bound, *, share: Fraction | float
+) -> MeanRelease:
+    """Release the mean of ``vectors`` by the best route, as an offset from the centre.
+
     >>> from quorate.bounds import Box
-    >>> budget = MeanBudget(epsilon=1.0, delta=1e-6)
+    >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
     >>> vectors = np.random.default_rng(0).normal(size=(2000, 2))
-    >>> release = budget.mean(vectors, Box([-100.0] * 2, [100.0] * 2), share=0.5)
+    >>> box = Box([-100.0] * 2, [100.0] * 2)
+    >>> release = private_mean(account, vectors, box, share=Fraction(1, 2))
     >>> bool(np.abs(release.mean).max() < 0.5)
     True
     """
-
-    epsilon: float
-    delta: float
-    relation: Relation = Relation.REPLACE
-    core: bool = True
-
-    @property
-    def reserve(self) -> float:
-        """The part of delta that is reserved for core tests."""
-        possible = self.core and self.relation is Relation.REPLACE
-        return _CORE_DELTA_SHARE * self.delta if possible else 0.0
-
-    @property
-    def mu(self) -> float:
-        """Gaussian parameter of all means together."""
-        return gdp_mu(self.epsilon, self.delta - self.reserve)
-
-    @property
-    def event(self) -> Event:
-        """What all means together cost, whichever routes they take."""
-        event: Event = Allowance(self.mu).event
-        return Composed((event, Approximate(0.0, self.reserve))) if self.reserve else event
-
-    def run(
-        self,
-        vectors: NDArray[np.float64],
-        bound: Bound,
-        *,
-        share: float = 1.0,
-        counts: NDArray[np.int64] | None = None,
-        records: float | None = None,
-        hostile: float = 0.0,
-        spread: float | None = None,
-    ) -> GaussianRun:
-        """Return a run on ``vectors``, clipped to ``bound``, with a share of the budget."""
-        return GaussianRun(
-            users=WeightedUsers(bounded_vectors(vectors, bound)),
-            counts=counts,
-            reach=bound.l2_radius,
-            allowance=Allowance(self.mu * math.sqrt(share)),
-            core_delta=self.reserve * share,
-            hostile=hostile,
-            relation=self.relation,
-            spread=spread,
-            records=records,
-        )
-
-    def mean(
-        self,
-        vectors: NDArray[np.float64],
-        bound: Bound,
-        *,
-        share: float,
-    ) -> MeanRelease:
-        """Release the mean of ``vectors`` by the best route, as an offset from the centre."""
-        return self.run(vectors, bound, share=share).adapt()
+    return gaussian_run(account, vectors, bound, share=share).adapt()

@@ -14,7 +14,7 @@ from quorate.guarantees import Relation
 from quorate.means.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
 from quorate.means.measuring import can_shrink
 from quorate.means.pure_routes import USERS_NEEDED
-from quorate.means.vector_mean import MeanBudget
+from quorate.means.vector_mean import core_reserve
 from quorate.planning.limits import fano_users, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
@@ -251,8 +251,8 @@ class MeanTask(Task):
 
     def _routes(self, users: int, epsilon: float, *, reserve: float) -> dict[str, float]:
         """Return the noise of every route of a Gaussian budget."""
-        budget = MeanBudget(epsilon=epsilon, delta=self.delta, relation=self.relation)
-        mu = _mu(epsilon, self.delta - budget.reserve)
+        set_aside = float(core_reserve(self.delta, self.relation))
+        mu = _mu(epsilon, self.delta - set_aside)
         routes = {"clip": self._clip_noise(users, mu)}
         if self.relation is Relation.ADD_REMOVE:
             seen = can_shrink(
@@ -268,7 +268,7 @@ class MeanTask(Task):
         signal = users * mu / reserve
         ball = _ball_table(self.dimension, self.reach / self.spread)
         routes["ball"] = _NOISE_FACTOR * self.spread * _read(ball, signal)
-        core = _core_table(self.dimension, budget.reserve)
+        core = _core_table(self.dimension, set_aside)
         signal = min(users, _MAX_CORE_USERS) * mu / reserve
         routes["core"] = _NOISE_FACTOR * self.spread * _read(core, signal)
         return routes
