@@ -2,7 +2,7 @@ r"""The account of one fit: every draw of noise is written down as it is drawn, 
 
 An account is opened by the declared budget and handed down to whatever draws noise. A draw names
 how far one user can move what is released and the scale of the noise; the account computes from
-these two numbers what the draw costs, writes the event down, and only then draws. There is no
+these these two numbers what the draw costs, writes the event down, and only then draws. There is no
 other statement of what was spent, so nothing can be drawn and not paid for, or paid for once and
 drawn twice.
 
@@ -15,8 +15,9 @@ all earlier answers:
   counts as :func:`~quorate.accounting.costs.as_gaussian` says. [1]_
 
 A draw is let through if either filter lets it through. Draws that may fail with a probability of
-their own (:class:`~quorate.accounting.events.Approximate`) take it from the reserve :math:`r`,
-which is fixed when the account is opened. The proof is in ``docs/proofs/account.md``.
+their own (:class:`~quorate.accounting.events.Approximate`) take it from the reserve :math:`r`, and
+pure draws beside Gaussian noise may have a part of epsilon set aside; both are fixed when the
+account is opened. The proof is in ``docs/proofs/account.md``.
 
 References
 ----------
@@ -59,7 +60,6 @@ from quorate.accounting.events import (
     Nothing,
     Pure,
     Repeated,
-    Subsampled,
     compose_events,
 )
 from quorate.accounting.rounding import exact, float_down, float_up, root_down, root_up
@@ -67,7 +67,7 @@ from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatc
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, ambient_noise
 
-__all__ = ["Account", "SampleAccount"]
+__all__ = ["Account"]
 
 Integers = NDArray[np.int64]
 
@@ -85,6 +85,8 @@ class Account:
     relation : Relation
     reserve : float or Fraction, default=0
         The part of ``delta`` that draws with a failure probability of their own may take.
+    aside : float or Fraction, default=0
+        The part of ``epsilon`` that is kept for pure draws beside Gaussian noise.
     noise : NoiseSource, optional
         Captured once; by default the ambient one of the moment in which the account is opened.
 
@@ -110,19 +112,24 @@ class Account:
         reserve: Fraction,
         noise: NoiseSource,
         declared: Guarantee,
+        aside: Fraction = Fraction(0),
         parent: Account | None = None,
     ) -> None:
         self.declared = declared
         self.epsilon = epsilon
         self.square = square
         self.reserve = reserve
+        self.aside = aside
         self._noise = noise
         self._parent = parent
         self._lock: threading.RLock = threading.RLock() if parent is None else parent._lock
         self._pure = Fraction(0)
+        self._pure_only = True
+        self._aside = Fraction(0)
         self._squares = Fraction(0)
         self._failures = Fraction(0)
         self._drawn: Counter[Event] = Counter()
+        self._groups: list[list[Account]] = []
         self._planned: Counter[Event] = Counter()
 
     @classmethod
@@ -133,6 +140,7 @@ class Account:
         delta: float | Fraction = 0.0,
         relation: Relation = Relation.REPLACE,
         reserve: float | Fraction = 0,
+        aside: float | Fraction = 0,
         noise: NoiseSource | None = None,
         unit: str = "user",
         trust: Trust = Trust.CENTRAL,
@@ -149,9 +157,9 @@ class Account:
         if not 0 <= kept <= whole:
             raise ParameterError(f"Expected 0 <= reserve <= delta={delta!r}, got {reserve!r}.")
         noise = ambient_noise() if noise is None else noise
-        mu = Fraction(0)
-        if kept < whole:
-            mu = exact(gdp_mu(float_down(exact(epsilon)), float_down(whole - kept)))
+        mu, rest = Fraction(0), exact(epsilon) - exact(aside)
+        if kept < whole and rest > 0:
+            mu = exact(gdp_mu(float_down(rest), float_down(whole - kept)))
         declared = Guarantee(
             epsilon=float_up(epsilon),
             delta=float_up(delta),
@@ -161,7 +169,12 @@ class Account:
             numerics=noise.numerics,
         )
         return cls(
-            epsilon=exact(epsilon), square=mu**2, reserve=kept, noise=noise, declared=declared
+            epsilon=exact(epsilon),
+            square=mu**2,
+            reserve=kept,
+            aside=exact(aside),
+            noise=noise,
+            declared=declared,
         )
 
     @classmethod
@@ -222,7 +235,7 @@ class Account:
     def left(self) -> Fraction:
         """How much pure epsilon is left: none once Gaussian noise has been drawn."""
         with self._lock:
-            own = self.epsilon - self._pure if self._is_pure else Fraction(0)
+            own = self.epsilon - self._pure if self._pure_only else self.aside - self._aside
             return own if self._parent is None else min(own, self._parent.left)
 
     @property
@@ -368,14 +381,11 @@ class Account:
         Gaussian noise on all users up to the sum of its squares.
 
         >>> account = Account.open(epsilon=1.0, delta=1e-6)
-        >>> from quorate.accounting.events import Composed
+        >>> from quorate.accounting.events import Composed, Subsampled
         >>> steps = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 10)
         >>> account.plan(Composed((Gaussian(9.0), steps)))
-        >>> sample = account.sampled(rate=0.01)
-        >>> sample.members(10_000).size < 300
-        True
-        >>> sample.pay(Gaussian(2.0)).uniform_below(1)
-        0
+        >>> account.square
+        Fraction(1, 81)
         """
         with self._lock:
             if self._drawn or self._parent is not None:
@@ -392,14 +402,6 @@ class Account:
                 square = 1 / exact(each.noise_multiplier) ** 2
                 self.square += self._planned.pop(each) * square
 
-    def sampled(self, *, rate: float) -> SampleAccount:
-        """Return the account of one release on a fresh secret sample of rate ``rate``.
-
-        It is about a user who comes or stays away, whatever the relation; see
-        :class:`~quorate.accounting.events.Subsampled`.
-        """
-        return SampleAccount(self, rate)
-
     # The promise.
 
     @property
@@ -410,6 +412,8 @@ class Account:
                 event if count == 1 else Repeated(event, count)
                 for event, count in self._drawn.items()
             ]
+            costliest = [max(groups, key=_spent) for groups in self._groups]
+            parts += [group.event for group in costliest if group._drawn]
         return compose_events(parts) if parts else Nothing()
 
     def guarantee(self) -> Guarantee:
@@ -419,10 +423,6 @@ class Account:
     def __reduce__(self) -> NoReturn:
         raise TypeError("An Account cannot be copied or saved: its budget would be there twice.")
 
-    @property
-    def _is_pure(self) -> bool:
-        return not any(isinstance(event, Gaussian | Subsampled) for event in self._drawn)
-
     def _pay(self, event: Event, costs: Costs) -> NoiseSource:
         with self._lock:
             self._check(event, costs)
@@ -431,26 +431,26 @@ class Account:
 
     def _check(self, event: Event, costs: Costs) -> None:
         pure, square, failures = costs
-        fits = self._failures + failures <= self.reserve
-        by_sum = pure is not None and self._is_pure and self._pure + pure <= self.epsilon
+        by_plan = self._planned_for(event) is not None
+        by_sum = pure is not None and self._pure_only and self._pure + pure <= self.epsilon
+        if self._fits_aside(pure):
+            square = Fraction(0)
         by_squares = square is not None and self._squares + rounded_square(square) <= self.square
-        if not (fits and (by_sum or by_squares or self._planned_for(event))):
+        if not (by_plan or by_sum or by_squares) or self._failures + failures > self.reserve:
             raise NumericalFailure(
                 f"A draw of {words(event, pure)} does not fit into what is left of "
                 f"epsilon={self.declared.epsilon:.6g}, delta={self.declared.delta:.6g}: nothing "
                 "was drawn. Please report this."
             )
-        if self._parent is not None:
-            self._parent._check(event, costs)
-
-    def _planned_for(self, event: Event) -> Event | None:
-        """Return what the plan holds for this draw: the cheapest that costs at least as much."""
-        able = [p for p, left in self._planned.items() if left and covers(p, event)]
-        return min(able, key=weight, default=None)
+        self._ask_parent(event, costs)
 
     def _write(self, event: Event, costs: Costs) -> None:
-        pure, square, failures = costs
         self._drawn[event] += 1
+        self._spend(event, costs)
+        self._tell_parent(event, costs)
+
+    def _spend(self, event: Event, costs: Costs) -> None:
+        pure, square, failures = costs
         self._failures += failures
         if (planned := self._planned_for(event)) is not None:
             # The plan was priced as a whole: its steps cost the filters nothing more. What a pure
@@ -458,52 +458,31 @@ class Account:
             self._planned[planned] -= 1
             if isinstance(planned, Pure) and isinstance(event, Pure):
                 self._planned[Pure(float_down(exact(planned.epsilon) - exact(event.epsilon)))] += 1
+            return
+        self._pure_only &= pure is not None
+        self._pure += pure or 0
+        if pure is not None and self._fits_aside(pure):
+            self._aside += pure
         else:
-            self._pure += pure or 0
             # A draw that one filter cannot cover closes that filter: it never holds again.
             self._squares += rounded_square(square) if square is not None else self.square + 1
+
+    def _fits_aside(self, pure: Fraction | None) -> bool:
+        return pure is not None and self._aside + pure <= self.aside
+
+    def _planned_for(self, event: Event) -> Event | None:
+        """Return what the plan holds for this draw: the cheapest that costs at least as much."""
+        able = [p for p, left in self._planned.items() if left and covers(p, event)]
+        return min(able, key=weight, default=None)
+
+    def _ask_parent(self, event: Event, costs: Costs) -> None:
+        if self._parent is not None:
+            self._parent._check(event, costs)
+
+    def _tell_parent(self, event: Event, costs: Costs) -> None:
         if self._parent is not None:
             self._parent._write(event, costs)
 
 
-class SampleAccount(Account):
-    """The account of one release on a secret sample; the event is written as a sampled one.
-
-    Obtained from :meth:`Account.sampled`; who is in the sample is drawn here, so that the rate that
-    is priced is the rate that was drawn.
-    """
-
-    def __init__(self, parent: Account, rate: float) -> None:
-        declared = replace(parent.declared, relation=Relation.ADD_REMOVE)
-        super().__init__(
-            epsilon=Fraction(0),
-            square=Fraction(0),
-            reserve=Fraction(0),
-            noise=parent._noise,
-            declared=declared,
-            parent=parent,
-        )
-        _validate.probability(rate=rate)
-        self.rate = float_up(rate)
-        self._asked = False
-
-    def members(self, n_users: int) -> Integers:
-        """Return the places of the sampled users: one uniform integer below 2^32 decides each."""
-        if self._asked:
-            raise NumericalFailure("A sample is drawn once: ask for a fresh one.")
-        self._asked = True
-        if n_users == 0:
-            return np.empty(0, dtype=np.int64)
-        bits = self._noise.uniform_below(2 ** (32 * n_users)).to_bytes(4 * n_users, "little")
-        chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
-        return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
-
-    def _check(self, event: Event, costs: Costs) -> None:
-        if self._drawn or self._parent is None:
-            raise NumericalFailure("A second release on one secret sample: nothing was drawn.")
-        self._parent._check(Subsampled(event, self.rate), (None, None, Fraction(0)))
-
-    def _write(self, event: Event, costs: Costs) -> None:
-        self._drawn[event] += 1
-        if self._parent is not None:
-            self._parent._write(Subsampled(event, self.rate), (None, None, Fraction(0)))
+def _spent(account: Account) -> tuple[Fraction, Fraction]:
+    return account._squares, account._pure

@@ -1,0 +1,136 @@
+"""Accounts of part of the users: one secret sample of them, or groups that share nobody.
+
+Both pay through the account of the fit. What they write down there is what a user can lose by being
+in the part, which is less than a release about everybody would cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from quorate import _validate
+from quorate.accounting.account import Account, Integers
+from quorate.accounting.costs import Costs
+from quorate.accounting.events import Event, Subsampled
+from quorate.accounting.rounding import float_up
+from quorate.exceptions import NumericalFailure
+from quorate.guarantees import Relation
+
+__all__ = ["GroupAccount", "SampleAccount", "disjoint_groups"]
+
+
+class SampleAccount(Account):
+    """The account of one release on a secret sample; the event is written as a sampled one.
+
+    It is about a user who comes or stays away, whatever the relation; see
+    :class:`~quorate.accounting.events.Subsampled`. Who is in the sample is drawn here, so that the
+    rate that is priced is the rate that was drawn. The account must have been set aside for the
+    sample with :meth:`Account.plan`.
+
+    >>> from quorate.accounting.events import Composed, Gaussian, Repeated
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> steps = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 10)
+    >>> account.plan(Composed((Gaussian(9.0), steps)))
+    >>> sample = SampleAccount(account, rate=0.01)
+    >>> sample.members(10_000).size < 300
+    True
+    >>> sample.pay(Gaussian(2.0)).uniform_below(1)
+    0
+    """
+
+    def __init__(self, parent: Account, *, rate: float) -> None:
+        declared = replace(parent.declared, relation=Relation.ADD_REMOVE)
+        super().__init__(
+            epsilon=Fraction(0),
+            square=Fraction(0),
+            reserve=Fraction(0),
+            noise=parent._noise,
+            declared=declared,
+            parent=parent,
+        )
+        _validate.probability(rate=rate)
+        self.rate = float_up(rate)
+        self._asked = False
+
+    def members(self, n_users: int) -> Integers:
+        """Return the places of the sampled users: one uniform integer below 2^32 decides each."""
+        if self._asked:
+            raise NumericalFailure("A sample is drawn once: ask for a fresh one.")
+        self._asked = True
+        if n_users == 0:
+            return np.empty(0, dtype=np.int64)
+        bits = self._noise.uniform_below(2 ** (32 * n_users)).to_bytes(4 * n_users, "little")
+        chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
+        return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
+
+    def _check(self, event: Event, costs: Costs) -> None:
+        if self._drawn or self._parent is None:
+            raise NumericalFailure("A second release on one secret sample: nothing was drawn.")
+        self._parent._check(Subsampled(event, self.rate), (None, None, Fraction(0)))
+
+    def _write(self, event: Event, costs: Costs) -> None:
+        self._drawn[event] += 1
+        if self._parent is not None:
+            self._parent._write(Subsampled(event, self.rate), (None, None, Fraction(0)))
+
+
+class GroupAccount(Account):
+    """The account of one of several groups of users that have nobody in common.
+
+    A user is in one group, so groups together cost what the costliest of them costs: a draw is
+    written down in the account of the fit as far as it makes its group the costliest.
+
+    >>> account = Account.open(epsilon=1.0)
+    >>> first, second = disjoint_groups(account, 2)
+    >>> _ = first.pay(Fraction(1, 2)), second.pay(Fraction(1, 2)), second.pay(Fraction(1, 4))
+    >>> account.left
+    Fraction(1, 4)
+    """
+
+    def __init__(self, parent: Account, others: list[GroupAccount]) -> None:
+        super().__init__(
+            epsilon=parent.left,
+            square=parent.square_left,
+            reserve=parent.reserve,
+            noise=parent._noise,
+            declared=parent.declared,
+            parent=parent,
+        )
+        self._others = others
+
+    def _more(self, costs: Costs) -> Costs:
+        """Return by how much a draw makes this group the costliest so far."""
+        pure, square, failures = costs
+        most_pure = max(other._pure for other in self._others)
+        most_square = max(other._squares for other in self._others)
+        most_failures = max(other._failures for other in self._others)
+        return (
+            None if pure is None else max(Fraction(0), self._pure + pure - most_pure),
+            None if square is None else max(Fraction(0), self._squares + square - most_square),
+            max(Fraction(0), self._failures + failures - most_failures),
+        )
+
+    def _ask_parent(self, event: Event, costs: Costs) -> None:
+        super()._ask_parent(event, self._more(costs))
+
+    def _write(self, event: Event, costs: Costs) -> None:
+        more = self._more(costs)
+        self._drawn[event] += 1
+        self._spend(event, costs)
+        if self._parent is not None:
+            self._parent._spend(event, more)
+
+
+def disjoint_groups(account: Account, count: int) -> list[GroupAccount]:
+    """Return an account for each of ``count`` groups of users that have nobody in common.
+
+    Which group a user is in must depend on that user alone (on a public id, say), so that nobody
+    changes groups when somebody else is replaced.
+    """
+    groups: list[GroupAccount] = []
+    groups += [GroupAccount(account, groups) for _ in range(count)]
+    account._groups.append([*groups])
+    return groups

@@ -1,0 +1,110 @@
+"""Accounts of part of the users: a secret sample, and groups that have nobody in common."""
+
+from fractions import Fraction
+
+import pytest
+
+from quorate.accounting.account import Account
+from quorate.accounting.account_parts import SampleAccount, disjoint_groups
+from quorate.accounting.compose import price
+from quorate.accounting.events import Composed, Gaussian, Pure, Repeated, Subsampled
+from quorate.exceptions import NumericalFailure, ParameterError
+
+
+class TestPlans:
+    STEP = Subsampled(Gaussian(3.0), rate=0.02)
+
+    def planned(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.plan(Composed((Gaussian(9.0), Repeated(self.STEP, 2))))
+        return account
+
+    def test_each_planned_step_may_be_drawn_once(self):
+        account = self.planned()
+        SampleAccount(account, rate=0.02).pay(Gaussian(3.0))
+        SampleAccount(account, rate=0.01).pay(Gaussian(4.0))
+        with pytest.raises(NumericalFailure):
+            SampleAccount(account, rate=0.02).pay(Gaussian(3.0))
+
+    @pytest.mark.parametrize(("rate", "multiplier"), [(0.03, 3.0), (0.02, 2.9)])
+    def test_a_dearer_step_is_refused(self, rate, multiplier):
+        with pytest.raises(NumericalFailure):
+            SampleAccount(self.planned(), rate=rate).pay(Gaussian(multiplier))
+
+    def test_noise_on_all_users_keeps_to_the_square_of_the_plan(self):
+        account = self.planned()
+        account.pay(Gaussian(13.0))
+        account.pay(Gaussian(13.0))
+        with pytest.raises(NumericalFailure):
+            account.pay(Gaussian(13.0))
+
+    def test_a_sample_is_used_once(self):
+        sample = SampleAccount(self.planned(), rate=0.02)
+        sample.pay(Gaussian(3.0))
+        with pytest.raises(NumericalFailure, match="second release"):
+            sample.pay(Gaussian(3.0))
+
+    def test_a_sample_holds_its_share_of_the_users(self):
+        sizes = [SampleAccount(self.planned(), rate=0.02).members(10_000).size for _ in range(20)]
+        assert 3_000 < sum(sizes) < 5_000  # 20 x 200 on average, sd 63: p < 1e-50
+
+    def test_a_planned_pure_step_may_be_drawn_in_two(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.plan(Repeated(Pure(0.03), 64))
+        for _ in range(64):
+            account.pay(Pure(0.01))
+            account.pay(Pure(0.02 - 2.0**-50))
+        with pytest.raises(NumericalFailure):
+            account.pay(Pure(0.01))
+
+    def test_a_plan_above_the_budget_is_refused(self):
+        with pytest.raises(NumericalFailure, match="plan costs"):
+            Account.open(epsilon=1.0, delta=1e-6).plan(Repeated(self.STEP, 10**5))
+
+    def test_a_plan_comes_before_the_first_draw(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.pay(Pure(0.01))
+        with pytest.raises(ParameterError, match="before"):
+            account.plan(Gaussian(9.0))
+
+    def test_sampled_noise_without_a_plan_is_refused(self):
+        with pytest.raises(NumericalFailure):
+            SampleAccount(Account.open(epsilon=10.0, delta=1e-3), rate=0.01).pay(Gaussian(100.0))
+
+
+class TestGroups:
+    def test_groups_together_cost_what_the_costliest_costs(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        halves = disjoint_groups(account, 2)
+        for half in halves:
+            half.pay(Gaussian(account.multiplier(account.square / 2)))
+        assert account.square_left == pytest.approx(float(account.square) / 2, rel=1e-9)
+        account.pay(Gaussian(account.multiplier(account.square_left)))
+        assert price(account.event, delta=1e-6) <= 1.0
+        assert price(account.event, delta=1e-6) > 0.99
+
+    def test_a_group_that_costs_more_is_paid_for(self):
+        account = Account.open(epsilon=1.0)
+        first, second = disjoint_groups(account, 2)
+        first.pay(Fraction(1, 2))
+        second.pay(Fraction(1, 4))
+        second.pay(Fraction(1, 2))
+        assert account.left == Fraction(1, 4)
+        with pytest.raises(NumericalFailure):
+            second.pay(Fraction(1, 2))
+        with pytest.raises(NumericalFailure):
+            account.pay(Fraction(1, 2))
+
+    def test_the_costliest_group_is_in_the_promise(self):
+        account = Account.open(epsilon=1.0)
+        first, second = disjoint_groups(account, 2)
+        first.pay(Pure(0.125))
+        second.pay(Pure(0.5))
+        account.pay(Pure(0.25))
+        assert account.event == Composed((Pure(0.25), Pure(0.5)))
+
+    def test_gaussian_noise_in_a_group_closes_the_pure_filter_of_the_whole(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        half, _ = disjoint_groups(account, 2)
+        half.pay(Gaussian(100.0))
+        assert account.left == 0
