@@ -7,6 +7,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from quorate.accounting.account import Account
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.concepts import FiniteTable, Thresholds
 from quorate.guarantees import Guarantee, Relation
@@ -64,9 +65,8 @@ def audit_score(score, relation, *, concepts=LABELINGS, epsilon=1.0, **limits):
     """Audit the choice by a score on a finite class."""
 
     def choose(data):
-        return selection.choose_by_score(
-            concepts, data, score, epsilon=epsilon, relation=relation, random_state=0
-        ).index
+        account = Account.open(epsilon=epsilon, relation=relation)
+        return selection.choose_by_score(concepts, data, score, account=account, random_state=0)
 
     return audit(choose, relation, epsilon=epsilon, **limits)
 

@@ -82,8 +82,12 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS)
 
 def check_that_a_failed_promise_leaves_nothing(learner, data, monkeypatch):
     public = {*learner.get_params(), "_declared", "n_features_in_"}
-    monkeypatch.setattr("quorate.estimators.price", lambda *_, **__: np.inf)
-    with pytest.raises(NumericalFailure), use_noise(SeededNoise(0)):
+
+    def refuse(*_, **__):
+        raise NumericalFailure("no guarantee is claimed")
+
+    monkeypatch.setattr("quorate.estimators.UserEstimator._promise", refuse)
+    with pytest.raises(NumericalFailure, match="no guarantee"), use_noise(SeededNoise(0)):
         learner.fit(data)
     assert set(vars(learner)) <= public
 

@@ -4,7 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from quorate import Ledger
+from quorate.concepts import Thresholds
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.learners import (
+    ConceptLearner,
+    LossSelector,
+    PrivateMinError,
+    PrivateThreshold,
+    ThresholdLearner,
+)
 from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.users import UserData
 
@@ -51,3 +60,23 @@ class TestColumns:
     def test_what_does_not_tell_is_let_through(self):
         check_columns([[1.0, 2.0]], expected=1)
         check_columns(np.zeros(3), expected=2)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        ThresholdLearner(domain=(0, 9), delta=1e-6),
+        ConceptLearner(Thresholds(0, 9), delta=1e-6),
+        PrivateThreshold(domain=(0, 9), delta=1e-6),
+        PrivateMinError(Thresholds(0, 9), delta=1e-6),
+        LossSelector(delta=1e-6),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_a_delta_that_would_be_charged_and_not_used_is_refused(learner, tmp_path):
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    ledger.set_budget("visits", epsilon=9.0, delta=0.5)
+    learner.set_params(ledger=ledger, data_name="visits")
+    with pytest.raises(ParameterError, match="delta=1e-06 and not use it"):
+        learner.fit(np.zeros((8, 1)), np.zeros(8), users=range(8))
+    assert ledger.spent("visits").delta == 0.0

@@ -1,12 +1,16 @@
 """From a score to a hypothesis: cost, audits of the median, both directions, huge domains."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import enumerate_runs
 from quorate.concepts import Constant, Direction, Thresholds
+from quorate.exceptions import NumericalFailure, RelationMismatchError
 from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner, selection
 from quorate.learners.scores import (
@@ -18,6 +22,7 @@ from quorate.learners.scores import (
     Surrogate,
 )
 from quorate.learners.selection import choose_by_crossing, choose_by_median, choose_by_score
+from quorate.mechanisms.choose import ChooseBest
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 from rule_worlds import CUT_OFFS, HOLDINGS, LABELINGS, RELATIONS, audit, people
@@ -40,7 +45,8 @@ class TestMedian:
         self, concepts, relation, record_property
     ):
         def choose(data):
-            return choose_by_median(concepts, data, epsilon=1.0, relation=relation).index
+            account = Account.open(epsilon=1.0, relation=relation)
+            return choose_by_median(concepts, data, account=account)
 
         found = audit(choose, relation)
         record_property("tightness", found.tightness)
@@ -49,7 +55,7 @@ class TestMedian:
 
     def test_a_twin_without_the_second_half_of_the_budget_is_caught(self):
         def greedy(data):
-            return choose_by_median(CUT_OFFS, data, epsilon=2.5, relation=Relation.REPLACE).index
+            return choose_by_median(CUT_OFFS, data, account=Account.open(epsilon=2.5))
 
         assert not audit(greedy, Relation.REPLACE, epsilon=1.0).holds
 
@@ -58,8 +64,8 @@ class TestMedian:
         concepts = Thresholds(0, 2**32, direction=Direction.EITHER)
         data = cut_people(400, above=above)
         with use_noise(SeededNoise(1)):
-            choice = choose_by_median(concepts, data, epsilon=4.0, relation=Relation.REPLACE)
-        rule = concepts.concept(choice.index)
+            index = choose_by_median(concepts, data, account=Account.open(epsilon=4.0))
+        rule = concepts.concept(index)
         assert rule.above is above
         assert abs(rule.cut - 400) < 60
 
@@ -76,23 +82,34 @@ class TestMedian:
         concepts = Thresholds(-(2**62), 2**62 - 1)
         data = cut_people(500, low=0, high=1000)
         with use_noise(SeededNoise(0)):
-            choice = choose_by_median(concepts, data, epsilon=4.0, relation=Relation.REPLACE)
-        assert abs(concepts.cut_off(choice.index) - 500) < 60
+            index = choose_by_median(concepts, data, account=Account.open(epsilon=4.0))
+        assert abs(concepts.cut_off(index) - 500) < 60
 
 
 class TestCost:
     @both_relations
-    def test_every_way_costs_what_it_was_given(self, relation):
+    @pytest.mark.parametrize("epsilon", [0.7, 1 / 3, Fraction(1, 7)])
+    def test_every_way_spends_what_it_was_given_and_no_more(self, relation, epsilon):
         data = people(HOLDINGS)
-        with use_noise(SeededNoise(0)):
-            choices = [
-                choose_by_score(CUT_OFFS, data, AnyMistake(), epsilon=0.7, relation=relation),
-                choose_by_crossing(CUT_OFFS, data, Crossing(), epsilon=0.7, relation=relation),
-                choose_by_median(EITHER, data, epsilon=0.7, relation=relation),
-            ]
-        for choice in choices:
-            assert price(choice.event, delta=0.0, relation=relation) == pytest.approx(0.7)
-            assert price(choice.event, delta=0.0, relation=relation) <= 0.7 * (1 + 1e-9)
+        ways = [
+            lambda account: choose_by_score(CUT_OFFS, data, AnyMistake(), account=account),
+            lambda account: choose_by_crossing(CUT_OFFS, data, Crossing(), account=account),
+            lambda account: choose_by_median(EITHER, data, account=account),
+        ]
+        for way in ways:
+            account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(0))
+            way(account)
+            assert 0 <= account.left < 1e-12
+            assert price(account.event, delta=0.0, relation=relation) == pytest.approx(
+                float(epsilon)
+            )
+            with pytest.raises(NumericalFailure, match="does not fit"):
+                account.laplace(np.zeros(1, np.int64), sensitivity=1, scale=1e6)
+
+    def test_an_account_of_other_neighbours_is_refused_by_what_draws(self):
+        account = Account.open(epsilon=1.0, relation=Relation.ADD_REMOVE)
+        with pytest.raises(RelationMismatchError):
+            ChooseBest(candidates=2, epsilon=0.5).release(np.zeros(2, np.int64), account=account)
 
 
 class TestLines:
@@ -104,10 +121,8 @@ class TestLines:
         concepts = Thresholds(0, 2**62)
         data = cut_people(700, low=0, high=1000)
         with use_noise(SeededNoise(3)):
-            choice = choose_by_score(
-                concepts, data, OwnBest(), epsilon=2.0, relation=Relation.REPLACE
-            )
-        assert abs(choice.index - 700) < 20
+            index = choose_by_score(concepts, data, OwnBest(), account=Account.open(epsilon=2.0))
+        assert abs(index - 700) < 20
 
 
 class TestAsPrinted:
@@ -118,16 +133,13 @@ class TestAsPrinted:
     def law(self, concepts, score, relation, *, published):
         data = people(self.HELD)
         return enumerate_runs(
-            lambda noise: (
-                choose_by_score(
-                    concepts,
-                    data,
-                    score,
-                    epsilon=1.5,
-                    relation=relation,
-                    random_state=0,
-                    published=published,
-                ).index
+            lambda noise: choose_by_score(
+                concepts,
+                data,
+                score,
+                account=Account.open(epsilon=1.5, relation=relation),
+                random_state=0,
+                published=published,
             )
         )
 

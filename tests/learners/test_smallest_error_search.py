@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from quorate.accounting.compose import price
+from quorate.accounting.account import Account
 from quorate.auditing import Cells
 from quorate.concepts import FiniteTable, Thresholds
-from quorate.guarantees import Relation
 from quorate.learners.smallest_error_search import MinErrorSearch, choose_by_estimated_level
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -37,7 +36,7 @@ class TestLemma45:
         for seed in range(40):
             data = noisy_people(n, m, error, seed)
             with use_noise(SeededNoise(seed)):
-                found, _ = search.run(RULES, data, epsilon=1.0, relation=Relation.REPLACE)
+                found = search.run(RULES, data, account=Account.open(epsilon=1.0))
             misses += abs(found - error) > alpha
         assert misses <= 16
 
@@ -92,10 +91,9 @@ class TestWholeSearches:
                 records=2,
                 excess=0.3,
                 published=False,
-                epsilon=1.0,
-                relation=relation,
+                account=Account.open(epsilon=1.0, relation=relation),
                 random_state=0,
-            ).index
+            )
 
         few = ((), ((0, 1),), ((0, 0), (1, 1)), ((0, 1), (0, 1), (1, 0)))
         cells = Cells(width=2.0, reach=2.0)
@@ -109,6 +107,6 @@ class TestWholeSearches:
 def test_rounds_together_never_cost_a_hair_more_than_was_paid(epsilon, alpha):
     users = UserData(np.zeros((4, 1)), np.zeros(4), offsets=np.arange(5))
     search = MinErrorSearch(alpha=alpha, records=1)
-    with use_noise(SeededNoise(0)):
-        _, event = search.run(Thresholds(0, 3), users, epsilon=epsilon, relation=Relation.REPLACE)
-    assert price(event, delta=0.0, relation=Relation.REPLACE) <= epsilon
+    account = Account.open(epsilon=epsilon, noise=SeededNoise(0))
+    search.run(Thresholds(0, 3), users, account=account)
+    assert 0 <= account.left < 1e-12 * epsilon

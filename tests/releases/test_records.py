@@ -1,13 +1,17 @@
 """How many records a user holds is private: stated, or bought."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
 from quorate.engines import LocalEngine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.mechanisms.rough_records import RecordRange
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.records import check_records, typical_records
+from quorate.releases.records import HeldRecords, check_records, typical_records
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
@@ -50,3 +54,32 @@ def test_a_giant_user_is_no_problem():
 def test_nonsense_is_refused(records):
     with pytest.raises(ParameterError, match="records"):
         check_records(records)
+
+
+class TestHeldRecords:
+    PEOPLE = UserData(np.zeros((900, 1)), offsets=np.arange(0, 901, 3))
+
+    def test_what_is_stated_costs_nothing(self):
+        account = Account.open(epsilon=0.7)
+        held = HeldRecords.stated(5, account)
+        assert held.known == RecordRange.exactly(5)
+        assert held.typical(self.PEOPLE) == 5
+        assert account.left == Fraction(0.7)
+
+    @pytest.mark.parametrize("relation", list(Relation))
+    @pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1 / 3, 7.7, 1e4])
+    def test_what_is_bought_is_paid_by_a_tenth_of_the_account_at_most(self, epsilon, relation):
+        account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(0))
+        held = HeldRecords.stated("auto", account)
+        held.buy(self.PEOPLE, (4, 8))
+        spent = Fraction(epsilon) - account.left
+        assert 0 < spent <= Fraction(epsilon) / 10
+        assert held.known is not None
+
+    def test_it_is_bought_once(self):
+        account = Account.open(epsilon=4.0, noise=SeededNoise(0))
+        held = HeldRecords.stated("auto", account)
+        assert held.typical(self.PEOPLE) == 2
+        left = account.left
+        assert held.typical(self.PEOPLE) == 2
+        assert account.left == left

@@ -11,14 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.concepts.base import Concept, ConceptClass
 from quorate.concepts.thresholds import Direction, Thresholds
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
-from quorate.learners.purse import Purse
-from quorate.learners.refusals import check_classes, check_columns, check_labels
+from quorate.learners.refusals import check_classes, check_columns, check_labels, refuse_delta
 from quorate.learners.scores import (
     AnyMistake,
     ClippedPairwise,
@@ -33,13 +33,13 @@ from quorate.learners.scores import (
 )
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, check_duellists, published_clip
 from quorate.learners.selection import (
-    Choice,
     choose_by_crossing,
     choose_by_median,
     choose_by_score,
     is_walked,
 )
 from quorate.learners.smallest_error_search import choose_by_estimated_level
+from quorate.releases.records import HeldRecords
 from quorate.users import UserData
 
 __all__ = ["CONSTANTS", "RuleLearner"]
@@ -76,6 +76,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return concepts.caveat if isinstance(concepts, ConceptClass) else None
 
     def _validate_common(self) -> None:
+        refuse_delta(self)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
         if self.error_level is not None:
@@ -125,28 +126,29 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 "grows with it. State it, or use 'own_best' or 'median'."
             )
 
-    def _learn(self, concepts: ConceptClass, data: UserData, asked: str | Way | Score) -> None:
+    def _learn(
+        self, concepts: ConceptClass, data: UserData, asked: str | Way | Score, account: Account
+    ) -> None:
         """Choose a concept and set all fitted attributes."""
-        purse = Purse.of(self)
+        held = HeldRecords.stated(self.records, account)
         situation = self._situation(concepts, data)
         if isinstance(asked, Score):
             score, reason = asked.name, "this score was asked for"
-            choice = self._by_given_score(concepts, data, situation, asked, purse)
+            index = self._by_given_score(concepts, data, situation, asked, account)
         else:
-            decision = self._decide(situation, data, asked, purse)
+            decision = self._decide(situation, data, asked, held)
             score, reason = decision.way.value, decision.reason
-            choice = self._choose(decision.way, concepts, data, situation, purse)
-        purse.events.append(choice.event)
-        self._release(concepts, choice.index, purse, score=score, reason=reason)
+            index = self._choose(decision.way, concepts, data, situation, held)
+        self._release(concepts, index, held, score=score, reason=reason)
 
     def _release(
-        self, concepts: ConceptClass, index: int, purse: Purse, *, score: str, reason: str
+        self, concepts: ConceptClass, index: int, held: HeldRecords, *, score: str, reason: str
     ) -> None:
         """Promise, and only then set what was released."""
-        self.guarantee_ = self._promise(purse.event)
+        self.guarantee_ = self._promise(held.account)
         self.index_ = index
         self.concept_ = concepts.concept(index)
-        self.records_ = purse.records
+        self.records_ = held.known
         self.score_, self.reason_ = score, reason
         self.classes_ = np.asarray(self.classes)
 
@@ -161,7 +163,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         )
 
     def _decide(
-        self, situation: Situation, data: UserData, asked: str | Way, purse: Purse
+        self, situation: Situation, data: UserData, asked: str | Way, held: HeldRecords
     ) -> Decision:
         if asked != "auto":
             return Decision(Way(asked), "this algorithm was asked for")
@@ -170,9 +172,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 Way.ESTIMATED_LEVEL, "constants='published': the learner of Theorem 4.6"
             )
         cuts = record_cuts(situation)
-        if cuts and purse.records is None:
-            purse.buy_records(data, cuts)
-        return decide(situation, purse.records)
+        if cuts and held.known is None:
+            held.buy(data, cuts)
+        return decide(situation, held.known)
 
     def _by_given_score(
         self,
@@ -180,25 +182,22 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         data: UserData,
         situation: Situation,
         score: Score,
-        purse: Purse,
-    ) -> Choice:
+        account: Account,
+    ) -> int:
         if isinstance(score, Crossing):
-            return choose_by_crossing(
-                concepts, data, score, epsilon=purse.left, relation=self.relation
-            )
+            return choose_by_crossing(concepts, data, score, account=account)
         if isinstance(score, Duels | ClippedPairwise):
-            return self._by_duels(concepts, data, situation, score, purse)
-        return self._by_score(concepts, data, score, purse)
+            return self._by_duels(concepts, data, situation, score, account)
+        return self._by_score(concepts, data, score, account)
 
     def _by_score(
-        self, concepts: ConceptClass, data: UserData, score: Score, purse: Purse
-    ) -> Choice:
+        self, concepts: ConceptClass, data: UserData, score: Score, account: Account
+    ) -> int:
         return choose_by_score(
             concepts,
             data,
             score,
-            epsilon=purse.left,
-            relation=self.relation,
+            account=account,
             random_state=self.random_state,
             published=self.constants == "published",
         )
@@ -209,46 +208,42 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         concepts: ConceptClass,
         data: UserData,
         situation: Situation,
-        purse: Purse,
-    ) -> Choice:
+        held: HeldRecords,
+    ) -> int:
+        account = held.account
         match way:
             case Way.MISTAKES:
-                return self._by_score(concepts, data, Mistakes(records=1), purse)
+                return self._by_score(concepts, data, Mistakes(records=1), account)
             case Way.ANY_MISTAKE:
-                return self._by_score(concepts, data, AnyMistake(), purse)
+                return self._by_score(concepts, data, AnyMistake(), account)
             case Way.MORE_THAN:
                 level = 0.0 if self.error_level is None else self.error_level
                 score = MoreThan.separating(error_level=level, excess=self.excess)
-                return self._by_score(concepts, data, score, purse)
+                return self._by_score(concepts, data, score, account)
             case Way.KOLMOGOROV_SMIRNOV:
-                return self._by_score(concepts, data, KolmogorovSmirnov(), purse)
+                return self._by_score(concepts, data, KolmogorovSmirnov(), account)
             case Way.OWN_BEST:
-                return self._by_score(concepts, data, OwnBest(), purse)
+                return self._by_score(concepts, data, OwnBest(), account)
             case Way.CROSSING:
-                return choose_by_crossing(
-                    concepts, data, Crossing(), epsilon=purse.left, relation=self.relation
-                )
+                return choose_by_crossing(concepts, data, Crossing(), account=account)
             case Way.DUELS:
-                return self._by_duels(concepts, data, situation, Duels(), purse)
+                return self._by_duels(concepts, data, situation, Duels(), account)
             case Way.CLIPPED_PAIRWISE:
-                m = purse.typical_records(data)
+                m = held.typical(data)
                 pairwise = ClippedPairwise(tau=published_clip(m, self.excess))
-                return self._by_duels(concepts, data, situation, pairwise, purse)
+                return self._by_duels(concepts, data, situation, pairwise, account)
             case Way.ESTIMATED_LEVEL:
                 return choose_by_estimated_level(
                     concepts,
                     data,
-                    records=purse.typical_records(data),
+                    records=held.typical(data),
                     excess=self.excess,
                     published=self.constants == "published",
-                    epsilon=purse.left,
-                    relation=self.relation,
+                    account=account,
                     random_state=self.random_state,
                 )
             case Way.MEDIAN:
-                return choose_by_median(
-                    cast("Thresholds", concepts), data, epsilon=purse.left, relation=self.relation
-                )
+                return choose_by_median(cast("Thresholds", concepts), data, account=account)
             case _:
                 assert_never(way)
 
@@ -258,13 +253,13 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         data: UserData,
         situation: Situation,
         score: Duels | ClippedPairwise,
-        purse: Purse,
-    ) -> Choice:
+        account: Account,
+    ) -> int:
         if not situation.ordered:
-            return self._by_score(concepts, data, score, purse)
+            return self._by_score(concepts, data, score, account)
         self._check_pieces(concepts, data)
         capped = data.cap(records=int(self.records), random_state=self.random_state)
-        return self._by_score(concepts, capped, score, purse)
+        return self._by_score(concepts, capped, score, account)
 
     def _check_pieces(self, concepts: ConceptClass, data: UserData) -> None:
         """Refuse duels along a line with too many users, whose number is public here."""

@@ -82,7 +82,9 @@ class ConceptLearner(RuleLearner):
         otherwise; records with another label are dropped. ``predict`` answers with these labels,
         while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
         places already: name the labels with ``UserData.from_arrays(classes=...)``.
-    delta, relation, ledger, data_name, random_state
+    delta : 0.0
+        The learner is purely private and refuses any other.
+    relation, ledger, data_name, random_state
         As everywhere; ``random_state`` is public and decides which records are kept under a cap.
 
     Attributes
@@ -162,7 +164,7 @@ class ConceptLearner(RuleLearner):
             )
         self._validate_common()
         self._refuse(self.concepts, self.score, X, y)
-        self._charge(X, y, users, target=True)
+        account = self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=self.classes)
-        self._learn(self.concepts, data, self.score)
+        self._learn(self.concepts, data, self.score, account)
         return self

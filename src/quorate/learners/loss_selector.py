@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.calibrate import split_epsilon
+from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.purse import Purse
+from quorate.learners.refusals import refuse_delta
 from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
@@ -25,6 +26,7 @@ from quorate.mechanisms.random_restarts import RandomRestarts
 from quorate.mechanisms.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
+from quorate.releases.records import HeldRecords
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
 
@@ -36,7 +38,7 @@ _ALGORITHMS = ("auto", "reference", "exponential", "duels", "published")
 _STEPS = 2**20
 
 # Share of the budget that finds the reference.
-_REFERENCE_SHARE = 0.3
+_REFERENCE_SHARE = Fraction("0.3")
 
 # Differences to a reference pay once users average over this many records.
 _ENOUGH_RECORDS = 16
@@ -106,7 +108,9 @@ class LossSelector(UserEstimator):
         paid for. State it when ``X`` holds one row of means a user.
     alpha : float, default=0.1
         Probability of failure that ``"published"`` aims at.
-    delta, relation, ledger, data_name, random_state
+    delta : 0.0
+        The learner is purely private and refuses any other.
+    relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -170,19 +174,19 @@ class LossSelector(UserEstimator):
         self._check()
         self._check_candidates(X)
         self._try_out(X, y)
-        self._charge(X, y, users)
+        account = self._charge(X, y, users)
         data = self._gather(X, y, users)
-        purse = Purse.of(self)
-        score, reason = self._decide(data, purse)
+        held = HeldRecords.stated(self.records, account)
+        score, reason = self._decide(data, held)
         means = self._mean_losses(data)
         if score == "published":
-            index = self._restart(data, means, purse)
+            index = self._restart(data, means, held)
         else:
-            index = self._choose(score, _on_grid(means, self._range()), purse)
-        self.guarantee_ = self._promise(purse.event)
+            index = self._choose(score, _on_grid(means, self._range()), held)
+        self.guarantee_ = self._promise(account)
         self.index_ = index
         self.candidate_ = index if self.candidates is None else self.candidates[index]
-        self.score_, self.reason_, self.records_ = score, reason, purse.records
+        self.score_, self.reason_, self.records_ = score, reason, held.known
         return self
 
     @property
@@ -209,6 +213,7 @@ class LossSelector(UserEstimator):
         return float(lower[0]), float(upper[0])
 
     def _check(self) -> None:
+        refuse_delta(self)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         as_limits(self.bounds, 1)
         _validate.probability(alpha=self.alpha)
@@ -239,18 +244,18 @@ class LossSelector(UserEstimator):
         elif len(getattr(X, "shape", ())) == 2:
             check_duellists(X.shape[1], "duels")
 
-    def _decide(self, data: UserData, purse: Purse) -> tuple[str, str]:
+    def _decide(self, data: UserData, held: HeldRecords) -> tuple[str, str]:
         """Return what to do and why; buy what is known about records where it matters."""
-        if self.algorithm in ("auto", "reference", "published") and purse.records is None:
-            purse.buy_records(data, _RECORD_CUTS)
+        if self.algorithm in ("auto", "reference", "published") and held.known is None:
+            held.buy(data, _RECORD_CUTS)
         if self.algorithm != "auto":
             return self.algorithm, "this algorithm was asked for"
-        held = f"a user holds {purse.records}"
-        if purse.records is None or purse.records.lower < _ENOUGH_RECORDS:
-            return "exponential", f"{held}: differences are as large as losses"
+        known = f"a user holds {held.known}"
+        if held.known is None or held.known.lower < _ENOUGH_RECORDS:
+            return "exponential", f"{known}: differences are as large as losses"
         if self._n_candidates(data) <= MAX_DUELLISTS:
-            return "duels", f"{held}: users can judge all pairs"
-        return "reference", f"{held}: differences to a reference are small"
+            return "duels", f"{known}: users can judge all pairs"
+        return "reference", f"{known}: differences to a reference are small"
 
     def _n_candidates(self, data: UserData) -> int:
         return data.n_features if self.candidates is None else len(self.candidates)
@@ -294,52 +299,50 @@ class LossSelector(UserEstimator):
         )
         return None if values is None or values.shape != (len(X),) else values
 
-    def _choose(self, score: str, table: Integers, purse: Purse) -> int:
+    def _choose(self, score: str, table: Integers, held: HeldRecords) -> int:
+        account = held.account
         if score == "duels":
-            return self._by_score(table, Duels(), purse, purse.left)
+            return self._by_score(table, Duels(), account)
         if score == "exponential":
-            return self._by_sums(table, purse, purse.left)
-        first, second = split_epsilon(purse.left, [_REFERENCE_SHARE, 1 - _REFERENCE_SHARE])
-        reference = self._by_sums(table, purse, first)
-        typical = _typical_records(purse.records)
+            return self._by_sums(table, account)
+        first = account.part_of(epsilon=_REFERENCE_SHARE * account.left)
+        reference = self._by_sums(table, first)
+        typical = _typical_records(held.known)
         radius = min(_STEPS, math.ceil(_STEPS / math.sqrt(typical)))
         near = ClippedDifference(reference=reference, radius=radius)
-        return self._by_score(table, near, purse, second)
+        return self._by_score(table, near, account)
 
-    def _by_sums(self, table: Integers, purse: Purse, epsilon: float) -> int:
+    def _by_sums(self, table: Integers, account: Account) -> int:
         chooser = ChooseBest(
             candidates=table.shape[1],
-            epsilon=epsilon,
+            epsilon=account.left,
             sensitivity=_STEPS,
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        purse.events.append(chooser.event)
-        return chooser.release(-table.sum(axis=0))
+        return chooser.release(-table.sum(axis=0), account=account)
 
-    def _by_score(self, table: Integers, score: Score, purse: Purse, epsilon: float) -> int:
+    def _by_score(self, table: Integers, score: Score, account: Account) -> int:
         chooser = ChooseBest(
             candidates=table.shape[1],
-            epsilon=epsilon,
+            epsilon=account.left,
             sensitivity=score.sensitivity(self.relation),
             relation=self.relation,
         )
-        purse.events.append(chooser.event)
         tally = score.tally(table, np.zeros(len(table), dtype=np.int64))
-        return chooser.release(-score.losses(tally, n_users=len(table)))
+        return chooser.release(-score.losses(tally, n_users=len(table)), account=account)
 
-    def _restart(self, data: UserData, means: NDArray[np.float64], purse: Purse) -> int:
+    def _restart(self, data: UserData, means: NDArray[np.float64], held: HeldRecords) -> int:
         lower, upper = self._range()
         restarts = RandomRestarts(
             lower=lower,
             upper=upper,
-            epsilon=purse.left,
+            epsilon=held.account.left,
             n_users=data.n_users,
-            records=max(1, int(_typical_records(purse.records))),
+            records=max(1, int(_typical_records(held.known))),
             alpha=self.alpha,
         )
-        purse.events.append(restarts.event)
-        index, _ = restarts.release(np.nan_to_num(means, nan=lower))
+        index, _ = restarts.release(np.nan_to_num(means, nan=lower), account=held.account)
         return index
 
 

@@ -11,10 +11,10 @@ from quorate.concepts.base import ConceptClass
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.purse import Purse
-from quorate.learners.refusals import check_classes, check_columns, check_labels
+from quorate.learners.refusals import check_classes, check_columns, check_labels, refuse_delta
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.public_randomness import RandomState
+from quorate.releases.records import HeldRecords
 
 __all__ = ["PrivateMinError"]
 
@@ -63,7 +63,9 @@ class PrivateMinError(UserEstimator):
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
         otherwise; records with another label are dropped. In a ``UserData`` the targets are places
         (0 and 1) already: name the labels with ``UserData.from_arrays(classes=...)``.
-    delta, relation, ledger, data_name, random_state
+    delta : 0.0
+        The learner is purely private and refuses any other.
+    relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -126,6 +128,7 @@ class PrivateMinError(UserEstimator):
                 f"Expected concepts to be a ConceptClass, got {type(self.concepts).__name__}. See "
                 "quorate.concepts."
             )
+        refuse_delta(self)
         _validate.probability(alpha=self.alpha)
         _validate.one_of(("calibrated", "published"), constants=self.constants)
         if self.records != "auto":
@@ -133,20 +136,17 @@ class PrivateMinError(UserEstimator):
         check_classes(self.classes)
         check_columns(X, expected=self.concepts.n_features)
         check_labels(y, self.classes)
-        self._charge(X, y, users, target=True)
+        account = self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=self.classes)
-        purse = Purse.of(self)
+        held = HeldRecords.stated(self.records, account)
         search = MinErrorSearch.of_class(
             self.concepts,
             alpha=self.alpha,
-            records=purse.typical_records(data),
+            records=held.typical(data),
             published=self.constants == "published",
         )
         kept = data.cap(records=search.kept_records, random_state=self.random_state)
-        min_error, event = search.run(
-            self.concepts, kept, epsilon=purse.left, relation=self.relation
-        )
-        purse.events.append(event)
-        self.guarantee_ = self._promise(purse.event)
-        self.min_error_, self.records_ = min_error, purse.records
+        min_error = search.run(self.concepts, kept, account=account)
+        self.guarantee_ = self._promise(account)
+        self.min_error_, self.records_ = min_error, held.known
         return self

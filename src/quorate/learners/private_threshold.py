@@ -27,19 +27,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from quorate import _validate
-from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Pure, compose_events
+from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.mistake_events import MistakeEvents, group_by_user
 from quorate.concepts.thresholds import Direction
 from quorate.guarantees import Relation
 from quorate.learners.base import RuleLearner
-from quorate.learners.purse import Purse
 from quorate.learners.scores.base import Integers, MistakeLine
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan, separating_rate
@@ -48,8 +47,9 @@ from quorate.learners.threshold import threshold_class
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.noise import ambient_noise
+from quorate.mechanisms.sums import NoisyCount
 from quorate.public_randomness import RandomState
+from quorate.releases.records import HeldRecords
 
 __all__ = ["PrivateThreshold", "median_in_range"]
 
@@ -57,24 +57,23 @@ _THETA_PUBLISHED = 2 / 3
 _THETA = 0.6
 _ROUNDS = 4
 # Shares of the calibrated budget: level, medians and comparisons (all rounds), last choice.
-_SHARES = (0.125, 0.375, 0.25, 0.25)
+_SHARES = (Fraction(1, 8), Fraction(3, 8), Fraction(1, 4), Fraction(1, 4))
 
 
 def median_in_range(
-    events: MistakeEvents,
-    held: Integers,
+    line: MistakeLine,
     *,
     first: int,
     last: int,
-    rate: float,
-    epsilon: float,
-    relation: Relation,
+    mass: float,
+    account: Account,
     published: bool = False,
 ) -> int:
     """Release a cut-off in [first, last] with few users' records on either side (L5, Lemma 5.1).
 
-    A user counts on a side if more than s = floor(``rate`` x records held) of the user's records
-    lie there; the loss is the larger count, so only the (s + 1)-th record from either end matters.
+    A user counts on a side if more than s of the user's records lie there, s being what separates
+    best half of ``mass``, the probability of the range, from two thirds of it. The loss is
+    the larger count, so only the (s + 1)-th record from either end matters.
     A record at the j-th point of the domain is on the left of the cut-offs above j. ``published``
     counts all records there are; otherwise only those about which cut-offs on that side differ.
 
@@ -83,13 +82,11 @@ def median_in_range(
     >>> x, who = np.arange(400) % 10, np.arange(400) // 10
     >>> people = UserData.from_arrays(x.astype(float), np.zeros(400), users=who)
     >>> line = MistakeLine(concepts=Thresholds(0, 2**40), users=people)
-    >>> found = median_in_range(
-    ...     line.events, line.held, first=0, last=2**40, rate=0.5, epsilon=4.0,
-    ...     relation=Relation.REPLACE,
-    ... )
-    >>> 4 <= found <= 6
+    >>> known = dict(first=0, last=2**40, mass=0.9)
+    >>> 4 <= median_in_range(line, account=Account.open(epsilon=4.0), **known) <= 6
     True
     """
+    events, rate = line.events, separating_rate(mass / 2, 2 * mass / 3)
     low, high = np.uint64(first), np.uint64(last)
     reached = events.positions >= low if published else events.positions > low
     inside = reached & (events.positions <= high)
@@ -98,7 +95,7 @@ def median_in_range(
     edge = edge[order]
     count = np.bincount(user, minlength=events.n_users)
     start = np.cumsum(count) - count
-    skip = np.floor(rate * held).astype(np.int64)
+    skip = np.floor(rate * line.held).astype(np.int64)
     counts = np.flatnonzero(count > skip)
     # Somebody with too few records in the range minds no cut-off.
     upper = np.full(events.n_users, last, dtype=np.uint64)
@@ -111,10 +108,10 @@ def median_in_range(
     middle = (first + last) // 2
     shift = np.uint64(middle)
     median = PrivateQuantile(
-        domain=(first - middle, last - middle), epsilon=epsilon, relation=relation
+        domain=(first - middle, last - middle), epsilon=account.left, relation=account.relation
     )
     return middle + median.release_between(
-        (lower - shift).view(np.int64), (upper - shift).view(np.int64)
+        (lower - shift).view(np.int64), (upper - shift).view(np.int64), account=account
     )
 
 
@@ -191,7 +188,9 @@ class PrivateThreshold(RuleLearner):
         otherwise; records with another label are dropped. ``predict`` answers with these labels,
         while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
         places already: name the labels with ``UserData.from_arrays(classes=...)``.
-    delta, relation, ledger, data_name, random_state
+    delta : 0.0
+        The learner is purely private and refuses any other.
+    relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -254,65 +253,70 @@ class PrivateThreshold(RuleLearner):
         _validate.one_of((Direction.ABOVE, Direction.BELOW), direction=self.direction)
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
         self._refuse(concepts, "auto", X, y)
-        self._charge(X, y, users, target=True)
+        account = self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=self.classes)
-        purse = Purse.of(self)
+        held = HeldRecords.stated(self.records, account)
         search = self._published if self.constants == "published" else self._calibrated
-        index = search(MistakeLine(concepts=concepts, users=data), purse)
+        index = search(MistakeLine(concepts=concepts, users=data), held)
         self._release(
             concepts,
             index,
-            purse,
+            held,
             score="private_threshold",
             reason="this algorithm was asked for",
         )
         self.threshold_ = concepts.cut_off(index)
         return self
 
-    def _published(self, line: MistakeLine, purse: Purse) -> int:
+    def _published(self, line: MistakeLine, held: HeldRecords) -> int:
         """Half for the level, the rest in 4 T equal parts; three noisy counts a round."""
-        m = published_records(purse.typical_records(line.users), self.excess)
+        account = held.account
+        m = published_records(held.typical(line.users), self.excess)
         concepts, kept = line.concepts, line.users.cap(records=m, random_state=self.random_state)
-        for_level, for_search = split_epsilon(purse.left, [1, 1])
+        half = account.left / 2
         level = self.error_level
         if level is None:
             search = MinErrorSearch(alpha=self.excess / 6, records=m, published=True)
-            level, event = search.run(concepts, kept, epsilon=for_level, relation=self.relation)
-            purse.events.append(event)
+            level = search.run(concepts, kept, account=account.part_of(epsilon=half))
         low, high = min(level + self.excess / 6, 1 - 1e-9), min(level + self.excess / 3, 1.0)
         rounds = math.ceil(math.log(2 / self.excess, 1.5))
-        each = split_epsilon(for_search, [1] * (4 * rounds))[0]
-        purse.events.append(compose_events([Pure(each)] * (4 * rounds)))
+        each = half / (4 * rounds)
         line = MistakeLine(concepts=concepts, users=kept)
         losses = _Losses(
             line.events, MoreThan(rate=separating_rate(low, high)).losses_on_line(line)
         )
+        noisy = NoisyCount(epsilon=each, relation=self.relation)
 
         def median(first: int, last: int, mass: float) -> int:
             few = kept.cap(records=math.floor(1 / mass + 1e-9), random_state=self.random_state)
-            short = MistakeLine(concepts=concepts, users=few)
-            return self._median(short, first, last, mass, each, published=True)
+            return median_in_range(
+                MistakeLine(concepts=concepts, users=few),
+                first=first,
+                last=last,
+                mass=mass,
+                account=account.part_of(epsilon=each),
+                published=True,
+            )
 
         def compare(counts: list[int | None]) -> int:
-            there = [side for side, count in enumerate(counts) if count is not None]
-            noisy = np.full(3, np.inf)
-            noisy[there] = ambient_noise().discrete_laplace(
-                np.array([counts[side] for side in there], dtype=np.int64),
-                scale=math.nextafter(1 / each, math.inf),
+            left, middle, right = (
+                math.inf if count is None else noisy.release(count, account=account)
+                for count in counts
             )
             # The middle wins only if it is strictly best, the left only if strictly below right.
-            if noisy[1] < min(noisy[0], noisy[2]):
+            if middle < min(left, right):
                 return 1
-            return 0 if noisy[0] < noisy[2] else 2
+            return 0 if left < right else 2
 
         first, _ = self._narrow(
             losses, rounds=rounds, theta=_THETA_PUBLISHED, median=median, compare=compare
         )
         return first
 
-    def _calibrated(self, line: MistakeLine, purse: Purse) -> int:
+    def _calibrated(self, line: MistakeLine, held: HeldRecords) -> int:
         """Spend on a level, on medians, on comparisons and on a last choice inside the range."""
-        for_level, for_medians, for_compares, for_last = split_epsilon(purse.left, _SHARES)
+        account = held.account
+        for_level, for_medians, for_compares, for_last = (share * account.left for share in _SHARES)
         if self.error_level is None:
             crossing = Crossing()
             chooser = ChooseBest(
@@ -321,62 +325,38 @@ class PrivateThreshold(RuleLearner):
                 sensitivity=crossing.sensitivity(self.relation),
                 relation=self.relation,
             )
-            rate = crossing.rates[chooser.release(-crossing.losses_on_line(line))]
-            purse.events.append(chooser.event)
+            losses_by_rate = crossing.losses_on_line(line)
+            rate = crossing.rates[chooser.release(-losses_by_rate, account=account)]
             score = MoreThan(rate=rate)
         else:
             score = MoreThan.separating(error_level=self.error_level, excess=self.excess)
-        each = split_epsilon(for_medians, [1] * _ROUNDS)[0]
         smallest = ChooseBest(
             candidates=3,
-            epsilon=split_epsilon(for_compares, [1] * _ROUNDS)[0],
+            epsilon=for_compares / _ROUNDS,
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        purse.events.extend([Pure(each)] * _ROUNDS + [smallest.event] * _ROUNDS)
         losses = _Losses(line.events, score.losses_on_line(line))
         everybody = line.events.n_users
 
+        def median(first: int, last: int, mass: float) -> int:
+            part = account.part_of(epsilon=for_medians / _ROUNDS)
+            return median_in_range(line, first=first, last=last, mass=mass, account=part)
+
         def compare(counts: list[int | None]) -> int:
             known = [everybody if count is None else count for count in counts]
-            return smallest.release(-np.array(known, dtype=np.int64))
+            return smallest.release(-np.array(known, dtype=np.int64), account=account)
 
         first, last = self._narrow(
-            losses,
-            rounds=_ROUNDS,
-            theta=_THETA,
-            median=lambda first, last, mass: self._median(line, first, last, mass, each),
-            compare=compare,
+            losses, rounds=_ROUNDS, theta=_THETA, median=median, compare=compare
         )
         choice = ChooseOrdered(
             epsilon=for_last,
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        purse.events.append(choice.event)
         lengths, above = losses.restricted(first, last)
-        return choice.release(lengths, above, lower=first)
-
-    def _median(
-        self,
-        line: MistakeLine,
-        first: int,
-        last: int,
-        mass: float,
-        epsilon: float,
-        *,
-        published: bool = False,
-    ) -> int:
-        return median_in_range(
-            line.events,
-            line.held,
-            first=first,
-            last=last,
-            rate=separating_rate(mass / 2, 2 * mass / 3),
-            epsilon=epsilon,
-            relation=self.relation,
-            published=published,
-        )
+        return choice.release(lengths, above, lower=first, account=account)
 
     def _narrow(
         self,

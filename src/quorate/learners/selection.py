@@ -1,18 +1,17 @@
 """From a score to a hypothesis: the private releases that the learners are made of.
 
-Each function here takes users and a budget and returns a :class:`Choice`: the number of a
-hypothesis, and the event that the accountant prices. Finite classes are chosen from by
-permute-and-flip, ordered ones of any size by exact sampling of pieces.
+Each function here takes users and an account, spends what is left of it and returns the number of a
+hypothesis. Finite classes are chosen from by permute-and-flip, ordered ones of any size by exact
+sampling of pieces.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Event, compose_events
+from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
 from quorate.concepts.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError
@@ -30,26 +29,17 @@ from quorate.users import UserData
 
 __all__ = [
     "CROSSING_SHARE",
-    "Choice",
     "choose_by_crossing",
     "choose_by_median",
     "choose_by_score",
     "is_walked",
 ]
 
-CROSSING_SHARE = 0.125
+CROSSING_SHARE = Fraction(1, 8)
 """Share of the budget that chooses the t of "more than t mistakes"."""
 
-DIRECTION_SHARE = 0.1
+DIRECTION_SHARE = Fraction(1, 10)
 """Share of the budget that chooses on which side of a cut-off 1 is predicted."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A hypothesis that was released, and what it cost."""
-
-    index: int
-    event: Event
 
 
 def is_walked(concepts: ConceptClass) -> bool:
@@ -66,11 +56,10 @@ def choose_by_score(
     users: UserData,
     score: Score,
     *,
-    epsilon: float,
-    relation: Relation,
+    account: Account,
     random_state: RandomState = None,
     published: bool = False,
-) -> Choice:
+) -> int:
     """Choose a hypothesis with a small loss, by one release.
 
     ``published`` is the exponential mechanism with weights exp(-epsilon loss / (2 sensitivity)), as
@@ -79,11 +68,11 @@ def choose_by_score(
 
     >>> from quorate.learners.scores import AnyMistake
     >>> people = UserData.from_arrays([[1], [6]] * 40, [0, 1] * 40, users=np.arange(80) // 2)
-    >>> choice = choose_by_score(
-    ...     Thresholds(0, 9), people, AnyMistake(), epsilon=2.0, relation=Relation.REPLACE
-    ... )
-    >>> 2 <= choice.index <= 6
+    >>> account = Account.open(epsilon=2.0)
+    >>> 2 <= choose_by_score(Thresholds(0, 9), people, AnyMistake(), account=account) <= 6
     True
+    >>> account.left
+    Fraction(0, 1)
     """
     if score.record_cap is not None:
         users = users.cap(records=score.record_cap, random_state=random_state)
@@ -91,17 +80,15 @@ def choose_by_score(
         line = MistakeLine(concepts=_ordered(concepts), users=users)
         losses = score.losses_on_line(line)
         ordered = ChooseOrdered(
-            epsilon=epsilon,
-            sensitivity=score.sensitivity(relation),
-            relation=relation,
-            one_sided=_is_one_sided(score, relation, published=published),
+            epsilon=account.left,
+            sensitivity=score.sensitivity(account.relation),
+            relation=account.relation,
+            one_sided=_is_one_sided(score, account.relation, published=published),
         )
-        return Choice(ordered.release(line.events.lengths, losses), ordered.event)
+        return ordered.release(line.events.lengths, losses, account=account)
     table = MistakeTable(concepts=concepts, users=users)
-    chooser = _best_of(
-        concepts.size, score, epsilon=epsilon, relation=relation, published=published
-    )
-    return Choice(chooser.release(-score.losses_of_table(table)), chooser.event)
+    chooser = _best_of(concepts.size, score, account, published=published)
+    return chooser.release(-score.losses_of_table(table), account=account)
 
 
 def choose_by_crossing(
@@ -109,32 +96,23 @@ def choose_by_crossing(
     users: UserData,
     crossing: Crossing,
     *,
-    epsilon: float,
-    relation: Relation,
+    account: Account,
     random_state: RandomState = None,
-) -> Choice:
+) -> int:
     """Choose the t of "more than t mistakes" with a share of the budget, then a hypothesis."""
-    for_level, for_choice = split_epsilon(epsilon, [CROSSING_SHARE, 1 - CROSSING_SHARE])
-    level = _best_of(len(crossing.rates), crossing, epsilon=for_level, relation=relation)
+    first = account.part_of(epsilon=CROSSING_SHARE * account.left)
+    level = _best_of(len(crossing.rates), crossing, first)
     if is_walked(concepts):
         losses = crossing.losses_on_line(MistakeLine(concepts=_ordered(concepts), users=users))
     else:
         losses = crossing.losses_of_table(MistakeTable(concepts=concepts, users=users))
-    rate = crossing.rates[level.release(-losses)]
-    choice = choose_by_score(
-        concepts,
-        users,
-        MoreThan(rate=rate),
-        epsilon=for_choice,
-        relation=relation,
-        random_state=random_state,
+    rate = crossing.rates[level.release(-losses, account=first)]
+    return choose_by_score(
+        concepts, users, MoreThan(rate=rate), account=account, random_state=random_state
     )
-    return Choice(choice.index, compose_events([level.event, choice.event]))
 
 
-def choose_by_median(
-    concepts: Thresholds, users: UserData, *, epsilon: float, relation: Relation
-) -> Choice:
+def choose_by_median(concepts: Thresholds, users: UserData, *, account: Account) -> int:
     """Choose the median of the users' own best cut-offs.
 
     Each user contributes one interval: from their first to their last cut-off with the fewest
@@ -143,23 +121,22 @@ def choose_by_median(
     keeps the median unbiased when records are few; a user without records abstains.
     """
     if concepts.direction is Direction.EITHER:
-        return _median_either_way(concepts, users, epsilon=epsilon, relation=relation)
+        return _median_either_way(concepts, users, account=account)
     first, last = concepts.mistake_events(users).best_ranges().hull()
     # Up to 2**63 + 1 cut-offs: numbered from the middle they fit into 64 bits with a sign.
     middle = concepts.size // 2
     median = PrivateQuantile(
-        domain=(-middle, concepts.size - 1 - middle), epsilon=epsilon, relation=relation
+        domain=(-middle, concepts.size - 1 - middle),
+        epsilon=account.left,
+        relation=account.relation,
     )
     shift = np.uint64(middle)
-    index = middle + median.release_between(
-        (first - shift).view(np.int64), (last - shift).view(np.int64)
+    return middle + median.release_between(
+        (first - shift).view(np.int64), (last - shift).view(np.int64), account=account
     )
-    return Choice(index, median.event)
 
 
-def _median_either_way(
-    concepts: Thresholds, users: UserData, *, epsilon: float, relation: Relation
-) -> Choice:
+def _median_either_way(concepts: Thresholds, users: UserData, *, account: Account) -> int:
     """Let users vote on the direction, then take the median in that direction."""
     sides = (Direction.ABOVE, Direction.BELOW)
     classes = [
@@ -172,17 +149,17 @@ def _median_either_way(
     votes = np.array(
         [np.count_nonzero(fewest[0] < fewest[1]), np.count_nonzero(fewest[1] < fewest[0])]
     )
-    for_vote, for_median = split_epsilon(epsilon, [DIRECTION_SHARE, 1 - DIRECTION_SHARE])
-    vote = ChooseBest(candidates=2, epsilon=for_vote, relation=relation)
-    side = vote.release(votes)
-    choice = choose_by_median(classes[side], users, epsilon=for_median, relation=relation)
+    vote = ChooseBest(
+        candidates=2, epsilon=DIRECTION_SHARE * account.left, relation=account.relation
+    )
+    side = vote.release(votes, account=account)
+    index = choose_by_median(classes[side], users, account=account)
     # The line of both directions lists "above" first and then the cut-offs 1, ..., D - 1 of
     # "below"; the constants at the ends of "below" are those of "above" the other way round.
     points = concepts.domain.points
-    index = choice.index
     if side == 1:
         index = points - index if index in (0, points) else points + index
-    return Choice(index, compose_events([vote.event, choice.event]))
+    return index
 
 
 def _is_one_sided(score: Score, relation: Relation, *, published: bool) -> bool:
@@ -190,19 +167,14 @@ def _is_one_sided(score: Score, relation: Relation, *, published: bool) -> bool:
 
 
 def _best_of(
-    candidates: int,
-    score: Score,
-    *,
-    epsilon: float,
-    relation: Relation,
-    published: bool = False,
+    candidates: int, score: Score, account: Account, *, published: bool = False
 ) -> ChooseBest:
     return ChooseBest(
         candidates=candidates,
-        epsilon=epsilon,
-        sensitivity=score.sensitivity(relation),
-        relation=relation,
-        one_sided=_is_one_sided(score, relation, published=published),
+        epsilon=account.left,
+        sensitivity=score.sensitivity(account.relation),
+        relation=account.relation,
+        one_sided=_is_one_sided(score, account.relation, published=published),
         selection=Selection.GUMBEL if published else Selection.PERMUTE_AND_FLIP,
     )
 

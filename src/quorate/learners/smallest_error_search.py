@@ -21,14 +21,12 @@ import math
 from dataclasses import dataclass
 
 from quorate import _validate
-from quorate.accounting.calibrate import split_epsilon
-from quorate.accounting.events import Event, Pure, Repeated, compose_events
+from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
-from quorate.guarantees import Relation
 from quorate.learners.scores.base import MistakeLine, MistakeTable
 from quorate.learners.scores.more_than import MoreThan, separating_rate, separation
 from quorate.learners.scores.surrogate import Surrogate
-from quorate.learners.selection import Choice, choose_by_score, is_walked
+from quorate.learners.selection import choose_by_score, is_walked
 from quorate.mechanisms.private_compare import PrivateCompare
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
@@ -161,17 +159,15 @@ class MinErrorSearch:
         by_sampling = math.log(size / share) / (2 * (gap / 4) ** 2)
         return math.ceil(max(by_noise, by_sampling))
 
-    def run(
-        self, concepts: ConceptClass, users: UserData, *, epsilon: float, relation: Relation
-    ) -> tuple[float, Event]:
-        """Search; return the estimate and what it cost."""
+    def run(self, concepts: ConceptClass, users: UserData, *, account: Account) -> float:
+        """Search; return the estimate. Spends what is left of the account in equal parts."""
         source: MistakeLine | MistakeTable
         if is_walked(concepts) and isinstance(concepts, OrderedConceptClass):
             source = MistakeLine(concepts=concepts, users=users)
         else:
             source = MistakeTable(concepts=concepts, users=users)
         lower, upper = self.start
-        each = split_epsilon(epsilon, [1] * self.rounds)[0]
+        each = account.left / self.rounds
         for _ in range(self.rounds):
             guess = (lower + upper) / 2
             rate, share = self.step(guess)
@@ -181,13 +177,12 @@ class MinErrorSearch:
                 if isinstance(source, MistakeLine)
                 else score.losses_of_table(source)
             )
-            compare = PrivateCompare(share=share, epsilon=each, relation=relation)
-            if compare.release(int(losses.min()), n_users=users.n_users):
+            compare = PrivateCompare(share=share, epsilon=each, relation=account.relation)
+            if compare.release(int(losses.min()), n_users=users.n_users, account=account):
                 lower = guess
             else:
                 upper = guess
-        estimate = lower if self.published else (lower + upper) / 2
-        return estimate, Repeated(Pure(each), self.rounds)
+        return lower if self.published else (lower + upper) / 2
 
 
 def choose_by_estimated_level(
@@ -197,10 +192,9 @@ def choose_by_estimated_level(
     records: int,
     excess: float,
     published: bool,
-    epsilon: float,
-    relation: Relation,
+    account: Account,
     random_state: RandomState = None,
-) -> Choice:
+) -> int:
     """Estimate the smallest error with half of the budget, then choose by the t it suggests (L4).
 
     As published, records beyond 1/excess^2 are dropped, the estimate is made to excess/6, t
@@ -215,21 +209,19 @@ def choose_by_estimated_level(
         concepts, alpha=excess / 6 if published else excess, records=records, published=published
     )
     kept = users.cap(records=search.kept_records, random_state=random_state)
-    for_level, for_choice = split_epsilon(epsilon, [1, 1])
-    level, event = search.run(concepts, kept, epsilon=for_level, relation=relation)
+    half = account.left / 2
+    level = search.run(concepts, kept, account=account.part_of(epsilon=half))
     if published:
         low, high = level + excess / 6, level + excess / 3
         rate = separating_rate(min(low, 1 - 1e-9), min(high, 1.0))
         score: MoreThan | Surrogate = Surrogate(target=concepts, rate=rate)
     else:
         score = MoreThan.separating(error_level=level, excess=excess)
-    choice = choose_by_score(
+    return choose_by_score(
         concepts,
         kept,
         score,
-        epsilon=for_choice,
-        relation=relation,
+        account=account.part_of(epsilon=half),
         random_state=random_state,
         published=published,
     )
-    return Choice(choice.index, compose_events([event, choice.event]))

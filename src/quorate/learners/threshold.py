@@ -136,7 +136,9 @@ class ThresholdLearner(RuleLearner):
         otherwise; records with another label are dropped. ``predict`` answers with these labels,
         while ``concept_`` speaks of 0 and 1, their places. In a ``UserData`` the targets are
         places already: name the labels with ``UserData.from_arrays(classes=...)``.
-    delta, relation, ledger, data_name, random_state
+    delta : 0.0
+        The learner is purely private and refuses any other.
+    relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -211,8 +213,8 @@ class ThresholdLearner(RuleLearner):
         self._validate_common()
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
         self._refuse(concepts, self.algorithm, X, y)
-        self._charge(X, y, users, target=True)
+        account = self._charge(X, y, users, target=True)
         data = self._gather(X, y, users, classes=self.classes)
-        self._learn(concepts, data, self.algorithm)
+        self._learn(concepts, data, self.algorithm, account)
         self.threshold_ = concepts.cut_off(self.index_)
         return self

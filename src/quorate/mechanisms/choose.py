@@ -131,7 +131,7 @@ class ChooseBest(ExponentialMechanism):
     """
 
     candidates: int
-    epsilon: float
+    epsilon: float | Fraction
     sensitivity: int | Fraction = 1
     relation: Relation = Relation.REPLACE
     one_sided: bool = False

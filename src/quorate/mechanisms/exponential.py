@@ -63,7 +63,11 @@ _SERIES = tuple((-1) ** i / math.factorial(i) for i in range(12))
 
 
 def exponential_rate(
-    epsilon: float, *, sensitivity: int | Fraction, relation: Relation, one_sided: bool
+    epsilon: float | Fraction,
+    *,
+    sensitivity: int | Fraction,
+    relation: Relation,
+    one_sided: bool,
 ) -> Fraction:
     """Return the largest rate at which weights exp(rate * score) cost at most ``epsilon``.
 

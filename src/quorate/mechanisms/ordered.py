@@ -90,7 +90,7 @@ class ChooseOrdered(ExponentialMechanism):
     28
     """
 
-    epsilon: float
+    epsilon: float | Fraction
     sensitivity: int | Fraction = 1
     relation: Relation = Relation.REPLACE
     one_sided: bool = False

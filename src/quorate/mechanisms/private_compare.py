@@ -65,7 +65,7 @@ class PrivateCompare:
     """
 
     share: float
-    epsilon: float
+    epsilon: float | Fraction
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from quorate.accounting.events import Pure
 from quorate.accounting.rounding import float_up
 from quorate.guarantees import Guarantee, Relation
@@ -26,7 +28,7 @@ class PureMechanism:
     True
     """
 
-    epsilon: float
+    epsilon: float | Fraction
     relation: Relation
 
     @property

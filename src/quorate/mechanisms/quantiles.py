@@ -123,7 +123,7 @@ class PrivateQuantile:
     """
 
     domain: tuple[int, int]
-    epsilon: float
+    epsilon: float | Fraction
     quantile: float | Fraction = Fraction(1, 2)
     relation: Relation = Relation.REPLACE
 
@@ -272,7 +272,7 @@ class FloatQuantile:
     lower: float
     upper: float
     resolution: float
-    epsilon: float
+    epsilon: float | Fraction
     quantile: float | Fraction = Fraction(1, 2)
     relation: Relation = Relation.REPLACE
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ class RandomRestarts:
 
     lower: float
     upper: float
-    epsilon: float
+    epsilon: float | Fraction
     n_users: int
     records: int
     alpha: float = 0.1
@@ -146,7 +147,7 @@ class RandomRestarts:
         )
         # One payment for all visits: how many there are stays secret, and the theorem prices them
         # together. Each visit draws from an account of its own that holds epsilon / 3.
-        noise = Account.of_release(account, self).pay(self.event)
+        noise = Account.of_release(account, self).pay(exact(self.epsilon))
         visits = math.ceil(self.expected_visits(candidates))
         best, place = math.inf, 0
         while True:

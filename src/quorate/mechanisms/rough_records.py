@@ -9,6 +9,7 @@ algorithm: whatever it says, the algorithm stays inside its sensitivity.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -17,18 +18,16 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
+from quorate.accounting.rounding import exact
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.choose import ChooseBest
 
-__all__ = ["RECORD_LADDER", "RecordRange", "RoughRecords", "rough_records_budget"]
-
-RECORD_LADDER = tuple(2**k for k in range(1, 13))
-"""Cuts of the rough estimate where an algorithm needs the number itself."""
+__all__ = ["RecordRange", "RoughRecords", "rough_records_budget"]
 
 # A wrong range among few costs exp(-epsilon * users / 2): this many epsilon x users make it rare.
-_ENOUGH = 20.0
-_LARGEST_SHARE = 0.1
+_ENOUGH = 20
+_LARGEST_SHARE = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
@@ -65,19 +64,21 @@ class RecordRange:
         return f"{self.lower} to {self.upper - 1} records"
 
 
-def rough_records_budget(epsilon: float, *, relation: Relation, n_users: int) -> float:
+def rough_records_budget(
+    epsilon: float | Fraction, *, relation: Relation, n_users: int
+) -> Fraction:
     """Return what a rough estimate may cost: a tenth of ``epsilon``, or less if users are many.
 
     The number of users is used under ``Relation.REPLACE`` only, where it is public.
 
     >>> rough_records_budget(1.0, relation=Relation.REPLACE, n_users=1000)
-    0.02
+    Fraction(1, 50)
     >>> rough_records_budget(1.0, relation=Relation.ADD_REMOVE, n_users=1000)
-    0.1
+    Fraction(1, 10)
     """
-    share = _LARGEST_SHARE * epsilon
+    share = _LARGEST_SHARE * exact(epsilon)
     if relation is Relation.REPLACE and n_users > 0:
-        return min(share, _ENOUGH / n_users)
+        return min(share, Fraction(_ENOUGH, n_users))
     return share
 
 
@@ -129,7 +130,7 @@ class RoughRecords:
     """
 
     cuts: tuple[int, ...]
-    epsilon: float
+    epsilon: float | Fraction
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:

@@ -177,7 +177,7 @@ class LaplaceSum(_Sum, _Laplace):
     """
 
     grid: Grid
-    epsilon: float
+    epsilon: float | Fraction
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:
@@ -408,7 +408,7 @@ class NoisyCount(_Laplace):
     3
     """
 
-    epsilon: float
+    epsilon: float | Fraction
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:

@@ -1,24 +1,30 @@
 """How many records a typical user holds: stated publicly, or bought roughly.
 
-The number is private. It only helps to plan how many steps pay off; a wrong one costs accuracy.
+The number is private. It only helps to choose an algorithm or to plan how many steps pay off; a
+wrong one costs accuracy. :class:`HeldRecords` buys it with a pure part of an account, among ranges;
+:func:`typical_records` with Gaussian noise, as one power of two.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.rough_records import RecordRange, RoughRecords, rough_records_budget
 from quorate.releases.user_releases import UserReleases
+from quorate.users import UserData
 
-__all__ = ["RECORD_LADDER", "check_records", "typical_records"]
+__all__ = ["RECORD_LADDER", "HeldRecords", "check_records", "typical_records"]
 
-RECORD_LADDER = 2.0 ** np.arange(16.0)
-"""Candidates of the rough estimate."""
+RECORD_LADDER = tuple(2**k for k in range(16))
+"""Candidates of a rough estimate where an algorithm needs the number itself."""
 
 _LARGEST_SHARE = 0.04
 
@@ -52,12 +58,52 @@ def typical_records(run: UserReleases, records: int | str) -> float:
     """
     if not isinstance(records, str):
         return float(records)
-    looks = looks_needed(RECORD_LADDER.size)
+    looks = looks_needed(len(RECORD_LADDER))
     square = min(looks / (run.n_users / 8.0) ** 2, _LARGEST_SHARE * run.allowance.mu**2)
     search = NoisySearch(
-        thresholds=np.asarray(RECORD_LADDER, dtype=np.float64),
+        thresholds=np.array(RECORD_LADDER, dtype=np.float64),
         target=run.n_users / 2.0,
         noise_multiplier=run.allowance.take(square) * math.sqrt(looks),
         relation=run.relation,
     )
     return float(RECORD_LADDER[search.release(run.data.record_counts())])
+
+
+@dataclass
+class HeldRecords:
+    """What a fit knows about how many records a user holds: stated, bought, or nothing yet.
+
+    >>> account = Account.open(epsilon=1.0)
+    >>> people = UserData(np.zeros((800, 1)), offsets=np.arange(0, 801, 4))
+    >>> held = HeldRecords(account)
+    >>> held.typical(people), account.left < 1
+    (4, True)
+    >>> print(held.known)
+    4 to 7 records
+    """
+
+    account: Account
+    known: RecordRange | None = None
+
+    @classmethod
+    def stated(cls, records: int | str, account: Account) -> HeldRecords:
+        """Start with a public number, or with nothing for ``"auto"``."""
+        return cls(account, None if isinstance(records, str) else RecordRange.exactly(records))
+
+    def buy(self, data: UserData, cuts: tuple[int, ...]) -> None:
+        """Spend a little on the range of records that holds the median user."""
+        relation = self.account.relation
+        rough = RoughRecords(
+            cuts=cuts,
+            epsilon=rough_records_budget(
+                self.account.epsilon, relation=relation, n_users=data.n_users
+            ),
+            relation=relation,
+        )
+        self.known = rough.release(data.record_counts(), account=self.account)
+
+    def typical(self, data: UserData) -> int:
+        """Return the number of records an algorithm is tuned to, stated or bought."""
+        if self.known is None:
+            self.buy(data, RECORD_LADDER[1:13])
+        return max(1, self.known.lower if self.known is not None else 1)

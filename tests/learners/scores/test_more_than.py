@@ -70,6 +70,7 @@ class TestUnequalRecords:
 
 class TestPrivacy:
     def test_a_twin_that_takes_t_from_the_data_is_caught(self):
+        from quorate.accounting.account import Account
         from quorate.guarantees import Relation
         from quorate.learners.scores import MistakeTable
         from quorate.learners.selection import choose_by_score
@@ -81,9 +82,7 @@ class TestPrivacy:
             table = MistakeTable(concepts=LABELINGS, users=data)
             spread = [np.ptp(MoreThan(rate=rate).losses_of_table(table)) for rate in rates]
             score = MoreThan(rate=rates[int(np.argmax(spread))])
-            return choose_by_score(
-                LABELINGS, data, score, epsilon=1.0, relation=Relation.REPLACE
-            ).index
+            return choose_by_score(LABELINGS, data, score, account=Account.open(epsilon=1.0))
 
         assert not audit(tune_on_the_data, Relation.REPLACE, n_users=3).holds
         assert people(HOLDINGS).n_users == len(HOLDINGS)
