@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
     from quorate.distributions.cdf import EmpiricalCDF
     from quorate.distributions.discrete import DiscreteDistribution
+    from quorate.distributions.gaussian import GaussianDistribution
     from quorate.distributions.histogram import Histogram
     from quorate.distributions.selection import HypothesisSelector
     from quorate.learners.concept_learner import ConceptLearner
@@ -36,6 +37,7 @@ _HOME = {
     "ConceptLearner": "quorate.learners.concept_learner",
     "DiscreteDistribution": "quorate.distributions",
     "EmpiricalCDF": "quorate.distributions",
+    "GaussianDistribution": "quorate.distributions",
     "Histogram": "quorate.distributions",
     "HypothesisSelector": "quorate.distributions",
     "Ledger": "quorate.accounting.ledger",
@@ -66,6 +68,7 @@ __all__ = [
     "ConceptLearner",
     "DiscreteDistribution",
     "EmpiricalCDF",
+    "GaussianDistribution",
     "Guarantee",
     "Histogram",
     "HypothesisSelector",

@@ -5,6 +5,7 @@ are to be weighed, and the choice among finitely many densities.
 
 * :mod:`quorate.distributions.discrete`: over categories.
 * :mod:`quorate.distributions.histogram`, :mod:`quorate.distributions.cdf`: over numbers.
+* :mod:`quorate.distributions.gaussian`: normal distributions.
 * :mod:`quorate.distributions.selection`: one of finitely many densities.
 * :mod:`quorate.distributions.families`: families of densities and their duels.
 * :mod:`quorate.distributions.covers`: finite covers of larger families.
@@ -22,6 +23,7 @@ from quorate.distributions.covers import (
 )
 from quorate.distributions.discrete import DiscreteDistribution
 from quorate.distributions.families import Clip, DiscreteFamily, Family, GaussianFamily
+from quorate.distributions.gaussian import GaussianDistribution
 from quorate.distributions.histogram import Histogram
 from quorate.distributions.released import DistributionError
 from quorate.distributions.selection import HypothesisSelector
@@ -33,6 +35,7 @@ __all__ = [
     "DistributionError",
     "EmpiricalCDF",
     "Family",
+    "GaussianDistribution",
     "GaussianFamily",
     "Histogram",
     "HypothesisSelector",

@@ -91,17 +91,6 @@ class UserDistribution(UserEstimator):
         if several or (isinstance(X, Crowd) and X.n_features != 1):
             raise SchemaError("Expected one column of numbers, got another number of columns.")
 
-    def _open(self) -> Account:
-        return Account.open(
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            relation=self.relation,
-            unit=self._declared.unit,
-        )
-
-    def _close(self, account: Account) -> Guarantee:
-        return self._promise(account.event)
-
     def _cap(self, crowd: Crowd, account: Account) -> int:
         """Return the number of records from which on a person has full weight."""
         if self.records is None:

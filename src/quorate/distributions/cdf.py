@@ -132,11 +132,10 @@ class EmpiricalCDF(UserDistribution):
         self._check_common()
         edges = told_edges(self.edges, self.bounds, self.cells)
         self._check_one_feature(X)
-        self._charge(X, None, users)
+        account = self._charge(X, None, users)
         crowd = self._gather(X, None, users)
         if crowd.n_features != 1:
             raise SchemaError("Expected one column of numbers, got more.")
-        account = self._open()
         run = CumulativeRun(
             crowd=crowd,
             coder=IntervalCodes(tuple(edges.tolist())),
@@ -145,7 +144,7 @@ class EmpiricalCDF(UserDistribution):
             cap=self._cap(crowd, account),
         )
         released = run.release(account.left)
-        self.guarantee_ = self._close(account)
+        self.guarantee_ = self._promise(account)
         self.edges_ = edges
         self.cdf_ = np.concatenate([[0.0], released.up_to[:-1], [1.0]])
         self.error_ = DistributionError(

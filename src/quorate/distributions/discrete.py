@@ -225,13 +225,12 @@ class DiscreteDistribution(UserDistribution):
                 "Expected a crowd with one feature that holds categories which are numbers; pass "
                 "labels as an array, with users=."
             )
-        self._charge(X, None, users)
+        account = self._charge(X, None, users)
         if isinstance(X, Crowd):
             crowd, coder = self._gather(X), _coder_of(labels)
         else:
             crowd = self._gather(label_places(_one_column(X), labels), None, users)
             coder = CategoryCodes(len(labels))
-        account = self._open()
         released = self._release(
             DiscreteRun(
                 crowd=crowd,
@@ -242,7 +241,7 @@ class DiscreteDistribution(UserDistribution):
                 alike=bool(self.alike),
             )
         )
-        self.guarantee_ = self._close(account)
+        self.guarantee_ = self._promise(account)
         self.categories_ = labels
         self.pmf_ = released.shares
         self.error_ = released.error

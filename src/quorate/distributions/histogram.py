@@ -150,11 +150,10 @@ class Histogram(UserDistribution):
         self._check_common()
         edges = self._public_edges()
         self._check_one_feature(X)
-        self._charge(X, None, users)
+        account = self._charge(X, None, users)
         crowd = self._gather(X, None, users)
         if crowd.n_features != 1:
             raise SchemaError("Expected one column of numbers, got more.")
-        account = self._open()
         cap = self._cap(crowd, account)
         if edges is None:
             edges = self._found_edges(crowd, account, cap)
@@ -166,7 +165,7 @@ class Histogram(UserDistribution):
             cap=cap,
         )
         released = released_by(run, self.algorithm)
-        self.guarantee_ = self._close(account)
+        self.guarantee_ = self._promise(account)
         self.edges_ = edges
         self.pmf_ = released.shares
         self.density_ = released.shares / np.diff(edges)

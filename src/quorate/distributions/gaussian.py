@@ -1,0 +1,383 @@
+"""Normal distributions of people's records: known covariance, or both unknown."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate import _validate
+from quorate.accounting.events import Event, compose_events
+from quorate.accounting.ledger import Ledger
+from quorate.arrays import described
+from quorate.bounds import Ball, Bound, Box
+from quorate.distributions.base import UserDistribution, new_figure
+from quorate.distributions.cdf import as_edges_column
+from quorate.distributions.normal_rows import (
+    WhitenedMeans,
+    WithinCovariances,
+    matrix_of,
+    vector_of,
+)
+from quorate.distributions.released import DistributionError, Route
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Relation
+from quorate.means.user_mean import UserMean
+from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.public_randomness import RandomState, public_generator
+from quorate.ranges import as_bound, for_squares, told_bound
+from quorate.users.crowd import Crowd
+
+__all__ = ["GaussianDistribution"]
+
+# Shares of epsilon for the mean where the covariance is released too.
+_MEAN_SHARE = 0.3
+# Whitened means are resolved to this part of a standard deviation.
+_RESOLUTION = 1.0 / 128.0
+# Below this many users times epsilon a private radius is too dear.
+_RADIUS_USERS = 600.0
+
+
+class GaussianDistribution(UserDistribution):
+    r"""A normal distribution of people's records, hiding any one person's whole record.
+
+    People's records are taken to be drawn from one normal distribution: its mean is the centre of
+    the people's means, its covariance that of records within people. The error falls with the
+    number of records a person holds, and hardly depends on how loose the public range is.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP, pure if ``delta`` = 0
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
+        users; released: ``mean_``, ``covariance_``, ``error_``, ``algorithm_``
+    numerics : exact
+    proof : Each user is reduced to one row, a function of that user's records and of public or
+        released numbers: the mean of the clipped records, or the covariance within the user.
+        *medians*: a private quantile of each whitened coordinate, adding up to ``epsilon``.
+        *mean*: :class:`~quorate.means.user_mean.UserMean` of the rows. Covariance and mean share
+        ``epsilon`` and ``delta``; the mean is whitened with the *released* covariance.
+
+    Utility
+    -------
+    ``error_.bound`` holds the total variation from the normal distribution with the people's own
+    centre and covariance with probability 95 %, as far as noise goes, by Pinsker's inequality
+    :math:`\frac12\sqrt{\|R\|_F^2 + \Delta^2}` for a relative error R of the covariance and a
+    distance :math:`\Delta` of the means in standard deviations.
+
+    Complexity
+    ----------
+    Time :math:`O(N d)` for a known covariance, :math:`O(N d^2)` otherwise, and that of
+    :class:`~quorate.means.user_mean.UserMean`.
+
+    Parameters
+    ----------
+    epsilon : float
+    bounds : number, pair or Bound
+        Loose public range of the records.
+    covariance : array of shape (d, d), optional
+        If it is public knowledge; by default it is released too, which needs ``delta`` > 0 and
+        people with at least two records.
+    deviations : pair of floats, optional
+        Smallest and largest standard deviation in any direction, public; needed where the
+        covariance is unknown. Their ratio, squared, bounds the condition number.
+    delta : float, default=0.0
+    algorithm : {"auto", "medians", "mean"}, default="auto"
+        How the mean is found.
+    relation, ledger, data_name, random_state
+        As everywhere; ``random_state`` seeds :meth:`sample`.
+
+    Attributes
+    ----------
+    mean_ : array of shape (d,)
+    covariance_ : array of shape (d, d)
+    error_ : DistributionError
+    algorithm_ : Route
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Ghazi et al. User-level differential privacy with few examples per user. NeurIPS 2023,
+       Theorems 45 and 46.
+
+    Examples
+    --------
+    >>> heights = np.random.default_rng(0).normal(170.0, 8.0, size=(1600, 1))
+    >>> people = np.repeat(np.arange(100), 16)
+    >>> normal = GaussianDistribution(1.0, bounds=1000.0, covariance=[[64.0]])
+    >>> bool(abs(normal.fit(heights, users=people).mean_[0] - 170.0) < 3.0)
+    True
+    >>> normal.algorithm_.name
+    'medians'
+    """
+
+    _algorithms = ("auto", "medians", "mean")
+    _single_feature = True
+
+    mean_: NDArray[np.float64]
+    covariance_: NDArray[np.float64]
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bounds: Any = None,
+        covariance: ArrayLike | None = None,
+        deviations: tuple[float, float] | None = None,
+        delta: float = 0.0,
+        algorithm: str = "auto",
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.covariance = covariance
+        self.deviations = deviations
+        self.delta = delta
+        self.algorithm = algorithm
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> GaussianDistribution:
+        """Release the distribution of ``X`` (records x features, with ``users``, or a crowd)."""
+        self._check_common()
+        bound = for_squares(told_bound(self.bounds, X))
+        known = self._known_covariance(bound.dimension)
+        self._charge(X, None, users)
+        data = self._gather(X, None, users)
+        bound = for_squares(as_bound(self.bounds, data.n_features))
+        if known is not None and len(known) != data.n_features:
+            raise SchemaError(
+                f"Expected a covariance of {data.n_features} features, got {len(known)}."
+            )
+        events: list[Event] = []
+        covariance, relative, share = known, 0.0, 1.0
+        if covariance is None:
+            covariance, relative = self._within(data, bound, events)
+            share = _MEAN_SHARE
+        mean, distance, route = self._centre(data, bound, covariance, share, events)
+        self.guarantee_ = self._promise(compose_events(events))
+        self.mean_, self.covariance_ = mean, covariance
+        self.algorithm_ = route
+        together = 0.5 * math.hypot(relative, distance) if relative < 0.5 else 1.0
+        stated = min(1.0, 0.4 * distance if known is not None else together)
+        self.error_ = DistributionError(metric="total variation", noise=stated, bound=stated)
+        return self
+
+    def _known_covariance(self, dimension: int) -> NDArray[np.float64] | None:
+        """Return the public covariance; refuse what is none, and what cannot be released."""
+        if self.covariance is None:
+            if self.deviations is None:
+                raise ParameterError(
+                    "GaussianDistribution needs covariance=, if it is public, or deviations=, the "
+                    "smallest and largest standard deviation in any direction."
+                )
+            low, high = as_deviations(self.deviations)
+            if self.delta == 0:
+                raise ParameterError(
+                    "An unknown covariance needs delta > 0, such as delta=1e-6; with delta=0 pass "
+                    "covariance=."
+                )
+            if not high / low <= 1e6:
+                raise ParameterError("Expected deviations within a factor of 1e6 of each other.")
+            return None
+        matrix = np.atleast_2d(np.asarray(self.covariance, dtype=np.float64))
+        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+        if not (square and np.all(np.isfinite(matrix)) and np.allclose(matrix, matrix.T)):
+            raise ParameterError(
+                f"Expected covariance to be a symmetric matrix, got {described(self.covariance)}."
+            )
+        if len(matrix) != dimension or np.linalg.eigvalsh(matrix)[0] <= 0:
+            raise ParameterError(
+                f"Expected a positive definite covariance of {dimension} features, got one of "
+                f"{len(matrix)}."
+            )
+        return matrix
+
+    def _within(
+        self, data: Crowd, bound: Bound, events: list[Event]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Release the covariance within users; return it and the bound of its relative error."""
+        low, high = as_deviations(self.deviations)
+        lower, upper = _limits(bound)
+        rows = data.derive(WithinCovariances(lower, upper), keep=True)
+        d = data.n_features
+        ball = Ball(4.0 * high**2 * math.sqrt(d), centre=vector_of(0.5 * high**2 * np.eye(d)))
+        found = self._mean_of(rows, ball, 1.0 - _MEAN_SHARE, events)
+        values, vectors = np.linalg.eigh(matrix_of(found.mean_, d))
+        values = np.clip(values, low**2, high**2)
+        covariance = np.einsum("ij,j,kj->ik", vectors, values, vectors)
+        return 0.5 * (covariance + covariance.T), found.error_.bound / float(values.min())
+
+    def _centre(
+        self,
+        data: Crowd,
+        bound: Bound,
+        covariance: NDArray[np.float64],
+        share: float,
+        events: list[Event],
+    ) -> tuple[NDArray[np.float64], float, Route]:
+        """Release the mean; return it, its error in standard deviations, and the way."""
+        root = np.linalg.cholesky(covariance)
+        whitening = np.linalg.inv(root)
+        lower, upper = _limits(bound)
+        middle = 0.5 * (np.array(lower) + np.array(upper))
+        half = np.abs(whitening) @ (0.5 * (np.array(upper) - np.array(lower)))
+        # Whitened coordinates are offsets from the middle of the range, up to rounding.
+        reach = 1.001 * half + 1.0
+        centre = whitening @ middle
+        rows = data.derive(
+            WhitenedMeans(tuple(map(tuple, whitening.tolist())), lower, upper), keep=True
+        )
+        by_medians, reason = self._medians_are_best(data, share)
+        if by_medians:
+            found, distance = self._medians(rows, centre, reach, share, events)
+        else:
+            box = Box(centre - reach, centre + reach)
+            released = self._mean_of(rows, box, share, events)
+            found, distance = released.mean_, released.error_.bound
+            reason = f"{reason} {released.algorithm_}"
+        name = "medians" if by_medians else "mean"
+        return root @ found, distance, Route(name=name, reason=reason)
+
+    def _medians_are_best(self, data: Crowd, share: float) -> tuple[bool, str]:
+        """Decide from public numbers how the mean is found."""
+        if self.algorithm != "auto":
+            return self.algorithm == "medians", "you asked for it."
+        if self.delta == 0:
+            return True, "medians of users' means need no range and no delta."
+        if self.relation is Relation.ADD_REMOVE:
+            return False, "the number of users is private."
+        if data.n_users * float(self.epsilon) * share < _RADIUS_USERS:
+            return True, "there are too few users for a private radius."
+        return False, "a private radius pays."
+
+    def _medians(
+        self,
+        rows: Crowd,
+        centre: NDArray[np.float64],
+        reach: NDArray[np.float64],
+        share: float,
+        events: list[Event],
+    ) -> tuple[NDArray[np.float64], float]:
+        values = np.concatenate([part.X for part in rows.map(_itself)])
+        d = reach.size
+        epsilon = float(self.epsilon) * share / d * (1.0 - 1e-12)
+        found, off = np.empty(d), np.empty(d)
+        for j in range(d):
+            mechanism = FloatQuantile(
+                lower=float(centre[j] - reach[j]),
+                upper=float(centre[j] + reach[j]),
+                resolution=_RESOLUTION,
+                epsilon=epsilon,
+                relation=self.relation,
+            )
+            found[j] = mechanism.release(np.ascontiguousarray(values[:, j]))
+            events.append(mechanism.event)
+            off[j] = 2.0 * reach[j]
+            if self.relation is Relation.REPLACE:
+                # The mean of several records spreads less than one record does.
+                rank = mechanism.error_bound(0.05 / d) / max(1, rows.n_users)
+                off[j] = min(off[j], _deviations_of(rank))
+        return found, float(np.linalg.norm(off))
+
+    def _mean_of(self, rows: Crowd, bound: Bound, share: float, events: list[Event]) -> UserMean:
+        """Release a mean of one row a user with a share of the budget."""
+        parts = 1.0 if share == 1.0 else 0.5
+        found = UserMean(
+            float(self.epsilon) * share,
+            delta=float(self.delta) * parts,
+            bounds=bound,
+            relation=self.relation,
+        ).fit(rows)
+        events.extend(cast("tuple[Event, ...]", found.guarantee_.events))
+        return found
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of the released density at each row of ``X``."""
+        offsets = self._features(X) - self.mean_
+        solved = np.linalg.solve(np.linalg.cholesky(self.covariance_), offsets.T)
+        _, logarithm = np.linalg.slogdet(self.covariance_)
+        constant = self.mean_.size * math.log(2.0 * math.pi) + logarithm
+        return np.asarray(-0.5 * ((solved**2).sum(axis=0) + constant))
+
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> NDArray[np.float64]:
+        """Draw rows from the released distribution; no records are touched."""
+        _validate.positive_integer(n_samples=n_samples)
+        seed = self.random_state if random_state is None else random_state
+        normal = public_generator(seed).standard_normal((int(n_samples), self.mean_.size))
+        return np.asarray(self.mean_ + normal @ np.linalg.cholesky(self.covariance_).T)
+
+    def cdf(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the released distribution function; for one feature."""
+        from scipy.special import ndtr
+
+        middle, deviation = self._one_feature()
+        return np.asarray(ndtr((as_edges_column(np.atleast_1d(x)) - middle) / deviation))
+
+    def quantile(self, q: ArrayLike) -> Any:
+        """Return where the released distribution function reaches ``q``; for one feature."""
+        from scipy.special import ndtri
+
+        middle, deviation = self._one_feature()
+        return middle + deviation * ndtri(np.asarray(q, dtype=np.float64))
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw the released density of each feature; needs matplotlib."""
+        figure, axes = new_figure()
+        for middle, variance in zip(self.mean_, np.diag(self.covariance_), strict=True):
+            offsets = np.linspace(-4.0, 4.0, 201)
+            deviation = math.sqrt(variance)
+            density = np.exp(-0.5 * offsets**2) / (deviation * math.sqrt(2.0 * math.pi))
+            axes.plot(middle + deviation * offsets, density)
+        axes.set(ylabel="density of people's records", title=str(self.error_))
+        return self._saved(figure, path)
+
+    def _one_feature(self) -> tuple[float, float]:
+        if self.mean_.size != 1:
+            raise SchemaError("Expected one feature: several have no distribution function here.")
+        return float(self.mean_[0]), math.sqrt(float(self.covariance_[0, 0]))
+
+
+def as_deviations(deviations: Any) -> tuple[float, float]:
+    """Return the smallest and largest standard deviation; refuse what is no such pair.
+
+    >>> as_deviations((0.5, 2))
+    (0.5, 2.0)
+    """
+    if not (isinstance(deviations, tuple | list) and len(deviations) == 2):
+        raise ParameterError(
+            f"Expected deviations to be a pair of numbers, got {described(deviations)}."
+        )
+    low, high = deviations
+    _validate.positive(smallest_deviation=low, largest_deviation=high)
+    _validate.ordered(low, high, name="deviations")
+    return float(low), float(high)
+
+
+def _limits(bound: Bound) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the box around a bound."""
+    if isinstance(bound, Box):
+        return tuple(bound.lower.tolist()), tuple(bound.upper.tolist())
+    reach = bound.largest_offset
+    return tuple((bound.centre - reach).tolist()), tuple((bound.centre + reach).tolist())
+
+
+def _deviations_of(rank: float) -> float:
+    """Return how far the median may be off in standard deviations for a share of ranks."""
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + rank)) if rank < 0.5 else math.inf
+
+
+def _itself(part: Any) -> Any:
+    return part
