@@ -1,0 +1,34 @@
+"""Learners that most users run to the same end, so that a private choice costs almost nothing.
+
+Read :mod:`~quorate.stability.rules` first: a stable rule maps one user's records and a seed that
+all users share to the key of a hypothesis. ``softmax`` is the rule for finite and ordered classes,
+``list_stable`` the one for classes of small Littlestone dimension, ``query_rule`` makes one of any
+algorithm of statistical queries, and ``decision_lists`` is the best one for lists. They stand on
+``correlated_sampling`` and ``gumbel_tree``. ``stable_learner`` is the estimator.
+"""
+
+from __future__ import annotations
+
+from quorate.stability.correlated_sampling import agreement_probability
+from quorate.stability.decision_lists import DecisionListRule
+from quorate.stability.from_learner import LearnerRepresentation
+from quorate.stability.list_stable import ListLearner, ListRule
+from quorate.stability.query_rule import QueryRule
+from quorate.stability.representations import HashedPoints, Representation, WholeClass
+from quorate.stability.rules import StableRule, plurality
+from quorate.stability.softmax import SoftmaxRule
+
+__all__ = [
+    "DecisionListRule",
+    "HashedPoints",
+    "LearnerRepresentation",
+    "ListLearner",
+    "ListRule",
+    "QueryRule",
+    "Representation",
+    "SoftmaxRule",
+    "StableRule",
+    "WholeClass",
+    "agreement_probability",
+    "plurality",
+]

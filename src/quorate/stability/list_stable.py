@@ -1,0 +1,295 @@
+r"""A short list of hypotheses that most samples share, and one hypothesis from many lists (G3, G4).
+
+:class:`ListLearner` keeps the hypotheses of small error on a sample and reduces them to at most
+:math:`2^d` predictions of the optimal online learner, where d is the Littlestone dimension. It
+follows the reduction of [1]_ in spirit and in primitives, in a simpler form without a theorem about
+its stability, which is measured (``benchmarks/agreement.py``). :class:`ListRule` is Algorithm 1 of
+[2]_: a user cuts the records into chunks, keeps what is in many lists of the first chunks, weighs
+it by how often it is in lists of the others, and lets the shared seed choose.
+
+References
+----------
+.. [1] Ghazi, Golowich, Kumar, Manurangsi. Sample-efficient proper PAC learning with approximate
+   differential privacy. STOC 2021.
+.. [2] Ghazi, Kumar, Manurangsi. User-level private learning via correlated sampling. NeurIPS 2021,
+   Definitions 14 and 16, Lemma 19, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.concepts.base import Concept, labelled_records
+from quorate.concepts.tables import FiniteTable
+from quorate.exceptions import ParameterError
+from quorate.public_randomness import SharedSeed, hash_word
+from quorate.stability.correlated_sampling import outcome_id
+from quorate.stability.littlestone import VersionSpaces, space_of
+from quorate.stability.rules import Keys, StableRule, key_array
+from quorate.users import UserData
+
+__all__ = ["ListLearner", "ListRule", "filter_records", "published_chunks"]
+
+LARGEST_DOMAIN = 256
+"""Points of a domain: a hypothesis is a key of as many bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class ListLearner:
+    r"""Reduce a sample to at most :math:`2^d` hypotheses (G3).
+
+    With V the hypotheses of error at most :math:`\alpha/2`: if some point, in a public order,
+    lowers the dimension of V on both of its sides, go on with both sides; otherwise list the
+    predictions of the optimal learner on V. Hypotheses may lie outside of the class.
+
+    Parameters
+    ----------
+    concepts : FiniteTable
+        The class, on a finite domain of at most 256 points.
+    alpha : float, default=0.02
+        Error that is aimed at.
+
+    Examples
+    --------
+    >>> learner = ListLearner(FiniteTable(np.tri(8, 7, -1)))
+    >>> learner.dimension, learner.longest
+    (3, 8)
+    >>> learner.list_of(learner.spaces.everything)
+    (0, 15)
+    """
+
+    concepts: FiniteTable
+    alpha: float = 0.02
+    _lists: dict[int, tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        _validate.probability(alpha=self.alpha)
+        if not isinstance(self.concepts, FiniteTable):
+            raise ParameterError(
+                f"Expected a FiniteTable, got {type(self.concepts).__name__}; list the class by "
+                "FiniteTable(concepts.predictions(domain).T, domain=domain)."
+            )
+        if self.concepts.table.shape[1] > LARGEST_DOMAIN:
+            raise ParameterError(
+                f"Expected a domain of at most {LARGEST_DOMAIN} points, got "
+                f"{self.concepts.table.shape[1]}."
+            )
+
+    @cached_property
+    def spaces(self) -> VersionSpaces:
+        """Version spaces of the class."""
+        return VersionSpaces(self.concepts.table)
+
+    @cached_property
+    def dimension(self) -> int:
+        """The Littlestone dimension d."""
+        return self.spaces.dimension(self.spaces.everything)
+
+    @property
+    def longest(self) -> int:
+        """No list is longer: 2^d."""
+        return 1 << self.dimension
+
+    def list_of(self, space: int) -> tuple[int, ...]:
+        """Return the list of a version space, without repetitions, in a public order."""
+        if space == 0:
+            return ()
+        known = self._lists.get(space)
+        if known is None:
+            sides = self.spaces.splits(space)
+            if sides is None:
+                known = (self.spaces.optimal(space),)
+            else:
+                known = tuple(dict.fromkeys(h for side in sides for h in self.list_of(side)))
+            self._lists[space] = known
+        return known
+
+    def lists(self, users: UserData) -> list[tuple[int, ...]]:
+        """Return the list of each user, who is one sample; empty if no hypothesis fits."""
+        allowed = np.floor(self.alpha / 2 * users.record_counts())
+        found: list[tuple[int, ...]] = []
+        for block, mistakes in self.concepts.mistakes_in_batches(users):
+            fits = mistakes <= allowed[block, np.newaxis]
+            found += [self.list_of(space_of(row)) for row in fits]
+        return found
+
+    def errors(self, hypotheses: tuple[int, ...], user: UserData) -> NDArray[np.float64]:
+        """Return the share of one user's records that each hypothesis gets wrong."""
+        if not hypotheses:
+            return np.zeros(0)
+        listed = FiniteTable(
+            np.array([_row(h, self.concepts.table.shape[1]) for h in hypotheses]),
+            domain=self.concepts.points,
+        )
+        return np.asarray(listed.mistakes(user)[0] / max(1, user.n_records))
+
+    def filtered(self, hypotheses: tuple[int, ...], fresh: UserData) -> tuple[int, ...]:
+        """Keep what errs at most 1.5 alpha on fresh records of one user (Lemma 19)."""
+        kept = self.errors(hypotheses, fresh) <= 1.5 * self.alpha
+        return tuple(h for h, keep in zip(hypotheses, kept, strict=True) if keep)
+
+
+def filter_records(*, longest: int, alpha: float, zeta: float) -> tuple[int, int]:
+    """Return the fresh records that Lemma 19 asks for, as published and by exact tails.
+
+    Published: 100 ln(L / zeta) / alpha^2. Exact: the fewest m with
+    L P[Bin(m, 2 alpha) <= 1.5 alpha m] <= zeta.
+
+    >>> filter_records(longest=8, alpha=0.2, zeta=0.05)
+    (12688, 151)
+    """
+    from scipy.stats import binom
+
+    _validate.positive_integer(longest=longest)
+    _validate.probability(alpha=alpha, zeta=zeta)
+    published = math.ceil(100 * math.log(longest / zeta) / alpha**2)
+
+    sizes = np.arange(1, published + 1)
+    kept = binom.cdf(np.floor(1.5 * alpha * sizes), sizes, min(1.0, 2 * alpha))
+    too_few = np.flatnonzero(longest * kept > zeta)
+    return published, int(sizes[too_few[-1]]) + 1 if too_few.size else 1
+
+
+def published_chunks(*, longest: int, eta: float, beta: float) -> tuple[float, float, float, float]:
+    """Return tau, gamma, k1 and k2 of Theorem 20, for lists that share a hypothesis with ``eta``.
+
+    >>> tau, gamma, k1, k2 = published_chunks(longest=8, eta=0.5, beta=0.1)
+    >>> k2 > 1e20
+    True
+    """
+    _validate.probability(eta=eta, beta=beta)
+    tau = eta / 2
+    spread = math.log(longest / (beta * tau))
+    gamma = 1e6 * spread / tau
+    return tau, gamma, 1e6 * spread / tau**2, math.ceil(1e6 * gamma**2 * spread / beta**4)
+
+
+@dataclass(frozen=True, eq=False)
+class ListRule(StableRule):
+    r"""Decide by many lists and a shared seed (G4, Algorithm 1).
+
+    A user's records are put into an order by the shared seed and cut into chunks. Hypotheses that
+    are in at least ``share`` of the lists of the first ``first`` chunks stay; each gets the weight
+    :math:`e^{\gamma Q}`, where Q is its share of the lists of the other chunks; the shared seed
+    chooses one by what it is, not by where it stands. Without a hypothesis, or with fewer than two
+    chunks, the key is 0, "always 0".
+
+    Parameters
+    ----------
+    learner : ListLearner
+    chunk : int, default=64
+        Records a chunk; what does not fill one is left out.
+    first, others : int, default=8
+        Chunks that propose and chunks that weigh.
+    share : float, default=0.5
+        The published tau.
+    gamma : float, default=20.0
+
+    Examples
+    --------
+    >>> table = FiniteTable(np.tri(8, 7, -1))
+    >>> x = np.tile(np.arange(7), 40)
+    >>> users = UserData.from_arrays(x[:, None], x < 3, users=np.repeat([1, 2], 140))
+    >>> rule = ListRule(ListLearner(table), chunk=14, first=5, others=5)
+    >>> print(rule.concept(rule.decide(users, SharedSeed(0))[1], SharedSeed(0)))
+    Predict 1 if x is 0 or 1 or 2, else 0.
+    """
+
+    learner: ListLearner
+    chunk: int = 64
+    first: int = 8
+    others: int = 8
+    share: float = 0.5
+    gamma: float = 20.0
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(chunk=self.chunk, first=self.first, others=self.others)
+        _validate.fraction(share=self.share)
+        _validate.positive(gamma=self.gamma)
+
+    @property
+    def points(self) -> int:
+        """Points of the domain; a key has a bit for each."""
+        return int(self.learner.concepts.table.shape[1])
+
+    @property
+    def size(self) -> int:
+        """All predictions on the domain: a list may leave the class."""
+        return 1 << self.points
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of ``X``."""
+        return self.learner.concepts.n_features
+
+    def concept(self, key: int, seed: SharedSeed) -> Concept:
+        """Return the rule whose predictions are the bits of the key."""
+        del seed
+        row = _row(int(key), self.points)
+        return FiniteTable(row[np.newaxis], domain=self.learner.concepts.points).concept(0)
+
+    def decide(self, users: UserData, seed: SharedSeed) -> Keys:
+        """Return the hypothesis of each user."""
+        samples, owner = self._chunks(users, seed)
+        lists = self.learner.lists(samples)
+        keys_of_stream = seed.keys("lists")
+        bounds = np.searchsorted(owner, np.arange(users.n_users + 1)).tolist()
+        keys = [self._one(lists[start:stop], keys_of_stream) for start, stop in pairwise(bounds)]
+        return key_array(keys, size=self.size)
+
+    def _one(self, lists: list[tuple[int, ...]], stream: tuple[int, int]) -> int:
+        proposing = lists[: max(1, len(lists) * self.first // (self.first + self.others))]
+        weighing = lists[len(proposing) :]
+        if not weighing:
+            return 0
+        proposed = Counter(h for each in proposing for h in each)
+        kept = [h for h, n in proposed.items() if n >= self.share * len(proposing)]
+        seen = Counter(h for each in weighing for h in each)
+        weights = [self.gamma * seen[h] / len(weighing) for h in kept]
+        scores = zip(weights, self._gumbels(kept, stream), kept, strict=True)
+        return max(((w + g, -h) for w, g, h in scores), default=(0.0, 0))[1] * -1
+
+    @staticmethod
+    def _gumbels(hypotheses: list[int], stream: tuple[int, int]) -> list[float]:
+        """Return the shared numbers, which belong to what a hypothesis is."""
+        return [_gumbel(outcome_id(h), stream) for h in hypotheses]
+
+    def _chunks(self, users: UserData, seed: SharedSeed) -> tuple[UserData, NDArray[np.int64]]:
+        """Return all chunks as users of their own, and whose they are."""
+        records = labelled_records(users, n_features=self.n_features)
+        counts = records.counts()
+        ends = np.cumsum(counts)
+        within = np.arange(len(records.user)) - (ends - counts)[records.user]
+        # The order of places in a user's records is public: it is read from the seed alone.
+        words = seed.words("order", within)
+        order = np.lexsort((within, words, records.user))
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order)) - (ends - counts)[records.user[order]]
+        number = place // self.chunk
+        most = np.minimum(counts // self.chunk, self.first + self.others)
+        kept = order[number[order] < most[records.user[order]]]
+        owner = np.repeat(np.arange(records.n_users), most)
+        chunks = UserData.from_arrays(
+            records.X[kept],
+            records.y[kept].astype(np.int64),
+            users=np.repeat(np.arange(len(owner)), self.chunk),
+        )
+        return chunks, owner
+
+
+def _row(hypothesis: int, points: int) -> NDArray[np.int8]:
+    raw = np.frombuffer(hypothesis.to_bytes((points + 7) // 8, "little"), dtype=np.uint8)
+    return np.unpackbits(raw, bitorder="little")[:points].astype(np.int8)
+
+
+def _gumbel(identity: int, stream: tuple[int, int]) -> float:
+    uniform = ((hash_word(identity, stream) >> 12) + 0.5) * 2.0**-52
+    return -math.log(-math.log(uniform))

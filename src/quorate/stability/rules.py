@@ -1,0 +1,70 @@
+"""The one interface of stable learners: everybody decides alone, and most decide the same.
+
+A stable rule maps one user's records and a seed that all users share to the *key* of a hypothesis.
+It draws no noise and promises nothing: its result is a function of one user's records. Privacy
+comes from the selection that follows, for every seed, because a user holds one key.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.concepts.base import Concept
+from quorate.public_randomness import SharedSeed
+from quorate.users import UserData
+
+__all__ = ["Keys", "StableRule", "key_array", "plurality"]
+
+Keys = NDArray[Any]
+"""One key a user: int64 where all keys are below 2^63, else Python integers."""
+
+
+class StableRule(ABC):
+    """A learner that each user runs alone, with a shared seed.
+
+    Keys are the integers 0, ..., ``size`` - 1, and a key *is* a hypothesis: equal keys of different
+    users mean equal hypotheses under the same seed. No record can make a rule raise; a user without
+    a clear answer has the key of a public default.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many hypotheses a key can name; public."""
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The number of columns of ``X``."""
+
+    @abstractmethod
+    def decide(self, users: UserData, seed: SharedSeed) -> Keys:
+        """Return one key a user, a function of this user's records and of the seed."""
+
+    @abstractmethod
+    def concept(self, key: int, seed: SharedSeed) -> Concept:
+        """Return the hypothesis that a key names under a seed."""
+
+
+def key_array(keys: list[int], *, size: int) -> Keys:
+    """Return keys as int64 if they all fit, else as Python integers.
+
+    >>> key_array([1, 2], size=10).dtype, key_array([2**70], size=2**80).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    return np.array(keys, dtype=np.int64 if size <= 2**63 else object)
+
+
+def plurality(keys: Keys) -> tuple[int, float]:
+    """Return the most common key and the share of users who hold it; not private.
+
+    >>> plurality(np.array([4, 4, 7]))
+    (4, 0.666...)
+    """
+    found, counts = np.unique(keys, return_counts=True)
+    best = int(np.argmax(counts))
+    return int(found[best]), float(counts[best] / len(keys))

@@ -1,0 +1,69 @@
+"""Outputs of a private learner on public data represent what it learns."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from quorate.accounting.account import Account
+from quorate.concepts import CutOff, Thresholds
+from quorate.exceptions import ParameterError
+from quorate.mechanisms import ChooseBest
+from quorate.public_randomness import SharedSeed
+from quorate.stability.from_learner import FixedConcepts, LearnerRepresentation
+from quorate.users import UserData
+
+CUTS = Thresholds(0, 3)
+
+
+def learner(epsilon):
+    """The exponential mechanism over five cut-offs, on no data at all."""
+
+    def run(noise):
+        account = Account.open(epsilon=epsilon, noise=noise)
+        choice = ChooseBest(candidates=CUTS.size, epsilon=epsilon)
+        return CUTS.concept(choice.release(np.zeros(CUTS.size, dtype=np.int64), account=account))
+
+    return run
+
+
+class TestRepresentation:
+    def test_nearly_every_draw_holds_a_good_hypothesis_for_every_target_and_law(self):
+        outputs = LearnerRepresentation(learner(0.5), epsilon=0.5, users=2, alpha=0.1)
+        points = np.arange(4.0)[:, None]
+        targets = np.array([CUTS.concept(t).predict(points) for t in range(CUTS.size)])
+        rng, fails = np.random.default_rng(0), []
+        for seed in range(20):
+            tables = {tuple(c.predict(points)) for c in outputs.draw(SharedSeed(seed)).concepts}
+            wrong = np.array([[np.not_equal(t, table) for table in tables] for t in targets])
+            for law in [*np.eye(4), *rng.dirichlet(np.ones(4), size=10)]:
+                fails.append((wrong @ law).min(axis=1) > 0.1)
+        assert np.mean(fails) <= 0.01
+
+    def test_the_number_of_outputs_is_that_of_the_paper(self):
+        outputs = LearnerRepresentation(learner(1.0), epsilon=1.0, users=3)
+        assert outputs.size == 100 * math.ceil(math.exp(3)) == 2100
+        assert outputs.bits == pytest.approx(math.log2(2100))
+        assert outputs.holds
+
+    def test_a_large_delta_breaks_the_lemma(self):
+        assert not LearnerRepresentation(learner(1.0), epsilon=1.0, users=3, delta=0.05).holds
+
+    def test_too_many_outputs_are_refused(self):
+        with pytest.raises(ParameterError):
+            LearnerRepresentation(learner(1.0), epsilon=1.0, users=20)
+        with pytest.raises(ParameterError):
+            LearnerRepresentation(learner(1.0), epsilon=1.0, users=10)
+
+    def test_coins_are_those_of_the_seed(self):
+        outputs = LearnerRepresentation(learner(0.5), epsilon=0.5, users=1)
+        assert outputs.draw(SharedSeed(1)).concepts == outputs.draw(SharedSeed(1)).concepts
+        assert outputs.draw(SharedSeed(1)).concepts != outputs.draw(SharedSeed(2)).concepts
+
+
+def test_repeated_rules_are_counted_once_and_listed_each():
+    rules = FixedConcepts(tuple(CutOff(c, above=True) for c in (1, 3, 1)))
+    data = UserData.from_arrays([[0], [2], [3]], [0, 1, 1], users=[0, 0, 1])
+    assert rules.mistakes(data).tolist() == [[0, 1, 0], [0, 0, 0]]

@@ -1,0 +1,165 @@
+"""Short lists that samples share, and one hypothesis from many lists."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from quorate.concepts import Conjunctions
+from quorate.concepts.booleans import all_patterns
+from quorate.concepts.tables import FiniteTable
+from quorate.exceptions import ParameterError
+from quorate.public_randomness import SharedSeed
+from quorate.stability.list_stable import (
+    ListLearner,
+    ListRule,
+    _gumbel,
+    filter_records,
+    published_chunks,
+)
+from quorate.stability.rules import plurality
+from quorate.users import UserData
+
+
+def intervals(points):
+    rows = [
+        [a <= x < b for x in range(points)] for a in range(points) for b in range(a, points + 1)
+    ]
+    return FiniteTable(np.unique(np.array(rows, dtype=int), axis=0))
+
+
+CLASSES = {
+    "points": FiniteTable(np.eye(64, dtype=int)),
+    "thresholds": FiniteTable(np.tri(65, 64, -1).astype(int)),
+    "intervals": intervals(10),
+    "conjunctions": FiniteTable(
+        np.unique(Conjunctions(4).predictions(all_patterns(4)).T, axis=0), domain=all_patterns(4)
+    ),
+}
+
+
+def people(concepts, target, *, users, records, rng):
+    points = concepts.table.shape[1]
+    law = np.full(points, 1 / points)
+    if concepts is CLASSES["points"]:
+        law = np.full(points, 0.5 / (points - 1))
+        law[target] = 0.5
+    x = rng.choice(points, p=law / law.sum(), size=users * records)
+    return UserData.from_arrays(
+        concepts.points[x],
+        concepts.table[target, x].astype(int),
+        users=np.repeat(np.arange(users), records),
+    )
+
+
+class TestLists:
+    def test_a_list_is_no_longer_than_two_to_the_dimension(self):
+        for concepts in CLASSES.values():
+            learner = ListLearner(concepts, alpha=0.3)
+            rng = np.random.default_rng(0)
+            data = people(concepts, 3, users=60, records=12, rng=rng)
+            assert max(map(len, learner.lists(data))) <= learner.longest
+
+    def test_how_often_a_hypothesis_is_listed_over_all_samples(self):
+        """eta, exactly, for thresholds on four points and samples of three records."""
+        concepts = FiniteTable(np.tri(5, 4, -1).astype(int))
+        learner = ListLearner(concepts, alpha=0.02)
+        for target in range(5):
+            listed = 0
+            many = list(product(range(4), repeat=3))
+            for sample in many:
+                x = np.array(sample)
+                data = UserData.from_arrays(x[:, None], concepts.table[target, x], users=[0] * 3)
+                truth = sum(int(bit) << i for i, bit in enumerate(concepts.table[target]))
+                listed += truth in learner.lists(data)[0]
+            assert listed / len(many) > 0.25
+
+    def test_no_hypothesis_fits_a_contradiction(self):
+        learner = ListLearner(CLASSES["thresholds"])
+        data = UserData.from_arrays([[1], [1]], [0, 1], users=[0, 0])
+        assert learner.lists(data) == [()]
+
+    def test_the_filter_drops_what_errs_on_fresh_records(self):
+        learner = ListLearner(CLASSES["intervals"], alpha=0.2)
+        rng = np.random.default_rng(1)
+        fresh = people(CLASSES["intervals"], 7, users=1, records=400, rng=rng)
+        truth = sum(int(bit) << i for i, bit in enumerate(CLASSES["intervals"].table[7]))
+        assert learner.filtered((truth, truth ^ 0b1111100000), fresh) == (truth,)
+        assert learner.filtered((), fresh) == ()
+
+    def test_filter_records_are_exact_tails(self):
+        published, exact = filter_records(longest=8, alpha=0.2, zeta=0.05)
+        assert published == math.ceil(100 * math.log(160) / 0.04)
+        assert 8 * binom.cdf(math.floor(0.3 * exact), exact, 0.4) <= 0.05
+        assert 8 * binom.cdf(math.floor(0.3 * (exact - 1)), exact - 1, 0.4) > 0.05
+
+    def test_a_class_that_is_no_small_table_is_refused(self):
+        with pytest.raises(ParameterError, match="FiniteTable"):
+            ListLearner(Conjunctions(3))
+        with pytest.raises(ParameterError, match="256"):
+            ListLearner(FiniteTable(np.zeros((2, 300), dtype=int)))
+
+
+class TestRule:
+    @pytest.mark.parametrize("name", CLASSES)
+    def test_most_users_find_the_same_accurate_hypothesis(self, name):
+        """The goal: a plurality of .8 at 1024 records."""
+        concepts, rng = CLASSES[name], np.random.default_rng(2)
+        rule, shares = ListRule(ListLearner(concepts)), []
+        for seed in range(4):
+            target = int(rng.integers(concepts.size))
+            data = people(concepts, target, users=30, records=1024, rng=rng)
+            key, share = plurality(rule.decide(data, SharedSeed(seed)))
+            shares.append(share)
+            found = rule.concept(key, SharedSeed(seed)).predict(concepts.points)
+            assert np.mean(found != concepts.table[target]) <= 0.02
+        assert np.mean(shares) >= 0.8
+
+    def test_keys_by_position_are_caught(self):
+        """The broken twin: the number of a hypothesis is its place in the user's own list.
+
+        Samples are small, so that users hold lists of several hypotheses in different orders.
+        """
+
+        class ByPosition(ListRule):
+            @staticmethod
+            def _gumbels(hypotheses, stream):
+                return [_gumbel(place, stream) for place in range(len(hypotheses))]
+
+        concepts, rng = CLASSES["thresholds"], np.random.default_rng(3)
+        learner = ListLearner(concepts, alpha=0.05)
+        crowds = [people(concepts, 31, users=40, records=320, rng=rng) for _ in range(8)]
+
+        def agreement(kind):
+            rule = kind(learner, chunk=40, first=4, others=4, share=0.2, gamma=0.5)
+            keys = (rule.decide(crowd, SharedSeed(s)) for s, crowd in enumerate(crowds))
+            return np.mean([plurality(each)[1] for each in keys])
+
+        assert agreement(ByPosition) < 0.8 * agreement(ListRule)
+
+    def test_few_records_give_the_default(self):
+        rule = ListRule(ListLearner(CLASSES["points"]))
+        data = UserData.from_arrays([[1.0]] * 70, [1] * 70, users=[0] * 70)
+        assert rule.decide(data, SharedSeed(0)).tolist() == [0]
+
+    def test_records_beyond_the_chunks_are_left_out_by_public_coins(self):
+        """Which records take part depends on their places and the seed, not on what they hold."""
+        rule = ListRule(ListLearner(CLASSES["points"]), chunk=8, first=2, others=2)
+        x = np.arange(50)
+        data = UserData.from_arrays(x[:, None].astype(float), np.zeros(50, int), users=[0] * 50)
+        kept = rule._chunks(data, SharedSeed(1))[0].X[:, 0]
+        assert len(kept) == 32
+        shifted = UserData.from_arrays((x[:, None] + 7.0) % 64, np.ones(50, int), users=[0] * 50)
+        assert np.array_equal(rule._chunks(shifted, SharedSeed(1))[0].X[:, 0], (kept + 7) % 64)
+        assert not np.array_equal(rule._chunks(data, SharedSeed(2))[0].X[:, 0], kept)
+
+    def test_published_constants(self):
+        tau, gamma, first, others = published_chunks(longest=8, eta=0.5, beta=0.1)
+        spread = math.log(8 / (0.1 * 0.25))
+        assert (tau, gamma) == (0.25, 1e6 * spread / 0.25)
+        assert first == 1e6 * spread / 0.25**2
+        assert others == math.ceil(1e6 * gamma**2 * spread / 0.1**4)
