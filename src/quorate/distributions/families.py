@@ -193,7 +193,10 @@ class PairwiseFamily(Family):
 
     @abstractmethod
     def terms(self, users: UserData, clip: Clip) -> Iterator[tuple[int, Floats]]:
-        """Yield each member's terms (users x other members), integers in floats, not clipped."""
+        """Yield each member's terms (users x other members), integers in floats, not clipped.
+
+        The array may be changed by whoever gets it, and is used again for the next member.
+        """
 
     def worst(self, tally: Integers) -> Integers:
         """Return the largest duel of every member with another one."""
@@ -273,11 +276,13 @@ class DiscreteFamily(PairwiseFamily):
         # w (m P(z) - c_z), which the Scheffe set then adds up: at most 2**53 in all.
         found = (weights[:, None] * counts * MASS_UNIT).astype(np.float64)
         promised = (weights * held).astype(np.float64)[:, None]
-        columns = np.ascontiguousarray(self.masses.T)
-        better = np.empty(columns.shape)
+        columns = np.ascontiguousarray(self.masses.T, dtype=np.int32)
+        better, inside = np.empty(columns.shape, dtype=np.bool_), np.empty(columns.shape)
+        terms = np.empty((len(counts), self.size))
         for member, masses in enumerate(self.masses):
-            np.greater(masses[:, None], columns, out=better, casting="unsafe")
-            yield member, (promised * masses - found) @ better
+            np.greater(columns[:, member, None], columns, out=better)
+            np.copyto(inside, better)
+            yield member, np.matmul(promised * masses - found, inside, out=terms)
 
     def log_density(self, X: ArrayLike, index: int) -> Floats:
         """Return the log mass of one member at each record; -inf outside of the points."""

@@ -114,7 +114,7 @@ class HypothesisSelector(UserEstimator):
         del y
         clip = self._checked_clip()
         self._check_features(_columns(X))
-        self._charge(X, None, users)
+        account = self._charge(X, None, users)
         data = self._gather(X, None, users)
         self._check_features(data.n_features)
         chooser = ChooseBest(
@@ -124,8 +124,8 @@ class HypothesisSelector(UserEstimator):
             relation=self.relation,
         )
         tally = data.add_up(partial(_tally, family=self.family, clip=clip), whole=True)
-        index = chooser.release(-self.family.worst(tally))
-        self.guarantee_ = self._promise(chooser.event)
+        index = chooser.release(-self.family.worst(tally), account=account)
+        self.guarantee_ = self._promise(account)
         self.index_ = index
         return self
 
