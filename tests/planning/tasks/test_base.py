@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from quorate.conversion.translation import utility_budget
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.limits import group_privacy
@@ -31,6 +32,22 @@ def test_group_privacy_is_the_same_task_with_single_records():
     single = MeanTask(dimension=4, records=1, delta=delta)
     assert task.group_error(500, 1.0) == single.error(5000, each)
     assert task.one_record_error(500, 1.0) == MeanTask(dimension=4, delta=1e-6).error(500, 1.0)
+
+
+def test_the_conversion_is_the_same_task_on_the_users_who_are_left():
+    task = MeanTask(dimension=4, records=10_000, delta=1e-6)
+    each, delta = utility_budget(epsilon=1.0, delta=1e-6, users=1000, records=10_000)
+    single = MeanTask(dimension=4, records=1, delta=delta)
+    assert task.item_to_user_error(1000, 1.0) == single.error((1000 - 192) * 10_000, each)
+    assert task.item_to_user_error(192, 1.0) == task.largest_error
+    assert "item to user (constants 1)" in task.baselines()
+    assert "item to user (constants 1)" not in MeanTask(records=100).baselines()
+
+
+def test_the_conversion_passes_group_privacy_for_very_many_records():
+    few, many = (MeanTask(records=m, delta=1e-6) for m in (100, 10**7))
+    assert few.item_to_user_error(1000, 1.0) > few.group_error(1000, 1.0)
+    assert many.item_to_user_error(1000, 1.0) < many.group_error(1000, 1.0)
 
 
 def test_a_delta_too_small_to_write_down_leaves_a_guess():

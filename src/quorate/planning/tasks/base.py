@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Self
 
 from quorate import _validate
+from quorate.conversion.translation import deletion_reach, utility_budget
 from quorate.guarantees import Relation
 from quorate.planning.limits import group_privacy
 from quorate.planning.plan import PublishedBound
@@ -88,7 +89,13 @@ class Task(ABC):
         """Return the error of simpler ways, by name."""
         if self.records == 1:
             return {}
-        return {"group privacy": self.group_error, "one record per user": self.one_record_error}
+        simple: dict[str, ErrorModel] = {
+            "group privacy": self.group_error,
+            "one record per user": self.one_record_error,
+        }
+        if self.delta > 0:
+            simple["item to user (constants 1)"] = self.item_to_user_error
+        return simple
 
     def group_error(self, users: int, epsilon: float) -> float:
         """Return the error of hiding single records so well that all of a user's are hidden.
@@ -101,6 +108,20 @@ class Task(ABC):
             return self.largest_error
         single = replace(self, records=1, delta=delta)
         return single.error(users * self.records, each)
+
+    def item_to_user_error(self, users: int, epsilon: float) -> float:
+        """Return the error of Algorithm 1 of Ghazi et al. around a method for single records.
+
+        With the constants 1 that its theorems leave open
+        (:func:`~quorate.conversion.translation.utility_budget`), which flatters it.
+        """
+        budget = {"epsilon": epsilon, "delta": self.delta}
+        kept = users - 4 * deletion_reach(**budget)
+        if kept < 1:
+            return self.largest_error
+        each, delta = utility_budget(users=users, records=self.records, **budget)
+        single = replace(self, records=1, delta=delta)
+        return single.error(kept * self.records, each)
 
     def one_record_error(self, users: int, epsilon: float) -> float:
         """Return the error when every user gives one record."""
