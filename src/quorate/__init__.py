@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from quorate.distributions.histogram import Histogram
     from quorate.distributions.selection import HypothesisSelector
     from quorate.learners.concept_learner import ConceptLearner
+    from quorate.learners.parity_learner import ParityLearner
     from quorate.learners.threshold import ThresholdLearner
     from quorate.means.median import PrivateMedian
     from quorate.means.user_mean import UserMean
@@ -44,6 +45,7 @@ _HOME = {
     "LinearRegression": "quorate.models",
     "LinearSVC": "quorate.models",
     "LogisticRegression": "quorate.models",
+    "ParityLearner": "quorate.learners.parity_learner",
     "PrivateMedian": "quorate.means.median",
     "ThresholdLearner": "quorate.learners.threshold",
     "UserData": "quorate.users",
@@ -62,6 +64,7 @@ _FOLDERS = (
     "mechanisms",
     "models",
     "planning",
+    "queries",
 )
 
 __all__ = [
@@ -76,6 +79,7 @@ __all__ = [
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "ParityLearner",
     "PrivateMedian",
     "Relation",
     "ThresholdLearner",

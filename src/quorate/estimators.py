@@ -37,7 +37,7 @@ from quorate.exceptions import (
     RelationMismatchError,
     SchemaError,
 )
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
 from quorate.users import UserData
 from quorate.users.tables import as_matrix, is_frame
@@ -136,6 +136,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         """Why the guarantee is only idealized, if it is; it follows from parameters."""
         return None
 
+    @property
+    def _trust(self) -> Trust:
+        """Whom users have to trust; it follows from parameters."""
+        return Trust.CENTRAL
+
     def _charge(
         self,
         X: Any,
@@ -166,6 +171,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             relation=self.relation,
             reserve=reserve,
             unit=X.unit if isinstance(X, UserData) else "user",
+            trust=self._trust,
         )
         if self._caveat is not None:
             account.declared = account.declared.idealized(self._caveat)

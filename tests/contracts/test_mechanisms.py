@@ -17,12 +17,14 @@ import quorate.mechanisms
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Approximate, Event
+from quorate.concepts.linear_equations import pack_bits
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Grid, Interval
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.mixture_release import Mixture, MixtureRelease
 from quorate.mechanisms.ordered import ChooseOrdered
+from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.stable_choice import StableChoice, StableHistogram
 from quorate.mechanisms.stable_release import Base, BaseKind, StableRelease
@@ -36,6 +38,7 @@ SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "References", "Exa
 PRIVACY_FIELDS = ["guarantee", "neighbours", "trust", "public", "numerics", "proof"]
 
 LENGTHS, LOSSES = np.array([5, 1, 94], dtype=np.uint64), np.array([3, 0, 4])
+EQUATIONS, LABELS = pack_bits(np.eye(3, dtype=bool)), np.array([True, False, True])
 LINE = Grid(Interval(-1.0, 1.0), step=2.0**-10)
 PLANE = Grid(Ball(1.0, dimension=2), step=2.0**-10)
 
@@ -106,6 +109,17 @@ LISTED = [
         StableChoice,
         {"epsilon": 1.0, "delta": 1e-3},
         lambda m: str(m.release({3: 20, 4: 21})),
+    ),
+    Listed(
+        SolveParity,
+        {"features": 3, "epsilon": 1.0},
+        lambda m: str(m.release(EQUATIONS, LABELS)),
+        lambda m, beta: m.error_bound(beta, rows=1000),
+    ),
+    Listed(
+        AmplifiedParity,
+        {"features": 3, "epsilon": 1.0, "runs": 2},
+        lambda m: str(m.release(EQUATIONS, LABELS, parts=np.array([0, 1, 2]))),
     ),
 ]
 # Behind a certificate or on a sample: one relation, and the error of whatever they run.

@@ -4,7 +4,8 @@
 ``private_threshold`` the paper's binary search · ``min_error`` the smallest reachable error, by
 the ``smallest_error_search`` · ``loss_selector`` the best of many candidates by a bounded loss,
 ``covers`` of a box · ``scores`` what users contribute · ``automatic`` which score when ·
-``selection`` from losses to a hypothesis · ``generalization`` the papers' bounds.
+``selection`` from losses to a hypothesis · ``parity_learner`` parities by linear equations, planned
+by ``parity_plan`` · ``generalization`` the papers' bounds.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from quorate.learners.concept_learner import ConceptLearner
 from quorate.learners.covers import box_cover
 from quorate.learners.loss_selector import LossSelector
 from quorate.learners.min_error import PrivateMinError
+from quorate.learners.parity_learner import ParityLearner
 from quorate.learners.private_threshold import PrivateThreshold
 from quorate.learners.threshold import ThresholdLearner
 
 __all__ = [
     "ConceptLearner",
     "LossSelector",
+    "ParityLearner",
     "PrivateMinError",
     "PrivateThreshold",
     "ThresholdLearner",

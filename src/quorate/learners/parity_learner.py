@@ -1,0 +1,320 @@
+"""Learn a parity of Boolean features, hiding any one user (K3, K4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.ledger import Ledger
+from quorate.concepts.base import Concept, Constant, feature_names
+from quorate.concepts.linear_equations import pack_bits, solve
+from quorate.concepts.parities import Parity
+from quorate.estimators import UserEstimator
+from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.parity_plan import INPUTS, ParityPlan, any_inputs_plan, uniform_plan
+from quorate.learners.refusals import check_classes, check_labels
+from quorate.mechanisms.parity import AmplifiedParity, SolveParity
+from quorate.mechanisms.stable_choice import StableChoice
+from quorate.mechanisms.universe import ChooseKey
+from quorate.public_randomness import RandomState
+from quorate.users import UserData
+from quorate.users.grouping import group
+
+__all__ = ["ParityLearner"]
+
+METHODS = ("auto", "one_record", "vote")
+CONSTANTS = ("calibrated", "published")
+
+MAX_FEATURES = 1024
+"""Elimination of 1024 unknowns takes a tenth of a second a run."""
+
+SPARE_RECORDS = 10
+"""A user with this many records more than features solves alone but for one chance in 1000."""
+
+_ANSWERING = 0.9
+
+
+class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
+    r"""Learn which features a parity is made of: "an odd number of them is true".
+
+    A parity cannot be learned from statistical queries, and yet it can be learned privately: each
+    user's record is a linear equation over two elements, and which equations are used is hidden by
+    coins. Users with at least as many records as features solve their own equations and vote.
+
+    Learning
+    --------
+    concept class : parities of d <= 1024 Boolean features; VC dimension d
+    setting : labels come from a parity; ``inputs="uniform"`` (features are independent fair coins:
+        exact recovery) or ``inputs="any"`` (error at most ``error`` on the same distribution)
+    users needed : ``users_needed(d)``: about :math:`1.3(d+12)k/\tanh(\varepsilon/2)` with
+        k = 4 runs at epsilon = 1; with votes :math:`(2/\varepsilon) d \ln 2` whatever the error, or
+        :math:`O(\ln(1/\delta)/\varepsilon)` with a delta
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``; with votes and
+        ``delta`` > 0 :math:`(\varepsilon, \delta)`-DP
+    neighbours : replace all records of one user
+    trust : central
+    public : all parameters, the number of users and of features, ``random_state``
+    numerics : exact
+    proof : One record of each user is kept, by the user's id and a public seed, and
+        :class:`~quorate.mechanisms.parity.AmplifiedParity` releases; or every user names at most
+        one parity, a function of their own records, and
+        :class:`~quorate.mechanisms.universe.ChooseKey` or
+        :class:`~quorate.mechanisms.stable_choice.StableChoice` chooses. Released are ``answered_``,
+        ``concept_`` and functions of them.
+
+    Complexity
+    ----------
+    :math:`O(n d^2/64)` time for n users with one record each.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+    inputs : {"uniform", "any"}, default="uniform"
+        What is known about the features; decides how many users are enough.
+    error : float, default=0.05
+        Error that is allowed under ``inputs="any"``.
+    failure : float, default=0.01
+        Chance of a wrong rule that is allowed.
+    method : {"auto", "one_record", "vote"}, default="auto"
+        ``"vote"`` needs users who can solve alone. ``"auto"`` votes if ``records`` is at least d +
+        10 and users suffice, and takes one record of each user otherwise.
+    records : int, optional
+        How many records a user typically holds, if it is publicly known.
+    constants : {"calibrated", "published"}, default="calibrated"
+        ``"published"`` keeps the coins and noise of the paper; epsilon <= 1/2.
+    classes : sequence of two labels, default=(0, 1)
+        The labels of ``y``, "even" first; records with another label do not count.
+    delta, relation, ledger, data_name, random_state
+        As everywhere; ``relation`` must be ``Relation.REPLACE``.
+
+    Attributes
+    ----------
+    concept_ : Concept
+        The parity, or "always even" if nothing was answered.
+    answered_ : bool
+        Whether a parity was found.
+    method_ : str
+        How users took part.
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Kasiviswanathan et al. What can we learn privately? SIAM J. Comput. 40(3), 2011,
+       Section 4.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).integers(0, 2, size=(700, 16))
+    >>> y = (X[:, 2] + X[:, 5] + X[:, 11]) % 2
+    >>> learner = ParityLearner(epsilon=2.0).fit(X, y, users=range(700))
+    >>> print(learner.concept_)
+    Predict 1 if an odd number of x2, x5, x11 is true, else 0.
+    >>> ParityLearner(epsilon=2.0).users_needed(16)
+    178
+    """
+
+    def __init__(  # noqa: PLR0913 - the common keywords and those of a parity
+        self,
+        epsilon: float = 1.0,
+        *,
+        inputs: str = "uniform",
+        error: float = 0.05,
+        failure: float = 0.01,
+        method: str = "auto",
+        records: int | None = None,
+        constants: str = "calibrated",
+        classes: Sequence[Any] = (0, 1),
+        delta: float = 0.0,
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.inputs = inputs
+        self.error = error
+        self.failure = failure
+        self.method = method
+        self.records = records
+        self.constants = constants
+        self.classes = classes
+        self.delta = delta
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def users_needed(self, features: int, *, method: str = "one_record") -> int:
+        """Return how many users a parity of so many features needs; public numbers only."""
+        self._check_parameters(features)
+        _validate.one_of(METHODS[1:], method=method)
+        return self._plan(features).users if method == "one_record" else self._voters(features)
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ParityLearner:
+        """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
+        features = _columns(X)
+        self._check_parameters(features)
+        check_classes(self.classes)
+        check_labels(y, self.classes)
+        self._check_use(X, y, users, target=True)
+        method = self._decide(features, _count_users(X, users))
+        account = self._charge(X, y, users, target=True, reserve=self.delta)
+        data = self._gather(X, y, users, classes=self.classes)
+        if method == "vote":
+            secret = self._by_votes(data, features, account)
+        else:
+            secret = self._by_one_record(data, features, account)
+        self.guarantee_ = self._promise(account)
+        self.answered_ = secret is not None
+        self.concept_ = _concept(secret or 0, features, getattr(self, "feature_names_in_", None))
+        self.method_ = method
+        self.classes_ = np.asarray(self.classes)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict one of the two classes for every row of ``X`` by the released rule."""
+        check_is_fitted(self, "concept_")
+        concept: Concept = self.concept_
+        labels: NDArray[Any] = self.classes_[concept.predict(self._features(X))]
+        return labels
+
+    def _check_parameters(self, features: int) -> None:
+        _validate.positive(epsilon=self.epsilon)
+        _validate.delta(delta=self.delta)
+        _validate.one_of(INPUTS, inputs=self.inputs)
+        _validate.one_of(METHODS, method=self.method)
+        _validate.one_of(CONSTANTS, constants=self.constants)
+        _validate.probability(error=self.error, failure=self.failure)
+        if self.records is not None:
+            _validate.positive_integer(records=self.records)
+        if self.relation is not Relation.REPLACE:
+            raise ParameterError(
+                "Expected relation=Relation.REPLACE: whether there are enough users, and how they "
+                "are split, depends on their number, which has to be public."
+            )
+        if not 1 <= features <= MAX_FEATURES:
+            raise ParameterError(f"Expected 1 to {MAX_FEATURES} Boolean features, got {features}.")
+        _ = self._solver(features)
+
+    def _solver(self, features: int) -> SolveParity:
+        return SolveParity(
+            features=features, epsilon=self.epsilon, published=self.constants == "published"
+        )
+
+    def _plan(self, features: int) -> ParityPlan:
+        solver = self._solver(features)
+        if self.inputs == "uniform":
+            return uniform_plan(solver, beta=self.failure)
+        return any_inputs_plan(solver, alpha=self.error, beta=self.failure)
+
+    def _voters(self, features: int) -> int:
+        """Return how many users make a vote safe, if nine of ten name the same parity."""
+        if self.delta:
+            choice = StableChoice(epsilon=self.epsilon, delta=self.delta)
+            needed = 2 * choice.reach + 2
+        else:
+            rest = features * math.log(2) + math.log(1 / self.failure)
+            needed = math.ceil(2 / self.epsilon * rest)
+        return math.ceil(needed / _ANSWERING)
+
+    def _decide(self, features: int, users: int) -> str:
+        """Choose how users take part, or refuse; from public numbers only."""
+        alone = self.records is not None and self.records >= features + SPARE_RECORDS
+        method = self.method
+        if method == "auto":
+            method = "vote" if alone and users >= self._voters(features) else "one_record"
+        needed = self.users_needed(features, method=method)
+        if users < needed:
+            raise NotEnoughUsersError(
+                f"Expected at least {needed} users for a parity of {features} features by "
+                f"{method!r} at epsilon={self.epsilon!r}, got {users}: insufficient samples."
+            )
+        return method
+
+    def _by_one_record(self, data: UserData, features: int, account: Account) -> int | None:
+        rows, labels = self._equations(data.cap(records=1, random_state=self.random_state))
+        plan = self._plan(features).stretched(data.n_users)
+        learner = AmplifiedParity(
+            features=features,
+            epsilon=self.epsilon,
+            runs=plan.runs,
+            published=self.constants == "published",
+        )
+        parts = np.arange(data.n_users) // plan.part
+        return learner.release(rows, labels, parts=parts, account=account)
+
+    def _equations(self, data: UserData) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+        """Return one equation a user, in a public order; 0 = 0 for those without a record."""
+        truth = np.zeros((data.n_users, data.n_features), dtype=np.bool_)
+        labels = np.zeros(data.n_users, dtype=np.bool_)
+        X, y, owner = _counting(data)
+        truth[owner], labels[owner] = X, y
+        order = np.argsort(data.public_draws(self.random_state), kind="stable")
+        return pack_bits(truth[order]), labels[order]
+
+    def _by_votes(self, data: UserData, features: int, account: Account) -> int | None:
+        keys = _own_solutions(data, features)
+        if self.delta:
+            stable = StableChoice(epsilon=self.epsilon, delta=self.delta)
+            chosen = stable.release_keys(keys, account=account)
+            return None if chosen is None else int(chosen)
+        choice = ChooseKey(size=2**features, epsilon=self.epsilon)
+        return choice.release_keys(keys, account=account)
+
+
+def _counting(data: UserData) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[Any]]:
+    """Return the records whose label is one of the two classes, and their users."""
+    labels = np.zeros(data.n_records) if data.y is None else data.y
+    good = (labels == 0) | (labels == 1)
+    return data.X[good] > 0.5, labels[good] == 1, data.user_index()[good]
+
+
+def _own_solutions(data: UserData, features: int) -> list[int]:
+    """Return the parity of each user whose own records leave just one."""
+    X, y, owner = _counting(data)
+    packed = pack_bits(X)
+    ends = np.searchsorted(owner, np.arange(data.n_users + 1))
+    found = []
+    for first, last in pairwise(ends.tolist()):
+        if last - first < features:
+            continue
+        space = solve(packed[first:last], y[first:last], unknowns=features)
+        if space is not None and space.dimension == 0:
+            found.append(space.point(0))
+    return found
+
+
+def _columns(X: Any) -> int:
+    """Return the number of columns of a table that tells it, without reading a record."""
+    if isinstance(X, UserData):
+        return X.n_features
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) == 2:
+        return int(shape[1])
+    return len(X[0]) if isinstance(X, list) and X and isinstance(X[0], list | tuple) else 1
+
+
+def _count_users(X: Any, users: Any) -> int:
+    """Count the users; who takes part is public under replacement."""
+    return X.n_users if isinstance(X, UserData) else len(group(users).keys)
+
+
+def _concept(secret: int, features: int, names: Any) -> Concept:
+    chosen = tuple(j for j in range(features) if secret >> j & 1)
+    if not chosen:
+        return Constant(0)
+    given = None if names is None else tuple(str(name) for name in names)
+    return Parity(chosen=chosen, names=feature_names(given, n_features=features))

@@ -1,0 +1,108 @@
+r"""How many users a parity needs, and in how many parts they are solved (K4).
+
+All decisions are made from public numbers: users, features, epsilon, the wanted error and failure
+probability. They are shared by :class:`~quorate.learners.parity_learner.ParityLearner` and whoever
+plans a study.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from quorate import _validate
+from quorate.concepts.linear_equations import full_rank_probability
+from quorate.mechanisms.parity import SolveParity
+
+__all__ = ["INPUTS", "ParityPlan", "any_inputs_plan", "run_success", "uniform_plan"]
+
+INPUTS = ("uniform", "any")
+"""Whether features are independent fair coins, or follow any distribution."""
+
+
+@dataclass(frozen=True)
+class ParityPlan:
+    """Some runs on parts of the users, and a test on the rest."""
+
+    runs: int
+    part: int
+    test: int
+
+    @property
+    def users(self) -> int:
+        """How many users there have to be."""
+        return self.runs * self.part + self.test
+
+    def stretched(self, users: int) -> ParityPlan:
+        """Return the plan for more users: larger parts, and what does not divide goes to the test.
+
+        >>> ParityPlan(runs=4, part=10, test=20).stretched(71)
+        ParityPlan(runs=4, part=12, test=23)
+        """
+        part = (users - self.test) // self.runs
+        return ParityPlan(self.runs, part, users - self.runs * part)
+
+
+def run_success(solver: SolveParity, rows: int) -> float:
+    """Return the chance that one run on uniform rows finds the parity.
+
+    It does not stop at once, and the rows it keeps have full rank.
+
+    >>> round(run_success(SolveParity(features=64, epsilon=1.0), 214), 3)
+    0.788
+    """
+    from scipy.stats import binom
+
+    kept = np.arange(solver.features, rows + 1)
+    if not len(kept):
+        return 0.0
+    chances = binom.pmf(kept, rows, solver.keep)
+    ranks = [full_rank_probability(int(k), solver.features) for k in kept]
+    return float((1 - solver.stop) * np.dot(chances, ranks))
+
+
+def uniform_plan(solver: SolveParity, *, beta: float) -> ParityPlan:
+    r"""Return the plan that recovers a parity of uniform inputs except with chance ``beta``.
+
+    Parts of :math:`1.3(d+12)/p` rows keep enough equations; the number k of runs makes it unlikely
+    that all of them stop or fail (``beta / 3``), and the test tells the parity from wrong
+    solutions, which err on half of all inputs.
+
+    >>> uniform_plan(SolveParity(features=256, epsilon=1.0), beta=0.01).users
+    3065
+    """
+    _validate.probability(beta=beta)
+    part = math.ceil(1.3 * (solver.features + 12) / solver.keep)
+    runs = max(1, math.ceil(math.log(beta / 3) / math.log1p(-run_success(solver, part))))
+    test = math.ceil(2 * (2 / solver.epsilon) * math.log(3 * runs / beta)) + 20
+    return ParityPlan(runs, part, test)
+
+
+def any_inputs_plan(solver: SolveParity, *, alpha: float, beta: float) -> ParityPlan:
+    r"""Return the plan that errs by at most ``alpha`` on any inputs, except with chance ``beta``.
+
+    A part of :math:`n' = (d \ln 2 + \ln 4)/(p\alpha')` rows makes a run that answers err by at most
+    :math:`\alpha' = \alpha/5` with probability 3/4 (Lemma 4.1 of the paper with a union bound). On
+    the test a candidate of error :math:`\alpha/5` makes at most :math:`0.45\alpha` mistakes a row
+    and one of error :math:`\alpha` at least :math:`0.7\alpha`, by Chernoff, and the private choice
+    errs by less than the quarter :math:`\alpha` in between: three events of ``beta / 3``.
+
+    >>> any_inputs_plan(SolveParity(features=64, epsilon=1.0), alpha=0.05, beta=0.05).users
+    51735
+    """
+    _validate.probability(alpha=alpha, beta=beta)
+    part = math.ceil((solver.features * math.log(2) + math.log(4)) / (solver.keep * alpha / 5))
+    runs = math.ceil(math.log(beta / 3) / math.log1p(-0.75 * (1 - solver.stop)))
+    each = math.log(3 * (runs + 1) / beta)
+    good = each / _divergence(0.45 * alpha, 0.2 * alpha)
+    bad = each / _divergence(0.7 * alpha, alpha)
+    times = runs * 2 if solver.published else 2
+    choice = times / solver.epsilon * math.log(3 * runs / beta) / (0.25 * alpha)
+    return ParityPlan(runs, part, math.ceil(max(good, bad, choice)))
+
+
+def _divergence(a: float, b: float) -> float:
+    """Return the Kullback-Leibler divergence of two coins."""
+    return a * math.log(a / b) + (1 - a) * math.log((1 - a) / (1 - b))
