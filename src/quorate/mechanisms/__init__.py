@@ -14,6 +14,10 @@
 * :mod:`quorate.mechanisms.winsorized`: means inside such an interval.
 * :mod:`quorate.mechanisms.random_restarts`: the best of a secret number of noisy looks.
 * :mod:`quorate.mechanisms.user_sample`: means over a secret sample of the users.
+* :mod:`quorate.mechanisms.coins`: exact coins whose chance is made of exponentials.
+* :mod:`quorate.mechanisms.parity`: solutions of linear equations, one of each user.
+* :mod:`quorate.mechanisms.randomizers`: what a user's own device answers.
+* :mod:`quorate.mechanisms.local_oracle`: questions to such devices, charged before they are drawn.
 * :mod:`quorate.mechanisms.subsampled`: any mechanism on a secret sample of fixed size.
 * :mod:`quorate.mechanisms.truncated_laplace`: the noisy limit of a test.
 * :mod:`quorate.mechanisms.stable_release`: sums of users who are alike, or nothing.
