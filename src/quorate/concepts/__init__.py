@@ -24,6 +24,7 @@ from quorate.concepts.domains import OrderedDomain
 from quorate.concepts.halfspaces import Halfspace
 from quorate.concepts.intervals import Interval, Intervals
 from quorate.concepts.labelings import Labelings, distinct_labelings, sauer_bound
+from quorate.concepts.masked_parities import MaskedParity
 from quorate.concepts.mistake_events import BestRanges, MistakeEvents
 from quorate.concepts.parities import Parities, Parity
 from quorate.concepts.points import Point, PointFunctions
@@ -52,6 +53,7 @@ __all__ = [
     "Intervals",
     "Labelings",
     "Literals",
+    "MaskedParity",
     "MistakeEvents",
     "OrderedConceptClass",
     "OrderedDomain",

@@ -71,8 +71,10 @@ class StatisticalQuery:
 
     Values are cut to ``[low, high]`` by this class, and NaN becomes the middle, so that a function
     that lies about its range cannot break privacy; ``boolean`` values are moved to the nearer end.
-    If the function raises on all records together, each user's are tried alone, and a user for whom
-    it raises counts as the middle: no record can stop an answer.
+    The function is called on the records of one user at a time, and a user for whom it raises
+    counts as the middle: no record can stop an answer or move another user's value. A function with
+    an attribute ``row_wise = True`` promises to look at one record at a time, and is called on all
+    of them at once, which is much faster.
 
     Parameters
     ----------
@@ -153,12 +155,12 @@ class StatisticalQuery:
         """Return the value of each user; the middle for those without records."""
         X, y = users.X, _targets(users)
         offsets, counts = users.offsets, users.record_counts()
-        values = self._called(X, y)
+        values = self._called(X, y) if getattr(self.function, "row_wise", False) else None
         if values is None:
             pieces = []
             for first, last in pairwise(offsets):
                 alone = self._called(X[first:last], y[first:last])
-                # One record for which the function raises spoils this user's value and no other.
+                # A record for which the function raises spoils its user's value and no other.
                 pieces.append(np.full(last - first, math.nan) if alone is None else alone)
             values = np.concatenate([np.zeros(0), *pieces])
         bounded = self._bounded(values)
@@ -386,6 +388,10 @@ class _Digit:
 
     query: StatisticalQuery
     place: int
+
+    @property
+    def row_wise(self) -> bool:
+        return bool(getattr(self.query.function, "row_wise", False))
 
     def __call__(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
         share = (self.query.on_records(X, y) - self.query.low) / self.query.width

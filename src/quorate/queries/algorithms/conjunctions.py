@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ _MAX_SETS = 100_000
 class Violates:
     """A record of label ``label`` on which a literal is false."""
 
+    row_wise: ClassVar[bool] = True
+
     feature: int
     wanted: bool
     label: int
@@ -44,6 +47,8 @@ class Violates:
 @dataclass(frozen=True)
 class Agrees:
     """A record on which one feature and the label are both true or both false."""
+
+    row_wise: ClassVar[bool] = True
 
     feature: int
 

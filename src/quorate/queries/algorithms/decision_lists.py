@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ Rule = tuple[int, bool, int]
 @dataclass(frozen=True)
 class Reaches:
     """A record of one label that no earlier rule decides and that satisfies a literal, if any."""
+
+    row_wise: ClassVar[bool] = True
 
     rules: tuple[Rule, ...]
     literal: tuple[int, bool] | None

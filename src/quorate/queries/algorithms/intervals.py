@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ __all__ = ["IntervalQueries"]
 @dataclass(frozen=True)
 class InCell:
     """+1 for label 1 and -1 for label 0 in one cell of a domain, 0 elsewhere."""
+
+    row_wise: ClassVar[bool] = True
 
     domain: OrderedDomain
     cell: int

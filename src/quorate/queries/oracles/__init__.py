@@ -7,6 +7,7 @@ sample, without privacy · ``central`` a curator who adds noise, one budget for 
 
 from __future__ import annotations
 
+from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.empirical import EmpiricalOracle
 from quorate.queries.oracles.known import (
     ExactOracle,
@@ -14,10 +15,13 @@ from quorate.queries.oracles.known import (
     RandomlyMovedOracle,
     against_all_signs,
 )
+from quorate.queries.oracles.local import LocalQueryOracle
 
 __all__ = [
+    "CentralOracle",
     "EmpiricalOracle",
     "ExactOracle",
+    "LocalQueryOracle",
     "MovedOracle",
     "RandomlyMovedOracle",
     "against_all_signs",

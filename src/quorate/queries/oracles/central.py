@@ -1,0 +1,143 @@
+"""A curator answers all queries of an algorithm within one budget, hiding any one user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.rounding import float_down
+from quorate.bounds import Box
+from quorate.exceptions import QueriesExhaustedError
+from quorate.grid import Grid, choose_grid
+from quorate.guarantees import Relation
+from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.queries.statistical import QueryOracle, StatisticalQuery
+from quorate.users import UserData
+from quorate.users.crowd import Crowd
+
+__all__ = ["CentralOracle"]
+
+# Under addition and removal the number of users is private; this much of the budget counts them.
+_COUNT_SHARE = Fraction(1, 20)
+
+
+@dataclass(frozen=True)
+class QueryValues:
+    """The values of one user under several queries, each moved to [-1, 1]."""
+
+    queries: tuple[StatisticalQuery, ...]
+
+    @cached_property
+    def bound(self) -> Box:
+        """Every value lies between -1 and 1."""
+        ones = np.ones(len(self.queries))
+        return Box(-ones, ones)
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        """Return one row per user."""
+        columns = [
+            (query.on_users(users) - query.middle) / (query.width / 2) for query in self.queries
+        ]
+        return np.stack(columns, axis=1)
+
+
+class CentralOracle(QueryOracle):
+    r"""Answer at most ``max_queries`` statistical queries about users, with noise.
+
+    Every user's records become one value in the range of the query; values are added up on a grid,
+    get noise, and are divided by the number of users. Each query pays an equal part of the budget:
+    of :math:`\varepsilon` with Laplace noise, of :math:`\mu^2` with Gaussian noise if the account
+    has a delta. The query after the last one is refused.
+
+    Privacy
+    -------
+    guarantee : that of the account: :math:`(\varepsilon, \delta)`-DP for all answers together
+    neighbours : ``relation`` of the account: replace all records of one user, or add or remove all
+        records of one user
+    trust : central
+    public : the queries and all parameters; under replacement the number of users
+    numerics : exact
+    proof : A user's row of values lies in a box, so the sum of a round is a
+        :class:`~quorate.mechanisms.sums.LaplaceSum` or
+        :class:`~quorate.mechanisms.sums.GaussianSum`; parts of one account add up adaptively.
+
+    Parameters
+    ----------
+    users : Crowd
+    max_queries : int
+        Into how many parts the budget is cut; public.
+    account : Account
+        What pays.
+
+    Examples
+    --------
+    >>> from quorate.queries.algorithms import ConjunctionQueries
+    >>> X = np.random.default_rng(0).integers(0, 2, size=(20_000, 3))
+    >>> people = UserData.from_arrays(X, X[:, 0] & X[:, 2], users=range(20_000))
+    >>> algorithm = ConjunctionQueries(3)
+    >>> oracle = CentralOracle(people, max_queries=3, account=Account.open(epsilon=1.0))
+    >>> print(algorithm.run(oracle))
+    Predict 1 if x0 and x2, else 0.
+    """
+
+    def __init__(self, users: Crowd, *, max_queries: int, account: Account) -> None:
+        super().__init__(users.n_features)
+        _validate.positive_integer(max_queries=max_queries)
+        self.max_queries = max_queries
+        self._users = users
+        self._account = account
+        self._share = Fraction(1, max_queries)
+        self._count = float(users.n_users)
+        if account.relation is Relation.ADD_REMOVE:
+            self._share *= 1 - _COUNT_SHARE
+            self._count = self._noisy_count()
+        self.standard_errors: list[float] = []
+
+    def _noisy_count(self) -> float:
+        """Return a private estimate of how many users there are, at least one."""
+        part = self._account.part(_COUNT_SHARE)
+        if self._account.square:
+            grid = choose_grid(Box(np.zeros(1), np.ones(1), centre=np.zeros(1)), n_users=2**40)
+            count = self._gaussian(grid, part).release_values(
+                np.ones((self._users.n_users, 1)), count=0, account=part
+            )
+            return max(1.0, float(count[0]))
+        counter = NoisyCount(epsilon=float_down(part.left), relation=self._account.relation)
+        return max(1.0, float(counter.release(self._users.n_users, account=part)))
+
+    def _gaussian(self, grid: Grid, part: Account) -> GaussianSum:
+        multiplier = part.multiplier(part.square_left)
+        return GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self._account.relation)
+
+    def _answer(self, queries: tuple[StatisticalQuery, ...]) -> NDArray[np.float64]:
+        if self.n_queries + len(queries) > self.max_queries:
+            raise QueriesExhaustedError(
+                f"Expected at most max_queries={self.max_queries} queries, got another "
+                f"{len(queries)} after {self.n_queries}: nothing was asked."
+            )
+        part = self._account.part(self._share * len(queries))
+        values = QueryValues(queries)
+        public = self._account.relation is Relation.REPLACE
+        # Offsets from the middle of each range: the number of users does not enter the sums.
+        known = self._users.n_users if public else 2**40
+        grid = choose_grid(values.bound, n_users=known, max_steps=2**20)
+        total: GaussianSum | LaplaceSum
+        if self._account.square:
+            total = self._gaussian(grid, part)
+        else:
+            total = LaplaceSum(
+                grid=grid, epsilon=float_down(part.left), relation=self._account.relation
+            )
+        sums = total.release(self._users.total(values, grid), count=0, account=part)
+        means = np.clip(sums / max(self._count, 1.0), -1.0, 1.0)
+        widths = np.array([query.width / 2 for query in queries])
+        self.standard_errors += [
+            float(total.standard_error / max(self._count, 1.0) * width) for width in widths
+        ]
+        return np.array([query.middle for query in queries]) + widths * means
