@@ -209,7 +209,7 @@ class TestUse:
             CertifiedItemToUser(base=base, n_users=300, width=1, bound=1)
         with pytest.raises(ParameterError, match="64 bits"):
             CertifiedItemToUser(base=base, n_users=300, width=3, bound=2**40)
-        with pytest.raises(ParameterError, match="at most 20000 users"):
+        with pytest.raises(ParameterError, match="at most 5000 users"):
             CertifiedItemToUser(base=base, n_users=30_000, width=3, bound=1)
         with pytest.raises(SchemaError, match=r"shape \(9, 3\)"):
             converter(9, 1, scale=70.0).release(np.zeros((8, 3), dtype=np.int64))

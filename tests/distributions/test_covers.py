@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from quorate.distributions.clip import Clip
 from quorate.distributions.covers import (
     SimplexGrid,
     gaussian_cover,
@@ -14,7 +15,7 @@ from quorate.distributions.covers import (
     simplex_cover,
     simplex_steps,
 )
-from quorate.distributions.families import Clip, DiscreteFamily
+from quorate.distributions.families import DiscreteFamily
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
 

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 from quorate.accounting import Ledger
-from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.distributions.clip import Clip
 from quorate.distributions.covers import SimplexGrid, simplex_cover
-from quorate.distributions.families import Clip, DiscreteFamily, GaussianFamily
+from quorate.distributions.families import DiscreteFamily, GaussianFamily
 from quorate.distributions.selection import HypothesisSelector
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
 
+NORMAL = GaussianFamily([[0.0], [1.0], [-2.0]], [1.0, 2.0, 1.0])
 THREE = DiscreteFamily([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
 
 
@@ -50,6 +52,33 @@ class TestPrivacy:
         world = SmallWorld(records=((0,), (1, 1, 1)), n_users=3, ordered=False)
         claim = Guarantee(epsilon=1.0, relation=Relation.ADD_REMOVE)
         assert audit_exactly(fit_law(selector), world, claim).holds
+
+
+def with_last(sent):
+    X = np.array([[0.0], [1.0], [1.0], [0.0], *([value] for value in sent)])
+    return X, np.array([0, 0, 1, 2, *[3] * len(sent)])
+
+
+class TestReplay:
+    """Given the same released values, neighbours cannot be told apart."""
+
+    @pytest.mark.parametrize("family", [THREE, SimplexGrid(2, 2), NORMAL], ids=["3", "grid", "N"])
+    @pytest.mark.parametrize(
+        "sent", [[1.0], [0.0] * 50, [7.0, -1e308, 1e308, 1e-320], [np.nan, np.inf, 1.0]]
+    )
+    def test_whatever_one_user_sends_looks_the_same(self, family, sent):
+        def run(people):
+            fitted = HypothesisSelector(family).fit(people[0], users=people[1])
+            return fitted.index_, fitted.guarantee_
+
+        assert replay(run, with_last([0.0]), with_last(sent)).same
+
+    def test_a_fit_that_tells_how_many_records_count_is_seen(self):
+        def run(people):
+            fitted = HypothesisSelector(THREE).fit(people[0], users=people[1])
+            return fitted.index_, len(people[0])
+
+        assert not replay(run, with_last([0.0]), with_last([1.0, 1.0])).same
 
 
 def world(rng, size=200, k=20):

@@ -1,6 +1,7 @@
 """SubsampledMechanism: priced as it is by enumeration, and unable to spend more."""
 
 import math
+import traceback
 from collections import Counter
 from itertools import combinations
 
@@ -78,6 +79,18 @@ def test_a_run_that_spends_more_than_it_said_is_stopped():
     mechanism = SubsampledMechanism(run=greedy, inner=Pure(1.0), sample=1, population=3)
     with pytest.raises(NumericalFailure):
         mechanism.release(np.array([0, 1, 1]))
+
+
+def test_an_exception_does_not_quote_the_rows():
+    def careless(rows, account):
+        raise ValueError(f"cannot handle {rows}")
+
+    mechanism = SubsampledMechanism(run=careless, inner=Pure(1.0), sample=1, population=3)
+    rows = np.full(3, 31337)
+    with pytest.raises(SchemaError, match="withheld") as caught:
+        mechanism.release(rows)
+    assert "cannot handle" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__context__ is None
 
 
 def test_delta_shrinks_with_the_rate_and_the_account_pays():

@@ -75,7 +75,8 @@ class ItemToUser:
     law : callable
         From the records of ``n_users - 4 * reach`` users, in their order, to a weight for each
         output: numbers of at least zero, read as the exact rationals they are. Where it raises or
-        returns anything else, all outputs weigh the same.
+        returns anything else, all outputs weigh the same. It must be a function: the same records
+        give the same weights.
     outputs : int
     n_users : int
         At least ``4 * reach + 1``.

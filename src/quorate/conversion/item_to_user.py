@@ -35,8 +35,8 @@ __all__ = ["CertifiedItemToUser"]
 
 Integers = NDArray[np.int64]
 
-MAX_USERS = 20_000
-"""The table of differences of more users does not fit into memory."""
+MAX_USERS = 5_000
+"""The table of differences of more users takes too much memory; one difference needs none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +112,10 @@ class CertifiedItemToUser:
         _validate.positive_integer(n_users=self.n_users, width=self.width, bound=self.bound)
         if self.base.kind is BaseKind.EXPONENTIAL and self.width < 2:
             raise ParameterError(f"Expected at least 2 candidates, got width={self.width}.")
-        if self.n_users > MAX_USERS:
-            raise ParameterError(f"Expected at most {MAX_USERS} users, got {self.n_users}.")
+        if self.n_users > MAX_USERS and not self.is_one_difference:
+            raise ParameterError(
+                f"Expected at most {MAX_USERS} users with several scores, got {self.n_users}."
+            )
         # Differences, their squares and the totals of all users stay far below 2**63.
         if 4 * self.bound**2 * max(self.width, self.n_users) >= 2**62:
             raise ParameterError(

@@ -91,7 +91,7 @@ def half_integral_cover(edges: Edges) -> HalfIntegralCover:
     # The cover of the double cover: left vertices that were not reached, right ones that were.
     doubled = (~left).astype(np.int64) + right
     # A cover as large as a matching is smallest: the library's matching need not be trusted.
-    uncovered = edges & (doubled[:, np.newaxis] + doubled < 2)
+    uncovered = edges[np.ix_(doubled == 0, doubled < 2)]
     if uncovered.any() or doubled.sum() != np.count_nonzero(partner >= 0):
         raise NumericalFailure("A vertex cover is not the smallest; no guarantee is claimed.")
     return HalfIntegralCover(doubled)

@@ -14,6 +14,7 @@ are to be weighed, and the choice among finitely many densities.
 from __future__ import annotations
 
 from quorate.distributions.cdf import EmpiricalCDF
+from quorate.distributions.clip import Clip
 from quorate.distributions.covers import (
     SimplexGrid,
     gaussian_cover,
@@ -22,7 +23,7 @@ from quorate.distributions.covers import (
     simplex_cover,
 )
 from quorate.distributions.discrete import DiscreteDistribution
-from quorate.distributions.families import Clip, DiscreteFamily, Family, GaussianFamily
+from quorate.distributions.families import DiscreteFamily, Family, GaussianFamily
 from quorate.distributions.gaussian import GaussianDistribution
 from quorate.distributions.histogram import Histogram
 from quorate.distributions.released import DistributionError

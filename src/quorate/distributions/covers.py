@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.distributions.clip import Clip
 from quorate.distributions.families import (
     MAX_MEMBERS,
-    Clip,
     Family,
     GaussianFamily,
     capped,

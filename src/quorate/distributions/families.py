@@ -19,20 +19,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate import _validate
+from quorate.distributions.clip import Clip
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users.data import UserData
 
-__all__ = ["MAX_MEMBERS", "Clip", "DiscreteFamily", "Family", "GaussianFamily", "PairwiseFamily"]
+__all__ = ["MAX_MEMBERS", "DiscreteFamily", "Family", "GaussianFamily", "PairwiseFamily"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,94 +42,11 @@ MAX_MEMBERS = 4096
 MASS_UNIT = 2**20
 """Masses are rounded to multiples of its reciprocal; a family of a million points keeps them."""
 
-WEIGHT_UNIT = 2**12
-"""A user's own scale 1/sqrt(m) is rounded to multiples of its reciprocal."""
-
-# Users whose terms are held at once, and how far their sums stay from 2**53.
+# Users whose terms are held at once; their sums stay far below 2**53.
 _USERS_AT_ONCE = 1024
 
-
-@dataclass(frozen=True)
-class Clip:
-    r"""How far one user may move a duel.
-
-    Parameters
-    ----------
-    tau : float
-        A user's term is clipped to [-tau, tau].
-    own_scale : bool, default=True
-        Whether the term is first divided by the square root of how many records the user holds,
-        which is the size that chance gives it; then tau around 1/2 fits everybody, and no public
-        number of records is needed. ``False`` clips the bare count, as published.
-    records : int or None, default=None
-        The largest number of records a user may count; more are cut off. Helps where it is
-        smaller than what tau allows.
-
-    Examples
-    --------
-    >>> Clip(0.5).tau
-    0.5
-    >>> Clip.published(64, alpha=0.05)
-    Clip(tau=17.04..., own_scale=False, records=None)
-    """
-
-    tau: float
-    own_scale: bool = True
-    records: int | None = None
-
-    def __post_init__(self) -> None:
-        _validate.positive(tau=self.tau)
-        _validate.one_of((True, False), own_scale=self.own_scale)
-        if self.records is not None:
-            _validate.positive_integer(records=self.records)
-        highest = 2**8 if self.own_scale else 2**20
-        if not 2**-10 <= self.tau <= highest:
-            raise ParameterError(f"Expected tau from 2**-10 to {highest}, got tau={self.tau!r}.")
-
-    @classmethod
-    def published(cls, m: int, *, alpha: float) -> Clip:
-        r"""Return the order of Theorem 37, :math:`\alpha m + \sqrt{m \ln(1/\alpha)}`."""
-        _validate.positive_integer(m=m)
-        _validate.probability(alpha=alpha)
-        return cls(alpha * m + math.sqrt(m * math.log(1 / alpha)), own_scale=False)
-
-    @classmethod
-    def none(cls, m: int) -> Clip:
-        """Return what group privacy does: keep all of at most m records and pay for them."""
-        return cls(float(m), own_scale=False, records=m)
-
-    def weights(self, held: Integers) -> Integers:
-        """Return what each user's term is multiplied with; an integer of the user's own count."""
-        if not self.own_scale:
-            return np.ones(held.shape, dtype=np.int64)
-        scaled = np.rint(WEIGHT_UNIT / np.sqrt(np.maximum(held, 1)))
-        return np.maximum(scaled, 1).astype(np.int64)
-
-    def limit(self, unit: int) -> int:
-        """Return the largest absolute term of a user, for masses in multiples of 1 / unit."""
-        return math.floor(self.tau * unit * (WEIGHT_UNIT if self.own_scale else 1))
-
-    def width(self, unit: int) -> int:
-        """Return how far apart two users' terms in the same duel can be.
-
-        A term is between -m (1 - P(W)) and m P(W) before it is clipped, so at most m apart.
-        """
-        width = 2 * self.limit(unit)
-        if self.records is None:
-            return width
-        if not self.own_scale:
-            widest = self.records
-        elif self.records <= 2**16:
-            counts = np.arange(1, self.records + 1)
-            widest = int((counts * self.weights(counts)).max())
-        else:  # m w <= sqrt(m) / unit of w + m / 2, as w is rounded
-            widest = WEIGHT_UNIT * (math.isqrt(self.records) + 1) + self.records
-        return min(width, widest * unit)
-
-    def sensitivity(self, unit: int, relation: Relation) -> int:
-        """Return how far one user can move the worst duel of any member."""
-        width = self.width(unit)
-        return width if relation is Relation.REPLACE else min(width, self.limit(unit))
+# Comparisons of densities that are held at once.
+_CELLS_AT_ONCE = 2**21
 
 
 class Family(ABC):
@@ -182,21 +98,12 @@ class PairwiseFamily(Family):
                 f"Expected at most {MAX_MEMBERS} members for a table of duels, got {self.size}."
             )
         table = np.zeros((self.size, self.size), dtype=np.int64)
-        limit = float(clip.limit(self.unit))
-        for start in range(0, users.n_users, _USERS_AT_ONCE):
-            some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
-            for member, terms in self.terms(some, clip):
-                np.clip(terms, -limit, limit, out=terms)
-                # Integers, and their sum is below 2**53.
-                table[member] += terms.sum(axis=0).astype(np.int64)
+        self._add_duels(users, clip, table)
         return table
 
     @abstractmethod
-    def terms(self, users: UserData, clip: Clip) -> Iterator[tuple[int, Floats]]:
-        """Yield each member's terms (users x other members), integers in floats, not clipped.
-
-        The array may be changed by whoever gets it, and is used again for the next member.
-        """
+    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
+        """Add the clipped terms of some users to the table."""
 
     def worst(self, tally: Integers) -> Integers:
         """Return the largest duel of every member with another one."""
@@ -268,12 +175,17 @@ class DiscreteFamily(PairwiseFamily):
         """Count each user's records at each point: (users, points)."""
         return counts_at(users, self._values)
 
-    def terms(self, users: UserData, clip: Clip) -> Iterator[tuple[int, Floats]]:
-        """Yield each member's terms: one small matrix product of integers."""
-        counts = capped(self.counts(users), clip.records)
+    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
+        for start in range(0, users.n_users, _USERS_AT_ONCE):
+            some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
+            self._add_some(capped(self.counts(some), clip.records), clip, table)
+
+    def _add_some(self, counts: Integers, clip: Clip, table: Integers) -> None:
+        """Take one member after the other: one small matrix product of integers each."""
         held = counts.sum(axis=1)
         weights = clip.weights(held)
-        # w (m P(z) - c_z), which the Scheffe set then adds up: at most 2**53 in all.
+        limit = float(clip.limit(self.unit))
+        # w (m P(z) - c_z), which the Scheffe set then adds up: below 2**53 in all.
         found = (weights[:, None] * counts * MASS_UNIT).astype(np.float64)
         promised = (weights * held).astype(np.float64)[:, None]
         columns = np.ascontiguousarray(self.masses.T, dtype=np.int32)
@@ -282,7 +194,10 @@ class DiscreteFamily(PairwiseFamily):
         for member, masses in enumerate(self.masses):
             np.greater(columns[:, member, None], columns, out=better)
             np.copyto(inside, better)
-            yield member, np.matmul(promised * masses - found, inside, out=terms)
+            np.matmul(promised * masses - found, inside, out=terms)
+            np.clip(terms, -limit, limit, out=terms)
+            # Integers, and their sum is below 2**53.
+            table[member] += terms.sum(axis=0).astype(np.int64)
 
     def log_density(self, X: ArrayLike, index: int) -> Floats:
         """Return the log mass of one member at each record; -inf outside of the points."""
@@ -371,34 +286,43 @@ class GaussianFamily(PairwiseFamily):
             return np.where(gaps > 0, ndtr(gaps / 2), 0.0)
         return _scheffe_on_a_line(means[:, 0], scales)
 
-    def terms(self, users: UserData, clip: Clip) -> Iterator[tuple[int, Floats]]:
-        """Yield each member's terms, by comparing the densities at every record."""
+    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
+        """Compare the densities at every record, one user after the other."""
         if clip.records is not None:
             users = users.cap(records=clip.records, random_state=0)
         held = users.record_counts()
-        weights = clip.weights(held)
-        heights = np.stack([self.log_density(users.X, i) for i in range(self.size)], axis=1)
+        weights, limit = clip.weights(held), clip.limit(self.unit)
         promised = np.rint(self.scheffe * MASS_UNIT).astype(np.int64)
-        starts = (np.cumsum(held) - held)[held > 0]
-        inside = np.zeros((len(held), self.size), dtype=np.int64)
-        for member in range(self.size):
-            higher = heights[:, member, None] > heights
-            if starts.size:
-                inside[held > 0] = np.add.reduceat(higher, starts, axis=0, dtype=np.int64)
-            terms = weights[:, None] * (held[:, None] * promised[member] - inside * MASS_UNIT)
-            yield member, terms.astype(np.float64)
+        ends = np.cumsum(held)
+        for weight, m, end in zip(weights, held, ends, strict=True):
+            inside = self._inside(users.X[end - m : end])
+            terms = weight * (m * promised - inside * MASS_UNIT)
+            table += np.clip(terms, -limit, limit)
+
+    def _inside(self, X: Floats) -> Integers:
+        """Count the records in the Scheffe set of every pair, a few records at a time."""
+        inside = np.zeros((self.size, self.size), dtype=np.int64)
+        at_once = max(1, _CELLS_AT_ONCE // self.size**2)
+        for start in range(0, len(X), at_once):
+            heights = self._heights(X[start : start + at_once])
+            inside += (heights[:, :, None] > heights[:, None, :]).sum(axis=0)
+        return inside
+
+    def _heights(self, X: Floats) -> Floats:
+        """Return the log densities of all members at some records: (records, members)."""
+        total = np.zeros((len(X), self.size))
+        with np.errstate(over="ignore"):
+            for column, means in zip(X.T, self._means.T, strict=True):
+                # One feature after the other, for every record alike.
+                total += ((column[:, None] - means) / self._scales) ** 2
+        constants = self.n_features * (np.log(self._scales) + 0.5 * math.log(2 * math.pi))
+        return np.asarray(-0.5 * total - constants)
 
     def log_density(self, X: ArrayLike, index: int) -> Floats:
         """Return the log density of one member at each record."""
         X = np.asarray(X, dtype=np.float64).reshape(-1, self.n_features)
-        scale = self._scales[index]
-        with np.errstate(over="ignore"):
-            squares = ((X - self._means[index]) / scale) ** 2
-            total = np.zeros(len(X))
-            for column in squares.T:  # one feature after the other, for every record alike
-                total += column
-        constant = self.n_features * (math.log(scale) + 0.5 * math.log(2 * math.pi))
-        return np.asarray(-0.5 * total - constant)
+        one = GaussianFamily(self._means[index : index + 1], self._scales[index : index + 1])
+        return one._heights(X)[:, 0]
 
     def sample(self, index: int, n: int, random_state: RandomState = None) -> Floats:
         """Draw records from one member."""

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.ledger import Ledger
-from quorate.distributions.families import Clip, Family
+from quorate.distributions.clip import Clip
+from quorate.distributions.families import Family
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation

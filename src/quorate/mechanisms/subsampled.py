@@ -26,11 +26,20 @@ from quorate.accounting.account import Account
 from quorate.accounting.events import Approximate, Pure
 from quorate.accounting.rounding import exact, float_up
 from quorate.accounting.sampling import amplified_epsilon
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import NoiseSource, ambient_noise
+from quorate.users.caller_code import call_quietly
 
 __all__ = ["SubsampledMechanism", "draw_without_replacement"]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a run returned, or the refusal that Quorate raised inside of it."""
+
+    value: Any = None
+    refusal: QuorateError | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +71,8 @@ class SubsampledMechanism:
     ----------
     run : callable
         From the sampled rows and an account to a result; everything it draws goes through the
-        account.
+        account. It must be private as ``inner`` says with whatever it does, so it must not raise
+        for some rows only; of an exception nothing but the fact is told.
     inner : Pure or Approximate
         What ``run`` costs on its sample.
     sample, population : int
@@ -141,7 +151,21 @@ class SubsampledMechanism:
         noise = Account.of_release(account, self).pay(self.event)
         chosen = draw_without_replacement(noise, self.population, self.sample)
         inside = Account.for_event(self.inner, relation=self.relation, noise=noise)
-        return self.run(np.asarray(rows)[chosen], inside)
+        found = call_quietly(lambda: self._outcome(np.asarray(rows)[chosen], inside))
+        if found is None:
+            raise SchemaError(
+                "run raised an exception on its sample; its text is withheld because it may quote "
+                "records. Try it on made-up rows to see it."
+            )
+        if found.refusal is not None:
+            raise found.refusal
+        return found.value
+
+    def _outcome(self, rows: Any, account: Account) -> _Outcome:
+        try:
+            return _Outcome(value=self.run(rows, account))
+        except QuorateError as error:
+            return _Outcome(refusal=type(error)(str(error)))
 
 
 def draw_without_replacement(noise: NoiseSource, population: int, sample: int) -> NDArray[np.int64]:

@@ -1,0 +1,103 @@
+"""How far one user may move a duel between two densities."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+
+__all__ = ["WEIGHT_UNIT", "Clip"]
+
+Integers = NDArray[np.int64]
+
+WEIGHT_UNIT = 2**12
+"""A user's own scale 1/sqrt(m) is rounded to multiples of its reciprocal."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    r"""How far one user may move a duel.
+
+    Parameters
+    ----------
+    tau : float
+        A user's term is clipped to [-tau, tau].
+    own_scale : bool, default=True
+        Whether the term is first divided by the square root of how many records the user holds,
+        which is the size that chance gives it; then tau around 1/2 fits everybody, and no public
+        number of records is needed. ``False`` clips the bare count, as published.
+    records : int or None, default=None
+        The largest number of records a user may count; more are cut off. Helps where it is
+        smaller than what tau allows.
+
+    Examples
+    --------
+    >>> Clip(0.5).tau
+    0.5
+    >>> Clip.published(64, alpha=0.05)
+    Clip(tau=17.04..., own_scale=False, records=None)
+    """
+
+    tau: float
+    own_scale: bool = True
+    records: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.positive(tau=self.tau)
+        _validate.one_of((True, False), own_scale=self.own_scale)
+        if self.records is not None:
+            _validate.positive_integer(records=self.records)
+        highest = 2**8 if self.own_scale else 2**20
+        if not 2**-10 <= self.tau <= highest:
+            raise ParameterError(f"Expected tau from 2**-10 to {highest}, got tau={self.tau!r}.")
+
+    @classmethod
+    def published(cls, m: int, *, alpha: float) -> Clip:
+        r"""Return the order of Theorem 37, :math:`\alpha m + \sqrt{m \ln(1/\alpha)}`."""
+        _validate.positive_integer(m=m)
+        _validate.probability(alpha=alpha)
+        return cls(alpha * m + math.sqrt(m * math.log(1 / alpha)), own_scale=False)
+
+    @classmethod
+    def none(cls, m: int) -> Clip:
+        """Return what group privacy does: keep all of at most m records and pay for them."""
+        return cls(float(m), own_scale=False, records=m)
+
+    def weights(self, held: Integers) -> Integers:
+        """Return what each user's term is multiplied with; an integer of the user's own count."""
+        if not self.own_scale:
+            return np.ones(held.shape, dtype=np.int64)
+        scaled = np.rint(WEIGHT_UNIT / np.sqrt(np.maximum(held, 1)))
+        return np.maximum(scaled, 1).astype(np.int64)
+
+    def limit(self, unit: int) -> int:
+        """Return the largest absolute term of a user, for masses in multiples of 1 / unit."""
+        return math.floor(self.tau * unit * (WEIGHT_UNIT if self.own_scale else 1))
+
+    def width(self, unit: int) -> int:
+        """Return how far apart two users' terms in the same duel can be.
+
+        A term is between -m (1 - P(W)) and m P(W) before it is clipped, so at most m apart.
+        """
+        width = 2 * self.limit(unit)
+        if self.records is None:
+            return width
+        if not self.own_scale:
+            widest = self.records
+        elif self.records <= 2**16:
+            counts = np.arange(1, self.records + 1)
+            widest = int((counts * self.weights(counts)).max())
+        else:  # m w <= sqrt(m) / unit of w + m / 2, as w is rounded
+            widest = WEIGHT_UNIT * (math.isqrt(self.records) + 1) + self.records
+        return min(width, widest * unit)
+
+    def sensitivity(self, unit: int, relation: Relation) -> int:
+        """Return how far one user can move the worst duel of any member."""
+        width = self.width(unit)
+        return width if relation is Relation.REPLACE else min(width, self.limit(unit))
