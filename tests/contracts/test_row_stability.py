@@ -551,9 +551,7 @@ class TestDemonstrations:
             )
         return minimum.theta @ row / np.linalg.norm(row)
 
-    @pytest.mark.parametrize(
-        "loss", [SquaredLoss(intercept=False), by_user(Broken(intercept=False))]
-    )
+    @pytest.mark.parametrize("kind", [SquaredLoss, Broken])
     def test_one_more_record_of_one_user_moves_the_sum_by_one_user(self, kind):
         assert self.apart(by_user(kind(intercept=False))) <= 1
 
