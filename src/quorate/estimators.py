@@ -2,8 +2,8 @@
 
 scikit-learn's contract, with the parts that leak replaced:
 
-* ``fit(X, y, *, users)`` or ``fit(UserData)``; ``users=None`` is refused, because one row is not
-  one person;
+* ``fit(X, y, *, users)`` or ``fit(crowd)``, such as a UserData; ``users=None`` is refused, because
+  one row is not one person;
 * the declared budget is charged to the ledger *before* any data are touched, so a crash costs
   budget and never leaks;
 * every draw of noise is taken from one account, which refuses what was not declared;
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from quorate.exceptions import (
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 from quorate.users.tables import as_matrix, is_frame
 
 __all__ = ["UserEstimator", "as_feature_matrix"]
@@ -116,6 +117,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     # Estimators of one feature take it as a vector too.
     _single_feature = False
+    # Whether users may lie in parts, wherever those are.
+    _takes_crowds = False
 
     epsilon: float
     delta: float = 0.0
@@ -170,7 +173,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             delta=self.delta,
             relation=self.relation,
             reserve=reserve,
-            unit=X.unit if isinstance(X, UserData) else "user",
+            unit=X.unit if isinstance(X, Crowd) else "user",
             trust=self._trust,
         )
         if self._caveat is not None:
@@ -194,7 +197,12 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
         """Refuse what types and shapes show to be wrong."""
         name = type(self).__name__
-        if isinstance(X, UserData):
+        if isinstance(X, Crowd):
+            if not (self._takes_crowds or isinstance(X, UserData)):
+                raise ParameterError(
+                    f"{name} takes a UserData, whose records are all in memory, got "
+                    f"{type(X).__name__}."
+                )
             if y is not None or users is not None:
                 raise ParameterError(
                     "Expected either a UserData alone or X, y and users=; got a UserData together "
@@ -236,11 +244,23 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         classes: Sequence[Any] | None = None,
     ) -> UserData:
+        """Return the records grouped by user, all of them in memory."""
+        return cast("UserData", self._crowd(X, y, users, classes=classes))
+
+    def _crowd(
+        self,
+        X: Any,
+        y: Any = None,
+        users: Any = None,
+        *,
+        classes: Sequence[Any] | None = None,
+    ) -> Crowd:
         """Return the records grouped by user; set the public schema attributes.
 
         ``classes`` are the public labels of ``y``, which becomes the place of its label.
         """
-        if isinstance(X, UserData):
+        data: Crowd
+        if isinstance(X, Crowd):
             data, names = X, X.feature_names
         else:
             rows, names = as_feature_matrix(X, single=self._single_feature)

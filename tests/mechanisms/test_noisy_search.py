@@ -14,7 +14,8 @@ from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, en
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
-from quorate.noise import SeededNoise
+from quorate.noise import SeededNoise, use_noise
+from quorate.users.crowd import counts_up_to
 
 FALSE_ALARM = 1e-6
 ADVERSARIAL = st.one_of(st.floats(allow_nan=True, allow_infinity=True), st.integers(-3, 3))
@@ -151,3 +152,21 @@ class TestRefusal:
 
     def test_no_user_is_no_error(self):
         assert Drawing(search(), SeededNoise(0)).release(np.array([])) in range(4)
+
+
+class TestCounts:
+    def test_counts_of_parts_give_what_the_values_give(self):
+        values = np.random.default_rng(0).exponential(size=400)
+        thresholds = np.linspace(0.01, 5.0, 64)
+        search = NoisySearch(thresholds=thresholds, target=200.0, noise_multiplier=3.0)
+        parts = [counts_up_to(part, thresholds) for part in np.array_split(values, 7)]
+        for seed in range(20):
+            with use_noise(SeededNoise(seed)):
+                whole = search.release(values)
+            with use_noise(SeededNoise(seed)):
+                assert search.release_counts(sum(parts)) == whole
+
+    def test_other_thresholds_are_refused(self):
+        search = NoisySearch(thresholds=np.arange(3.0), target=2.0, noise_multiplier=3.0)
+        with pytest.raises(ParameterError, match="one count for each"):
+            search.release_counts(np.arange(4))

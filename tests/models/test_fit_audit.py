@@ -16,8 +16,8 @@ from quorate.models import (
     geometry,
     gradients,
     minimize,
-    releases,
 )
+from quorate.releases import user_releases as releases
 from quorate.releases.user_releases import NoisyMean, UserReleases, sum_in_parts
 from quorate.users import UserData
 

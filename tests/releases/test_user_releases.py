@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.bounds import Ball
-from quorate.engines import LocalEngine, UserMeans
+from quorate.engines import LocalEngine, MemoryCrowd, UserMeans
 from quorate.exceptions import NumericalFailure
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
@@ -17,10 +17,10 @@ from quorate.releases.user_releases import (
     NARROW,
     WIDE,
     BoundedVectors,
+    InBatches,
     UserReleases,
     bounded_mean,
     cut_share,
-    parts_of,
     search_square,
     sum_in_parts,
 )
@@ -180,5 +180,22 @@ class TestParts:
         statistic = BoundedVectors(means, grid.bound)
         whole = sum_in_parts(LocalEngine(), data, statistic, grid)
         monkeypatch.setattr(user_releases, "_PART", 100)
-        assert len(parts_of(data, 3)) > 10
+        sizes = []
+        InBatches(lambda users: sizes.append(users.n_users) or np.array([0]), 3)(data)
+        assert len(sizes) > 10
+        assert max(sizes) <= 100 // 3
         assert np.array_equal(sum_in_parts(LocalEngine(), data, statistic, grid), whole)
+
+    def test_a_crowd_in_parts_releases_the_same(self):
+        data = people(500)
+        for n_parts in (1, 8, 64):
+            found = []
+            for crowd in (data, MemoryCrowd(data, n_parts=n_parts)):
+                with use_noise(SeededNoise(7)):
+                    run = UserReleases.start(
+                        crowd, LocalEngine(), mu=1.0, relation=Relation.ADD_REMOVE
+                    )
+                    radius = run.radius(means, WIDE, dimension=3)
+                    mean = run.mean(means, dimension=3, radius=radius, square=0.1)
+                found.append((run.n_users, radius, *mean.value))
+            assert found[0] == found[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -31,6 +31,8 @@ from quorate.ranges import as_limits, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData, grouping
+from quorate.users.assembly import ordered_users
+from quorate.users.crowd import Crowd
 
 __all__ = ["FeatureRange", "LinearModel", "public_sizes"]
 
@@ -108,6 +110,7 @@ class LinearModel(UserEstimator):
 
     # Largest derivative of the loss by a prediction, where there is one.
     _largest_slope: float | None = None
+    _takes_crowds = True
 
     def __init__(  # noqa: PLR0913 - the common keywords
         self,
@@ -156,7 +159,7 @@ class LinearModel(UserEstimator):
         )
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LinearModel:
-        """Fit on records with their users, or on a UserData."""
+        """Fit on records with their users, or on a UserData or another crowd."""
         return self._fit(X, y, users)
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
@@ -230,7 +233,7 @@ class LinearModel(UserEstimator):
         # The charge forgets what the last fit released.
         last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
         self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users, classes=classes)
+        data = self._crowd(X, y, users, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self.bounds, data.n_features, names_told(X))
         if last is not None and last.weights.shape[1] != data.n_features:
@@ -238,12 +241,13 @@ class LinearModel(UserEstimator):
                 f"warm_start=True needs a model of {data.n_features} features, got one of "
                 f"{last.weights.shape[1]}; use a fresh model."
             )
-        self._release(_scaled(data, limits, self._scaled_targets), budget, limits, last)
+        scaled = data.derive(_Scaled(limits, self._scaled_targets))
+        self._release(scaled, budget, limits, last)
         return self
 
     def _release(
         self,
-        data: UserData,
+        data: Crowd,
         budget: Budget,
         limits: FeatureRange,
         last: _LastFit | None,
@@ -338,16 +342,23 @@ class LinearModel(UserEstimator):
         return np.asarray(row_products(rows, weights) + offsets)
 
 
-def _scaled(data: UserData, limits: FeatureRange, targets: Any) -> UserData:
-    """Return the data with bounded features and targets; unbounded ones are not copied."""
-    y = data.y
-    return UserData(
-        limits.scaled(data.X),
-        None if y is None else targets(y),
-        offsets=data.offsets,
-        unit=data.unit,
-        feature_names=data.feature_names,
-    )
+@dataclass(frozen=True)
+class _Scaled:
+    """The same users with bounded features and targets; unbounded ones are not copied."""
+
+    limits: FeatureRange
+    targets: Callable[[Vector], Vector]
+
+    def __call__(self, users: UserData) -> UserData:
+        y = users.y
+        return ordered_users(
+            self.limits.scaled(users.X),
+            None if y is None else self.targets(y),
+            users.offsets,
+            users.keys(),
+            users.unit,
+            users.feature_names,
+        )
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
@@ -356,7 +367,7 @@ def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
     >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
     (2, 2)
     """
-    if isinstance(X, UserData):
+    if isinstance(X, Crowd):
         return X.n_users, X.n_features
     shape = getattr(X, "shape", None)
     if users is None or not isinstance(shape, tuple) or len(shape) != 2:

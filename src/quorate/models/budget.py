@@ -14,7 +14,7 @@ from quorate.mechanisms.user_sample import UserSample
 from quorate.models.minibatches import SETUP_SHARE
 from quorate.releases.allowance import Allowance
 from quorate.releases.user_releases import UserReleases
-from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["Budget"]
 
@@ -59,7 +59,7 @@ class Budget:
         whole = gdp_mu(self.epsilon, self.delta)
         return whole if self.rate is None else whole * math.sqrt(SETUP_SHARE)
 
-    def start(self, data: UserData, engine: Engine) -> UserReleases:
+    def start(self, data: Crowd, engine: Engine) -> UserReleases:
         """Begin a run with the whole allowance."""
         return UserReleases.start(data, engine, mu=self.mu, relation=self.relation)
 

@@ -277,7 +277,7 @@ class _WinsorizedRun(GradientRun):
         grid = choose_grid(Box(-reach, reach), n_users=mechanism.n_users)
         # Through the engine, which cuts each coordinate and keeps quiet about records.
         bounded = BoundedVectors(_gradients_at(self._loss, theta), grid.bound)
-        steps = self._run.engine.votes(self._run.data, bounded, grid)
+        steps = self._run.data.votes(bounded, grid)
         vectors = grid.decode(steps, count=0.0)
         value = mechanism.release(vectors, rotation=self._rotation)
         noise = mechanism.coordinate.noise_scale * math.sqrt(2.0)

@@ -32,6 +32,7 @@ from quorate.models.base import LinearModel, public_sizes
 from quorate.public_randomness import RandomState
 from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["PrivateGridSearch", "UserMarks"]
 
@@ -140,6 +141,8 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     2.0
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         estimator: LinearModel,
@@ -190,7 +193,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             self._configured(settings[0], each).refuse_hopeless(sizes[0] // 2, sizes[1])
         self._charge(X, y, users, target=True)
         classes = getattr(self.estimator, "classes", None)
-        data = self._gather(X, y, users, classes=classes)
+        data = self._crowd(X, y, users, classes=classes)
         halves = data.split(0.5, relation=self.relation, random_state=self.random_state)
         judged = [
             tuple(self._fitted(part, setting, each) for setting in settings) for part in halves
@@ -256,7 +259,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             )
         return settings
 
-    def _fitted(self, data: UserData, setting: Mapping[str, Any], mu: float) -> LinearModel:
+    def _fitted(self, data: Crowd, setting: Mapping[str, Any], mu: float) -> LinearModel:
         return self._configured(setting, mu).fit(data)
 
     def _configured(self, setting: Mapping[str, Any], mu: float) -> LinearModel:
@@ -274,7 +277,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         )
         return model
 
-    def _marks(self, data: UserData, models: tuple[LinearModel, ...]) -> NDArray[np.int64]:
+    def _marks(self, data: Crowd, models: tuple[LinearModel, ...]) -> NDArray[np.int64]:
         statistic = UserMarks(models)
         grid = Grid(statistic.bound, step=_MARK_STEP)
         return sum_in_parts(self._engine(), data, statistic, grid)

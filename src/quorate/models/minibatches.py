@@ -39,7 +39,7 @@ def check_public_steps(
 
 def sampled_mean(sample: UserSample, run: UserReleases, statistic: Statistic) -> NoisyMean:
     """Release the mean of a bounded statistic, estimated from a fresh sample."""
-    sampled = run.data.take(sample.draw(run.data.n_users))
+    sampled = run.data.take_ranked(sample.draw(run.data.n_users))
     # For a user who comes or stays away the sensitivity is the radius; the accountant knows
     # what replacement adds.
     return bounded_mean(

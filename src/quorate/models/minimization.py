@@ -30,7 +30,7 @@ from quorate.models.progress import follow
 from quorate.noise import ambient_noise
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.user_releases import UserReleases
-from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = [
     "Minimum",
@@ -187,7 +187,7 @@ def _penalty(loss: Loss, theta: Vector, strength: float) -> tuple[Vector, float]
 
 
 def minimize(  # noqa: PLR0913 - the common keywords
-    data: UserData,
+    data: Crowd,
     loss: Loss,
     *,
     epsilon: float,
@@ -232,7 +232,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
 
     Parameters
     ----------
-    data : UserData
+    data : UserData or another crowd
     loss : Loss
         One of the caller is called for one user at a time; in
         :class:`~quorate.models.losses.Vectorized` with many, and the guarantee says so.
@@ -275,7 +275,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     budget = Budget(epsilon=epsilon, delta=delta, relation=relation, rate=batch_rate)
     check_records(records)
     check_public_steps(batch_rate, steps=steps, records=records, relation=relation)
-    if not isinstance(data, UserData):
+    if not isinstance(data, Crowd):
         raise SchemaError(f"Expected a UserData, got {type(data).__name__}.")
     dimension = loss.dimension(data.n_features)
     theta = initial_point(initial, dimension)

@@ -31,7 +31,7 @@ from quorate.models.minimization import (
 )
 from quorate.models.optimizers import AveragedDescent, Optimizer, OptimizerState, RestartedDescent
 from quorate.public_randomness import RandomState, public_generator
-from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["Phase", "PhasedMinimizer", "ProximalDescent"]
 
@@ -233,7 +233,7 @@ class PhasedMinimizer:
 
     def minimize(
         self,
-        data: UserData,
+        data: Crowd,
         loss: Loss,
         *,
         initial: ArrayLike | None = None,

@@ -66,7 +66,8 @@ def typical_records(run: UserReleases, records: int | str) -> float:
         noise_multiplier=run.allowance.take(square) * math.sqrt(looks),
         relation=run.relation,
     )
-    return float(RECORD_LADDER[search.release(run.data.record_counts())])
+    counts = run.data.counts(UserData.record_counts, search.thresholds)
+    return float(RECORD_LADDER[search.release_counts(counts)])
 
 
 @dataclass

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,25 +19,27 @@ from numpy.typing import NDArray
 
 from quorate.arrays import row_lengths
 from quorate.bounds import Ball, Bound, Interval
-from quorate.engines.base import Engine, Statistic
+from quorate.engines.base import Engine
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
 from quorate.releases.allowance import Allowance
 from quorate.users import UserData
+from quorate.users.crowd import Crowd, counts_up_to
+from quorate.users.statistics import Statistic, check_statistic, encode_users, sum_users
 
 __all__ = [
     "LARGEST_SEARCH",
     "NARROW",
     "WIDE",
     "BoundedVectors",
+    "InBatches",
     "NoisyMean",
     "UserReleases",
     "UserVectors",
     "bounded_mean",
     "cut_share",
-    "parts_of",
     "search_square",
     "sum_in_parts",
 ]
@@ -129,7 +132,7 @@ class UserReleases:
 
     Parameters
     ----------
-    data : UserData
+    data : UserData or another crowd
     engine : Engine
     allowance : Allowance
         What is left of the run's budget.
@@ -150,16 +153,14 @@ class UserReleases:
     True
     """
 
-    data: UserData = field(repr=False)
+    data: Crowd = field(repr=False)
     engine: Engine
     allowance: Allowance
     relation: Relation
     n_users: float
 
     @classmethod
-    def start(
-        cls, data: UserData, engine: Engine, *, mu: float, relation: Relation
-    ) -> UserReleases:
+    def start(cls, data: Crowd, engine: Engine, *, mu: float, relation: Relation) -> UserReleases:
         """Begin a run; under add/remove the number of users is bought first."""
         allowance = Allowance(mu)
         if relation is Relation.REPLACE:
@@ -191,11 +192,10 @@ class UserReleases:
             noise_multiplier=self.allowance.take(square) * math.sqrt(looks),
             relation=self.relation,
         )
-        powers = [
-            self.engine.votes(part, _LogNorms(vectors), _LOG_GRID)[:, 0]
-            for part in parts_of(self.data, dimension)
-        ]
-        found = search.release(np.concatenate([np.empty(0, np.int64), *powers]))
+        counts = self.data.add_up(
+            InBatches(partial(_counted, vectors=vectors, thresholds=search.thresholds), dimension)
+        )
+        found = search.release_counts(counts)
         return float(2.0 ** shifted[found])
 
     def mean(
@@ -214,7 +214,7 @@ class UserReleases:
 
 def bounded_mean(
     engine: Engine,
-    data: UserData,
+    data: Crowd,
     statistic: Statistic,
     *,
     multiplier: float,
@@ -248,9 +248,9 @@ def bounded_mean(
 
 
 def sum_in_parts(
-    engine: Engine, data: UserData, statistic: Statistic, grid: Grid
+    engine: Engine, data: Crowd, statistic: Statistic, grid: Grid
 ) -> NDArray[np.int64]:
-    """Return the exact sum over users, a part of them at a time, so that memory stays bounded.
+    """Return the exact sum over users, a few of them at a time, so that memory stays bounded.
 
     >>> from quorate.engines import LocalEngine, UserMeans
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
@@ -258,23 +258,36 @@ def sum_in_parts(
     >>> sum_in_parts(LocalEngine(), people, UserMeans(grid.bound), grid)
     array([4])
     """
-    totals = np.zeros(grid.bound.dimension, dtype=np.int64)
-    for part in parts_of(data, grid.bound.dimension):
-        totals += engine.sum_over_users(part, statistic, grid)
-    return totals
+    del engine
+    check_statistic(statistic, grid)
+    work = partial(sum_users, statistic=statistic, grid=grid)
+    return grid.join(data.add_up(InBatches(work, grid.bound.dimension)))
 
 
-def parts_of(data: UserData, dimension: int) -> list[UserData]:
-    """Return the users in parts whose contributions fit into a bounded amount of memory.
+@dataclass(frozen=True)
+class InBatches:
+    """Adds up ``work`` over so few users at a time that their vectors fit into little memory.
 
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
-    >>> [part.n_users for part in parts_of(people, 2**20)]
-    [1, 1]
+    >>> InBatches(lambda users: np.array([users.n_users]), 2**20)(people)
+    array([2])
     """
-    users = max(1, _PART // max(1, dimension))
-    if data.n_users <= users:
-        return [data]
-    return list(data.batches(users=users))
+
+    work: Callable[[UserData], NDArray[np.int64]]
+    dimension: int
+
+    def __call__(self, users: UserData) -> NDArray[np.int64]:
+        """Return the sum over the users of one part."""
+        few = max(1, _PART // max(1, self.dimension))
+        if users.n_users <= few:
+            return self.work(users)
+        return sum(map(self.work, users.batches(users=few)), start=self.work(users.nobody()))
+
+
+def _counted(users: UserData, vectors: UserVectors, thresholds: Vector) -> NDArray[np.int64]:
+    """Count the users whose vectors have at most each norm, given as a power of two."""
+    powers = encode_users(users, _LogNorms(vectors), _LOG_GRID)[:, 0]
+    return counts_up_to(powers, thresholds)
 
 
 def _ones(users: UserData) -> Vector:
