@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from browser import CHROMIUM, open_browser
 from quorate.cli import main
 from quorate.protocols.client import Client
 from quorate.protocols.task import Task
@@ -181,3 +182,43 @@ class TestRefusals:
         arguments = ["collect", str(tmp_path / "task.json"), "--store", str(tmp_path / "m.db")]
         assert main([*arguments, "--tokens", str(tmp_path / "tokens")]) == 2
         assert "hexadecimal" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_browser_answers_a_collector(tmp_path, capsys):
+    """The script, the task and the post go over real HTTP, from a page of another origin."""
+    write_task(tmp_path / "task.json", candidates=1000, epsilon=8.0)
+    options = (tmp_path / "task.json", "--store", tmp_path / "m.db", "--rate", "1e6", "--port", 0)
+    script = """
+    async function answer(url, people) {
+      const task = await (await fetch(url + "/task")).text();
+      const codes = [];
+      for (let i = 0; i < people; i++) {
+        const client = await Quorate.Client.create(task);
+        const message = await client.message([777, 777, i]);
+        const token = Quorate.hex(crypto.getRandomValues(new Uint8Array(16)));
+        for (let again = 0; again < 2; again++) {
+          const headers = { "Quorate-Token": token };
+          const request = { method: "POST", headers, body: message };
+          codes.push((await fetch(url + "/messages", request)).status);
+        }
+      }
+      window.codes = JSON.stringify(codes);
+    }
+    """
+    with collector(*options) as running, open_browser(tmp_path / "profile") as browser:
+        page = tmp_path / "page.html"
+        page.write_text(
+            f"<!doctype html><meta charset=utf-8><script src='{running.url}/client.js'></script>"
+            f"<script>{script}; answer('{running.url}', 25);</script>"
+        )
+        browser.open(page, width=800)
+        until, codes = time.monotonic() + 60, None
+        while codes is None and time.monotonic() < until:
+            codes = browser.evaluate("window.codes")
+            time.sleep(0.05)
+        assert browser.problems == []
+    assert json.loads(codes) == [201, 200] * 25
+    assert main(["tally", str(tmp_path / "m.db"), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["accepted"], result["winner"]) == (25, 777)

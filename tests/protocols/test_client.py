@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from quorate.exceptions import ParameterError
+from quorate.accounting.ledger import Ledger
+from quorate.exceptions import BudgetExceededError, ParameterError
 from quorate.noise import SeededNoise, use_noise
 from quorate.protocols.client import Client, plurality
 from quorate.protocols.messages import MessageFormat
@@ -34,6 +35,32 @@ class TestOneMessage:
 
     def test_real_messages_need_no_seed(self):
         assert len(Client(TASK).message([1])) == MessageFormat(TASK).length
+
+
+class TestDevice:
+    """What a device keeps between two starts of the program."""
+
+    def test_the_message_that_was_sent_stays_the_answer(self):
+        message = Client(TASK).message([7])
+        assert Client(TASK, sent=message).message([8]) == message
+        with pytest.raises(ParameterError, match="sent"):
+            Client(TASK, sent=b"something else")
+
+    def test_its_own_ledger_is_charged_once_and_before_the_records_are_seen(self, tmp_path):
+        ledger = Ledger(tmp_path / "device.db")
+        ledger.set_budget("photos", epsilon=1.5)
+        client = Client(TASK, ledger=ledger, data_name="photos")
+        client.message([7])
+        client.message([7])
+        assert ledger.spent("photos").epsilon == 1.0
+        seen = []
+        other = Task.local(name="u", candidates=1000, epsilon=1.0)
+        second = Client(other, lambda r, s: seen.append(r), ledger=ledger, data_name="photos")
+        with pytest.raises(BudgetExceededError):
+            second.message([7])
+        assert seen == []
+        with pytest.raises(ParameterError, match="together"):
+            Client(TASK, ledger=ledger)
 
 
 class TestEveryInput:

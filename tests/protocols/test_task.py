@@ -5,6 +5,8 @@ import json
 import math
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation, Trust
@@ -146,6 +148,26 @@ class TestRefusals:
     def test_texts_that_are_no_task_are_refused(self, text):
         with pytest.raises(SchemaError, match="Expected a task"):
             Task.from_json(text)
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        field=st.sampled_from(sorted(json.loads(LOCAL.to_json()))),
+        value=st.one_of(
+            st.text(max_size=20),
+            st.sampled_from(
+                ["nan", "inf", "-1", "0", "1e999", "9" * 5000, "1" + "0" * 400, "1e-320"]
+            ),
+            st.integers().map(str),
+            st.floats().map(repr),
+        ),
+        task=st.sampled_from([LOCAL, SHUFFLE]),
+    )
+    def test_whatever_a_field_says_it_is_a_task_or_refused(self, field, value, task):
+        try:
+            read = Task.from_json(changed(task, **{field: value}))
+        except (SchemaError, ParameterError):
+            return
+        assert json.loads(read.to_json())[field] == value
 
     @pytest.mark.parametrize("seed", ["", "0" * 63, "G" * 64, "A" * 64])
     def test_a_seed_that_is_none_is_refused(self, seed):

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["collect", "tally"]
 
+_MOST_AT_ONCE = 1_000
+"""Open connections; more are told to come back."""
+
 TaskFile = Annotated[Path, typer.Argument(help="The public task (JSON); --create writes it.")]
 KeyFile = Annotated[
     Path | None, typer.Option(help="File with the key that shuffler and server share.")
@@ -132,8 +135,13 @@ def _listen(collector: Any, host: str, port: int) -> None:
     listener = socket.create_server((host, port))
     address = f"http://{host}:{listener.getsockname()[1]}"
     print(f"Collecting task {collector.task.id} ({collector.task.name}) at {address}", flush=True)
-    # No access log: addresses are nobody's business.
-    settings = uvicorn.Config(collector.app(), log_level="warning", access_log=False)
+    settings = uvicorn.Config(
+        collector.app(),
+        log_level="warning",
+        access_log=False,  # addresses are nobody's business
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_keep_alive=5,
+    )
     uvicorn.Server(settings).run(sockets=[listener])
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee
 from quorate.protocols.messages import MessageFormat
@@ -68,6 +69,12 @@ class Client:
     decide : callable or None, default=None
         The task's ``decision``: from records and ``task.shared_seed`` to a candidate or ``None``;
         needed unless the task says ``"plurality"``.
+    sent : bytes or None, default=None
+        The message that this device has sent before, if it kept it: it stays the answer.
+    ledger : Ledger or None, default=None
+        The device's own book: what the message costs is charged before the records are looked at.
+    data_name : str or None, default=None
+        Which records they are, for the ledger.
 
     Examples
     --------
@@ -78,16 +85,29 @@ class Client:
     (22, True)
     """
 
-    def __init__(self, task: Task, decide: Decision | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        decide: Decision | None = None,
+        *,
+        sent: bytes | None = None,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+    ) -> None:
         if not isinstance(task, Task):
             raise ParameterError(f"Expected task to be a Task, got a {type(task).__name__}.")
         if decide is None and task.decision != PLURALITY:
             raise ParameterError(
                 f"Expected decide=, the function that this task calls {task.decision!r}."
             )
+        if (ledger is None) != (data_name is None):
+            raise ParameterError("Expected ledger= and data_name= together, got one of them.")
+        if sent is not None and MessageFormat(task).read([sent]).dropped:
+            raise ParameterError("Expected sent to be a message of this task, got another.")
         self.task = task
         self._decide = plurality if decide is None else decide
-        self._sent: bytes | None = None
+        self._sent = sent
+        self._ledger, self._data_name = ledger, data_name
 
     @property
     def guarantee(self) -> Guarantee:
@@ -97,6 +117,9 @@ class Client:
     def message(self, records: Any) -> bytes:
         """Return the message of a user with these records; the first one stays."""
         if self._sent is None:
+            if self._ledger is not None and self._data_name is not None:
+                purpose = f"task {self.task.id} ({self.task.name})"
+                self._ledger.charge(self._data_name, self.guarantee, purpose=purpose)
             self._sent = self._make(self._candidate(records))
         return self._sent
 

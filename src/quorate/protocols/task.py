@@ -37,6 +37,8 @@ PLURALITY = "plurality"
 """The default decision: a device names the value that most of its records hold."""
 
 _SEED_BYTES = 32
+_MOST_USERS = 2**53
+"""Beyond, a share of them is no exact float."""
 _NUMBERS = {"candidates": int, "users": int, "width": int, "keep": int}
 _REALS = ("epsilon", "delta", "honest", "report_epsilon")
 _WORDS = ("name", "decision", "unit")
@@ -123,6 +125,8 @@ class Task:
         _validate.one_of((Trust.LOCAL, Trust.SHUFFLE), trust=self.trust)
         _validate.positive_integer(users=self.users)
         _validate.fraction(honest=self.honest)
+        if self.users > _MOST_USERS:
+            raise ParameterError(f"Expected at most {_MOST_USERS} users, got more.")
         for field in _WORDS:
             _refuse_unprintable(field, getattr(self, field))
         _refuse_no_seed(self.seed)

@@ -219,6 +219,16 @@ class TestUtility:
         assert np.all(counts.bounds(totals) <= truth)
         assert abs(np.mean(counts.counts(totals) - truth)) < 2
         assert counts.choose(totals) == 7
+        # Nobody named the other buckets, so their histogram is exact (Lemma 37).
+        histogram = counts.histogram(totals)
+        assert histogram.sum() == histogram[7] <= 60
+
+    def test_the_error_bound_holds_and_a_smaller_one_does_not(self):
+        counts = BucketCounts(buckets=3000, users=20, epsilon=1.0, delta=1e-6)
+        errors = counts.bounds(self.totals(counts, np.full(20, -1)))
+        share = np.mean(errors > counts.error_bound(0.1))
+        # Five standard deviations of 3000 throws.
+        assert 0.05 < share < 0.1 + 5 * math.sqrt(0.09 / 3000)
 
     def test_100_users_agree_on_one_of_two_to_the_14(self):
         counts = BucketCounts(buckets=2**14, users=100, epsilon=1.0, delta=1e-6)

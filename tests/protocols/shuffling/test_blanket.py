@@ -1,7 +1,8 @@
 """The blanket bound is never below the truth, which tiny shuffles tell, nor far above it."""
 
 import math
-from itertools import combinations_with_replacement, product
+from functools import cache
+from itertools import combinations_with_replacement, pairwise, product
 
 import numpy as np
 import pytest
@@ -13,20 +14,24 @@ from quorate.protocols.shuffling import blanket
 from quorate.protocols.shuffling.blanket import amplified_epsilon, blanket_delta
 
 
+@cache
+def multisets(kinds, users):
+    """Return for every sequence of reports the number of its multiset."""
+    places = np.stack(np.unravel_index(np.arange(kinds**users), [kinds] * users))
+    places.sort(axis=0)
+    key = np.zeros(kinds**users, dtype=np.int64)
+    for row in places:
+        key = key * kinds + row
+    return np.unique(key, return_inverse=True)[1]
+
+
 def shuffled_law(response, values):
     """Return the exact law of the multiset of reports of a few users."""
     laws = [response.law(value) for value in values]
-    reports = {report: i for i, report in enumerate(laws[0])}
     masses = np.ones(1)
     for law in laws:
-        masses = np.multiply.outer(masses, [float(law[report]) for report in reports]).ravel()
-    places = np.stack(np.unravel_index(np.arange(masses.size), [len(reports)] * len(values)))
-    places.sort(axis=0)
-    key = np.zeros(masses.size, dtype=np.int64)
-    for row in places:
-        key = key * len(reports) + row
-    _, cells = np.unique(key, return_inverse=True)
-    return np.bincount(cells, weights=masses)
+        masses = np.multiply.outer(masses, [float(law[report]) for report in laws[0]]).ravel()
+    return np.bincount(multisets(len(laws[0]), len(values)), weights=masses)
 
 
 def exact_delta(response, users, epsilon):
@@ -119,6 +124,28 @@ class TestFormula:
         assert price(users=90) < price() < price(users=40)
         assert price(epsilon=1.2) < price() < price(epsilon=0.8)
         assert price(keep=0.25) < price() < price(keep=0.35)
+
+    def test_the_tails_of_many_throws_are_those_of_the_table(self):
+        """Where both are at hand; in the far tails, where two large numbers are subtracted."""
+        sums = np.arange(200, 512)
+        first = sums[:, np.newaxis] * np.array([[0.5, 0.6, 0.7, 0.75]])
+        first = np.concatenate([first.astype(np.int64) + 1, sums[:, np.newaxis] + 1], axis=1)
+        for table, large in zip(
+            blanket._table_tails(sums, first), blanket._large_tails(sums, first), strict=True
+        ):
+            np.testing.assert_allclose(large, table, rtol=1e-10, atol=1e-290)
+
+    def test_windows_of_many_throws_only_raise_it_too(self, monkeypatch):
+        known = blanket_delta(0.3, users=1500, width=1, keep=0.2)
+        monkeypatch.setattr(blanket, "_TABLE", 64)
+        assert blanket_delta(0.3, users=1500, width=1, keep=0.2) == pytest.approx(known, rel=1e-9)
+
+    @pytest.mark.parametrize("same", [0.0, 0.5])
+    def test_one_more_uniform_report_never_costs_more(self, same):
+        """The step that prices a block of sizes by its smallest one."""
+        problem = blanket._Reduced(math.e, 8, 0.4, same)
+        values = [problem.value(size) for size in range(1, 60)]
+        assert all(later <= now * (1 + 1e-9) for now, later in pairwise(values))
 
     def test_the_ends(self):
         assert blanket_delta(1.0, users=10, width=3, keep=0.0) == 0.0

@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.stats import nbinom, poisson
+from scipy.stats import binom, nbinom, poisson
 
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -67,6 +67,22 @@ class TestLaw:
         np.testing.assert_allclose(total[:60], CountNoise(3.0, 0.5).masses()[0][:60], rtol=1e-9)
 
 
+class TestQuantile:
+    @every_noise
+    def test_it_is_the_first_that_is_rarely_exceeded(self, noise):
+        for beta in (0.5, 0.1, 1e-6):
+            found = noise.quantile(beta)
+            assert nbinom.sf(found, noise.r, 1 - noise.p) <= beta * (1 + 1e-9)
+            assert found == 0 or nbinom.sf(found - 1, noise.r, 1 - noise.p) > beta * (1 - 1e-9)
+
+    def test_the_tail_is_that_of_a_binomial_with_more_throws(self):
+        noise, above = CountNoise(7.0, 0.6), 20
+        tail = nbinom.sf(above, 7, 0.4)
+        assert binom.cdf(6, above + 7, 0.4) == pytest.approx(tail)
+        assert binom.cdf(6, above, 0.4) > 2 * tail
+        assert noise.quantile(tail * 1.0001) == above
+
+
 class TestPrice:
     @every_noise
     @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
@@ -101,6 +117,12 @@ class TestPublished:
         assert noise.r == pytest.approx(3 * (1 + math.log(1 / delta)))
         assert noise.p == pytest.approx(math.exp(-0.2 * epsilon))
         assert noise_delta(epsilon, noise, Relation.ADD_REMOVE) <= delta
+
+    def test_the_corollary_has_its_own_constant(self):
+        noise = published_noise(1.0, 1e-6, beta=0.1)
+        assert noise.r == math.ceil(1000 * (1 + math.log(1e7)))
+        # Its proof: T = 2r/(1-p) is exceeded with probability at most beta.
+        assert nbinom.sf(2 * noise.r / (1 - noise.p), noise.r, 1 - noise.p) <= 0.1
 
     def test_the_print_pays_far_too_much(self):
         assert noise_delta(1.0, published_noise(1.0, 1e-6), Relation.ADD_REMOVE) < 1e-20

@@ -90,8 +90,9 @@ class BucketCounts:
 
     Utility
     -------
-    ``counts`` are unbiased with deviation ``noise.deviation``; ``bounds`` are never below the truth
-    (never above with ``complement``).
+    ``counts`` are unbiased with deviation ``noise.deviation`` if all users are honest; ``bounds``
+    are never below the truth (never above with ``complement``), and with probability
+    :math:`1 - \beta` no further from it than ``error_bound(beta)``, in each bucket.
 
     Complexity
     ----------
@@ -227,6 +228,15 @@ class BucketCounts:
     def bounds(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return counts that are never below the truth, or never above it with ``complement``."""
         return self.users - totals if self.complement else totals
+
+    def histogram(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return ``bounds`` without negative counts: with ``complement`` the paper's histogram."""
+        return np.maximum(self.bounds(totals), 0)
+
+    def error_bound(self, beta: float) -> int:
+        """Return how far a bucket's bound is from the truth, except with chance ``beta``."""
+        whole = CountNoise(self.noise.r * self.users / self.honest_users, self.noise.p)
+        return whole.quantile(beta)
 
     def choose(self, totals: NDArray[np.int64]) -> int:
         """Return the bucket with the largest count among *all* buckets; of equal ones the first.

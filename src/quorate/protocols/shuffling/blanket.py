@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -180,28 +180,39 @@ class _Reduced:
 
 def _expected_excess(sums: NDArray[np.int64], shift: NDArray[Any], factor: float) -> Floats:
     """Return E max(0, (1 + e) N - e S - shift) with N ~ Bin(S, 1/2), for all S and shifts."""
-    top = int(sums[-1])
-    if top < _TABLE:
-        at_least, weighted = _fair_tails(0, _TABLE)
-        rows = sums[:, np.newaxis]
-    else:
-        at_least, weighted = _fair_tails.__wrapped__(int(sums[0]), top + 1)
-        rows = sums[:, np.newaxis] - sums[0]
     needed = factor * sums[:, np.newaxis] + shift
-    last = at_least.shape[1] - 1
-    first = np.minimum(np.floor(needed / (1 + factor)).astype(np.int64) + 1, last)
-    excess = (1 + factor) * weighted[rows, first] - needed * at_least[rows, first]
-    return np.asarray(np.maximum(excess, 0.0))
+    first = np.floor(needed / (1 + factor)).astype(np.int64) + 1
+    at_least, weighted = (_table_tails if sums[-1] < _TABLE else _large_tails)(sums, first)
+    return np.asarray(np.maximum((1 + factor) * weighted - needed * at_least, 0.0))
 
 
-@lru_cache(maxsize=1)
-def _fair_tails(low: int, high: int) -> tuple[Floats, Floats]:
-    """Return P(N >= j) and E[N; N >= j] for N ~ Bin(S, 1/2), low <= S < high, and all j."""
-    draws = np.arange(high)
-    masses = np.exp(_log_binomial(draws, np.arange(low, high)[:, np.newaxis], 0.5))
+def _table_tails(sums: NDArray[np.int64], first: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return P(N >= first) and E[N; N >= first] for N ~ Bin(S, 1/2), few throws."""
+    at_least, weighted = _fair_tails()
+    rows, columns = sums[:, np.newaxis], np.minimum(first, _TABLE)
+    return at_least[rows, columns], weighted[rows, columns]
+
+
+@cache
+def _fair_tails() -> tuple[Floats, Floats]:
+    """Return the tails of fewer than _TABLE fair coins, one row for each number of throws."""
+    draws = np.arange(_TABLE)
+    masses = np.exp(_log_binomial(draws, draws[:, np.newaxis], 0.5))
     tails = [np.cumsum(terms[:, ::-1], axis=1)[:, ::-1] for terms in (masses, masses * draws)]
     at_least, weighted = (np.pad(tail, ((0, 0), (0, 1))) for tail in tails)
     return at_least, weighted
+
+
+def _large_tails(sums: NDArray[np.int64], first: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the same for many throws: E[N; N >= j] = S/2 P(Bin(S - 1, 1/2) >= j - 1)."""
+    from scipy.special import bdtrc
+
+    throws = np.broadcast_to(sums[:, np.newaxis], first.shape)
+    place = np.minimum(first, throws + 1)
+    at_least = np.where(place > throws, 0.0, bdtrc(place - 1.0, throws, 0.5))
+    fewer = np.maximum(throws - 1, 1)
+    rest = np.where(place > throws, 0.0, bdtrc(np.minimum(place - 2.0, fewer), fewer, 0.5))
+    return at_least, throws / 2 * rest
 
 
 def _log_binomial(k: NDArray[np.int64], n: NDArray[np.int64] | int, chance: float) -> Floats:

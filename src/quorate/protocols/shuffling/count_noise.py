@@ -78,6 +78,19 @@ class CountNoise:
         """Standard deviation of how many are added."""
         return math.sqrt(self.mean / (1 - self.p))
 
+    def quantile(self, beta: float) -> int:
+        """Return the smallest T that at most a share ``beta`` of draws exceeds, by exact tails.
+
+        The tail is P(Y > T) = P(Bin(T + r, 1 - p) < r) for whole r; the print has Bin(T, 1 - p).
+
+        >>> CountNoise(1.0, 0.5).quantile(0.25)
+        1
+        """
+        _validate.probability(beta=beta)
+        masses, beyond = self.masses()
+        above = np.append(np.cumsum(masses[::-1])[::-1][1:], 0.0) + beyond
+        return int(np.flatnonzero(above <= beta)[0])
+
     def masses(self) -> tuple[NDArray[np.float64], float]:
         """Return the masses of 0, 1, ... and a bound on what lies beyond them."""
         from scipy.special import gammaln
@@ -98,8 +111,10 @@ class CountNoise:
             size *= 2
 
 
-def published_noise(epsilon: float, delta: float) -> CountNoise:
-    """Return the noise of Theorem 39 for one bucket.
+def published_noise(epsilon: float, delta: float, *, beta: float | None = None) -> CountNoise:
+    """Return the noise of Theorem 39 for one bucket, or of Corollary 40 if ``beta`` is given.
+
+    The corollary takes r = ceil(1000 (1 + ln(1 / (beta delta)))) so that its own tail bound holds.
 
     >>> noise = published_noise(1.0, 1e-6)
     >>> round(noise.r, 2), round(noise.p, 4), round(noise.mean, 1)
@@ -107,7 +122,11 @@ def published_noise(epsilon: float, delta: float) -> CountNoise:
     """
     _validate.positive(epsilon=epsilon)
     _validate.probability(delta=delta)
-    return CountNoise(3 * (1 + math.log(1 / delta)), math.exp(-0.2 * epsilon))
+    r = 3 * (1 + math.log(1 / delta))
+    if beta is not None:
+        _validate.probability(beta=beta)
+        r = math.ceil(1000 * (1 + math.log(1 / (beta * delta))))
+    return CountNoise(r, math.exp(-0.2 * epsilon))
 
 
 def noise_delta(epsilon: float, noise: CountNoise, relation: Relation) -> float:
