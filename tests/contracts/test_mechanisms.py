@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import importlib
 import inspect
@@ -9,11 +10,12 @@ import math
 import pkgutil
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-import quorate.mechanisms
+import quorate
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Approximate, Event
@@ -23,17 +25,25 @@ from quorate.grid import Ball, Grid, Interval
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.mixture_release import Mixture, MixtureRelease
+from quorate.mechanisms.noisy_search import NoisySearch
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
+from quorate.mechanisms.private_compare import PrivateCompare
+from quorate.mechanisms.private_range import PrivateRange
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.random_restarts import RandomRestarts
+from quorate.mechanisms.rough_records import RoughRecords
 from quorate.mechanisms.stable_choice import StableChoice, StableHistogram
 from quorate.mechanisms.stable_release import Base, BaseKind, StableRelease
 from quorate.mechanisms.subsampled import SubsampledMechanism
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 from quorate.mechanisms.truncated_laplace import TruncatedLaplace
 from quorate.mechanisms.universe import ChooseKey, UniverseHistogram
+from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.noise import SeededNoise, use_noise
+from quorate.rotation import Rotation
 
+SOURCE = Path(quorate.__file__).parent
 SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "References", "Examples"]
 PRIVACY_FIELDS = ["guarantee", "neighbours", "trust", "public", "numerics", "proof"]
 
@@ -51,9 +61,18 @@ class Listed:
     parameters: dict
     release: object
     bound: object = staticmethod(lambda mechanism, beta: mechanism.error_bound(beta))
+    # Whether what is promised is what the event costs, or an upper bound of it.
+    tight: bool = True
 
     def make(self, **changes):
         return self.kind(**(self.parameters | changes))
+
+    @property
+    def under_each_relation(self):
+        """The mechanism under each relation that it has a guarantee for."""
+        if "relation" not in {each.name for each in dataclasses.fields(self.kind)}:
+            return [self.make()]
+        return [self.make(relation=relation) for relation in Relation]
 
     @property
     def budget(self):
@@ -121,6 +140,63 @@ LISTED = [
         {"features": 3, "epsilon": 1.0, "runs": 2},
         lambda m: str(m.release(EQUATIONS, LABELS, parts=np.array([0, 1, 2]))),
     ),
+    Listed(
+        NoisySearch,
+        {
+            "thresholds": 2.0 ** np.arange(8.0),
+            "target": 10.0,
+            "noise_multiplier": 3.0,
+            "delta": 1e-6,
+        },
+        lambda m: m.release(np.arange(20.0)),
+    ),
+    Listed(
+        PrivateCompare,
+        {"share": 0.5, "epsilon": 1.0},
+        lambda m: m.release(5, n_users=10),
+    ),
+    Listed(
+        RoughRecords,
+        {"cuts": (2, 4, 8), "epsilon": 1.0},
+        lambda m: str(m.release(np.array([1, 3, 5, 9]))),
+    ),
+    Listed(
+        PrivateRange,
+        {"lower": -9.0, "upper": 9.0, "radius": 1.0, "epsilon": 1.0},
+        lambda m: m.release(np.array([2.0, np.nan, 700.0])),
+    ),
+    Listed(
+        WinsorizedMean,
+        {"lower": -9.0, "upper": 9.0, "radius": 1.0, "epsilon": 1.0, "n_users": 3},
+        lambda m: m.release(np.array([2.0, np.nan, 700.0])),
+    ),
+    Listed(
+        RotatedWinsorizedMean,
+        {
+            "bound": 9.0,
+            "radius": 1.0,
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "n_users": 3,
+            "dimension": 2,
+            "constants": "published",
+        },
+        lambda m: m.release(np.ones((3, 2)), rotation=Rotation.random(2, random_state=0)),
+        tight=False,
+    ),
+    Listed(
+        RandomRestarts,
+        {
+            "lower": 0.0,
+            "upper": 1.0,
+            "epsilon": 1.0,
+            "n_users": 3,
+            "records": 9,
+            "alpha": 0.9,
+        },
+        lambda m: m.release(np.array([[0.1, 0.9], [0.2, np.nan], [0.0, 1e9]])),
+        lambda m, beta: m.error_bound(2, beta),
+    ),
 ]
 # Behind a certificate or on a sample: one relation, and the error of whatever they run.
 CERTAIN = Mixture((1, 1), ((1, 2), (2, 1)))
@@ -155,17 +231,12 @@ CONVERSIONS = [
 every_conversion = pytest.mark.parametrize(
     "listed", CONVERSIONS, ids=lambda each: each.kind.__name__
 )
-# Moved here from other rooms; each leaves this list when it takes an account.
-MOVED_IN = {
-    "CoreMean",
-    "CoreTest",
-    "NoisySearch",
-    "PrivateCompare",
-    "PrivateRange",
-    "RandomRestarts",
-    "RotatedWinsorizedMean",
-    "RoughRecords",
-    "WinsorizedMean",
+# What releases something and is held to other tests, with the reason.
+ELSEWHERE = {
+    "CoreTest": "half of a mechanism: a promise comes from test and mean together",
+    "CoreMean": "the other half; see tests/mechanisms/test_friendly_core.py",
+    "ItemToUser": "wraps a mechanism of the caller; see tests/conversion",
+    "CertifiedItemToUser": "wraps a mechanism of the caller; see tests/conversion",
 }
 every_mechanism = pytest.mark.parametrize("listed", LISTED, ids=lambda each: each.kind.__name__)
 
@@ -210,20 +281,48 @@ def docstring_problems(kind, promises):
     return problems
 
 
-def test_every_mechanism_of_the_package_is_listed():
-    found = set()
-    for module in pkgutil.iter_modules(quorate.mechanisms.__path__):
-        loaded = importlib.import_module(f"quorate.mechanisms.{module.name}")
-        found |= {
-            value
-            for name, value in vars(loaded).items()
-            if inspect.isclass(value)
-            and not name.startswith("_")
-            and value.__module__ == loaded.__name__
-            and hasattr(value, "release")
-        }
-    names = {kind.__name__ for kind in found} - MOVED_IN
-    assert {each.kind.__name__ for each in LISTED + CONVERSIONS} == names
+def every_class():
+    """Yield every public class of every room."""
+    for module in pkgutil.walk_packages(quorate.__path__, "quorate."):
+        loaded = importlib.import_module(module.name)
+        for name, value in vars(loaded).items():
+            own = inspect.isclass(value) and value.__module__ == loaded.__name__
+            if own and not name.startswith("_"):
+                yield value
+
+
+def test_every_mechanism_of_every_room_is_listed():
+    found = {kind.__name__ for kind in every_class() if is_mechanism(kind)}
+    listed = {each.kind.__name__ for each in LISTED + CONVERSIONS}
+    assert found == listed | set(ELSEWHERE)
+    assert not listed & set(ELSEWHERE)
+
+
+def is_mechanism(kind):
+    """Tell whether a class releases something under a price or a promise of its own."""
+    promises = any(hasattr(kind, name) for name in ("event", "guarantee"))
+    return dataclasses.is_dataclass(kind) and hasattr(kind, "release") and promises
+
+
+DRAWS = ("laplace", "gaussian", "geometric", "permute_and_flip", "gumbel_max", "sample", "pay")
+DRAWING_ROOMS = ("mechanisms", "accounting", "protocols", "auditing")
+
+
+def draws(source):
+    """Return where a piece of code asks an account, or a part of one, for noise."""
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)]
+    texts = [ast.unparse(node) for node in found if node.attr in DRAWS]
+    return [text for text in texts if "account" in text or "noise" in text]
+
+
+def test_only_mechanisms_and_randomizers_draw():
+    """Whatever else takes an account hands it down; it asks it for no noise."""
+    assert draws("noisy = account.part(0.5).laplace(x, sensitivity=1, scale=2.0)")
+    elsewhere = [
+        p for p in SOURCE.rglob("*.py") if p.relative_to(SOURCE).parts[0] not in DRAWING_ROOMS
+    ]
+    found = {str(p.relative_to(SOURCE)): draws(p.read_text()) for p in elsewhere}
+    assert {path: calls for path, calls in found.items() if calls} == {}
 
 
 class TestConversions:
@@ -271,7 +370,7 @@ class TestConversions:
 class TestPromise:
     @every_mechanism
     def test_the_docstring_states_the_guarantee_the_code_returns(self, listed):
-        promises = [listed.make(relation=relation).guarantee for relation in Relation]
+        promises = [mechanism.guarantee for mechanism in listed.under_each_relation]
         assert docstring_problems(listed.kind, promises) == []
 
     def test_the_docstring_check_sees_a_wrong_statement(self):
@@ -294,9 +393,8 @@ class TestPromise:
 
     @every_mechanism
     def test_the_guarantee_is_what_the_event_costs(self, listed):
-        for relation in Relation:
-            mechanism = listed.make(relation=relation)
-            promise = mechanism.guarantee
+        for mechanism in listed.under_each_relation:
+            relation, promise = mechanism.relation, mechanism.guarantee
             assert isinstance(promise, Guarantee)
             assert isinstance(mechanism.event, Event)
             assert promise.events == (mechanism.event,)
@@ -304,7 +402,9 @@ class TestPromise:
             assert promise.trust is Trust.CENTRAL
             assert promise.delta == listed.parameters.get("delta", 0.0)
             cost = price(mechanism.event, delta=promise.delta, relation=relation)
-            assert promise.epsilon == pytest.approx(cost, rel=1e-12)
+            if listed.tight:
+                assert promise.epsilon == pytest.approx(cost, rel=1e-12)
+            assert cost <= promise.epsilon * (1 + 1e-12)
 
     @every_mechanism
     def test_the_promise_holds_with_secure_noise_and_is_void_with_a_double(self, listed):
@@ -379,6 +479,10 @@ class TestRefusals:
     @every_mechanism
     @pytest.mark.parametrize("value", ["replace", None, 1])
     def test_a_relation_that_is_none_is_refused(self, listed, value):
+        if "relation" not in {each.name for each in dataclasses.fields(listed.kind)}:
+            with pytest.raises(TypeError):
+                listed.make(relation=value)
+            return
         with pytest.raises(ParameterError, match="relation"):
             listed.make(relation=value)
 

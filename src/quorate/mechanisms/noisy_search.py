@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
+from quorate.accounting.compose import guarantee
 from quorate.accounting.costs import DISCRETENESS
 from quorate.accounting.events import Event, Gaussian, Repeated
 from quorate.accounting.rounding import exact, root_up
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.guarantees import Guarantee, Relation
+from quorate.noise import ambient_noise
 from quorate.users.crowd import counts_up_to
 
 __all__ = ["NoisySearch", "looks_needed"]
@@ -40,7 +42,7 @@ def looks_needed(candidates: int) -> int:
     return max(0, math.ceil(math.log2(candidates)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class NoisySearch:
     r"""Find the smallest threshold below which about ``target`` values lie.
 
@@ -50,8 +52,10 @@ class NoisySearch:
     Privacy
     -------
     guarantee : Gaussian DP with parameter :math:`\sqrt{L} / z`, for :math:`L` looks and
-        :math:`z` = ``noise_multiplier``
-    neighbours : replace all records of one user, or add or remove them
+        :math:`z` = ``noise_multiplier``; hence :math:`(\varepsilon, \delta)`-DP with the
+        :math:`\varepsilon` of ``guarantee_at(delta)``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
     trust : central
     public : the thresholds, the target
     numerics : exact
@@ -79,6 +83,9 @@ class NoisySearch:
     noise_multiplier : float
         Standard deviation of the noise of each count.
     relation : Relation, default=Relation.REPLACE
+    delta : float, default=0.0
+        At which ``guarantee`` is stated; with 0 it is "no guarantee", as Gaussian noise has no
+        pure one.
 
     References
     ----------
@@ -96,15 +103,28 @@ class NoisySearch:
     target: float
     noise_multiplier: float
     relation: Relation = Relation.REPLACE
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
+        _validate.one_of(tuple(Relation), relation=self.relation)
+        _validate.delta(delta=self.delta)
         _validate.finite(target=self.target)
         thresholds = np.array(self.thresholds, dtype=np.float64)
         if thresholds.ndim != 1 or not thresholds.size or not np.all(np.diff(thresholds) > 0):
             raise ParameterError("Expected increasing thresholds, at least one.")
         thresholds.flags.writeable = False
         object.__setattr__(self, "thresholds", thresholds)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoisySearch) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        known = self.target, self.noise_multiplier, self.relation, self.delta
+        return (self.thresholds.tobytes(), *known)
 
     @property
     def looks(self) -> int:
@@ -120,6 +140,17 @@ class NoisySearch:
     def event(self) -> Event:
         """What the accountant prices."""
         return Repeated(Gaussian(self.noise_multiplier), self.looks)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one release at ``delta``."""
+        return self.guarantee_at(self.delta)
+
+    def guarantee_at(self, delta: float) -> Guarantee:
+        """Return the promise of one release at another delta."""
+        return guarantee(
+            self.event, delta=delta, relation=self.relation, numerics=ambient_noise().numerics
+        )
 
     @property
     def sigma(self) -> float:

@@ -10,10 +10,9 @@ import numpy as np
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Pure
 from quorate.accounting.rounding import exact, float_up
-from quorate.guarantees import Guarantee, Relation
-from quorate.noise import ambient_noise
+from quorate.guarantees import Relation
+from quorate.mechanisms.pure import PureMechanism
 
 __all__ = ["PrivateCompare"]
 
@@ -22,7 +21,7 @@ _PARTS = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateCompare:
+class PrivateCompare(PureMechanism):
     r"""Say whether more than a given share of the users is counted, hiding any one user.
 
     Privacy
@@ -71,6 +70,7 @@ class PrivateCompare:
     def __post_init__(self) -> None:
         _validate.fraction(share=self.share)
         _validate.positive(epsilon=self.epsilon)
+        _validate.one_of(tuple(Relation), relation=self.relation)
 
     @property
     def sensitivity(self) -> int:
@@ -82,21 +82,6 @@ class PrivateCompare:
     @property
     def _parts(self) -> int:
         return round(self.share * _PARTS)
-
-    @property
-    def event(self) -> Pure:
-        """What the accountant prices."""
-        return Pure(float_up(self.epsilon))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
-        return Guarantee(
-            epsilon=self.event.epsilon,
-            relation=self.relation,
-            numerics=ambient_noise().numerics,
-            events=(self.event,),
-        )
 
     @property
     def scale(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ class PrivateRange:
     lower: float
     upper: float
     radius: float
-    epsilon: float
+    epsilon: float | Fraction
     relation: Relation = Relation.REPLACE
     constants: str = "calibrated"
 
@@ -148,4 +149,8 @@ class PrivateRange:
     def failure(self, n_users: int) -> float:
         """Bound the probability of missing values that lie within ``radius`` of a point."""
         _validate.positive_integer(n_users=n_users)
-        return min(1.0, self.bins * math.exp(-self.epsilon * n_users / 4.0))
+        return min(1.0, self.bins * math.exp(-float(self.epsilon) * n_users / 4.0))
+
+    def error_bound(self, beta: float) -> float:
+        """Return by how many users the bin may miss the median, except with chance ``beta``."""
+        return self.choice.error_bound(beta)

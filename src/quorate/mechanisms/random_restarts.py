@@ -19,18 +19,17 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Pure
-from quorate.accounting.rounding import exact, float_down, float_up
+from quorate.accounting.rounding import exact
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Relation
+from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.winsorized import WinsorizedMean
-from quorate.noise import ambient_noise
 
 __all__ = ["RandomRestarts"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomRestarts:
+class RandomRestarts(PureMechanism):
     r"""Choose one of K candidates by random restarts of winsorized mean losses.
 
     Privacy
@@ -50,7 +49,7 @@ class RandomRestarts:
     Theorem 7 of [3]_ with :math:`\varepsilon/3` in place of :math:`\varepsilon`: with probability
     :math:`1 - \alpha` the chosen mean loss exceeds the smallest by :math:`O(\frac{B}{n\sqrt
     m\varepsilon} \log^{3/2})`, if all user losses are concentrated and n is large enough to find
-    ranges.
+    ranges; ``error_bound`` says what the noise alone may do.
 
     Complexity
     ----------
@@ -96,23 +95,19 @@ class RandomRestarts:
         _validate.probability(alpha=self.alpha)
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> Relation:  # type: ignore[override]
         """The neighbours of the guarantee."""
         return Relation.REPLACE
 
-    @property
-    def event(self) -> Pure:
-        """What the accountant prices."""
-        return Pure(float_up(self.epsilon))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
-        return Guarantee(
-            epsilon=self.event.epsilon,
-            relation=self.relation,
-            numerics=ambient_noise().numerics,
-            events=(self.event,),
+    def mean(self, candidates: int) -> WinsorizedMean:
+        """Return what each visit releases."""
+        return WinsorizedMean(
+            lower=self.lower,
+            upper=self.upper,
+            radius=self.radius(candidates),
+            epsilon=exact(self.epsilon) / 3,
+            n_users=self.n_users,
+            constants="published",
         )
 
     def radius(self, candidates: int) -> float:
@@ -137,14 +132,7 @@ class RandomRestarts:
         if table.ndim != 2 or len(table) != self.n_users or table.shape[1] == 0:
             raise ParameterError(f"Expected a table of {self.n_users} users and some candidates.")
         candidates = table.shape[1]
-        mean = WinsorizedMean(
-            lower=self.lower,
-            upper=self.upper,
-            radius=self.radius(candidates),
-            epsilon=float_down(exact(self.epsilon) / 3),
-            n_users=self.n_users,
-            constants="published",
-        )
+        mean = self.mean(candidates)
         # One payment for all visits: how many there are stays secret, and the theorem prices them
         # together. Each visit draws from an account of its own that holds epsilon / 3.
         noise = Account.of_release(account, self).pay(exact(self.epsilon))
@@ -158,3 +146,15 @@ class RandomRestarts:
                 best, place = value, candidate
             if noise.uniform_below(visits) == 0:
                 return place, best
+
+    def error_bound(self, candidates: int, beta: float) -> float:
+        """Return how far noise may lift the chosen mean above the best one that was visited.
+
+        Except with chance ``beta``: half of it for a game of more than ln(2/beta) times the
+        expected visits, half for the noise of one of them. That the range of a visit misses
+        somebody, or that the best candidate is never visited, is counted in ``alpha``.
+        """
+        _validate.positive_integer(candidates=candidates)
+        _validate.probability(beta=beta)
+        visits = math.ceil(self.expected_visits(candidates) * math.log(2 / beta))
+        return 2 * self.mean(candidates).noise_scale * math.log(2 * visits / beta)

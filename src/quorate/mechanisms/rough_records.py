@@ -103,8 +103,9 @@ class RoughRecords:
 
     Utility
     -------
-    If all n users are in one range, another one is chosen with probability at most
-    :math:`\frac{k}{2} e^{-\varepsilon n / 2}` (replacement).
+    With probability at least :math:`1-\beta` the chosen range has at most ``error_bound(beta)``
+    users more on one side than the best one. If all n users are in one range, another one is
+    chosen with probability at most :math:`\frac{k}{2} e^{-\varepsilon n / 2}` (replacement).
 
     Complexity
     ----------
@@ -138,7 +139,7 @@ class RoughRecords:
             raise ParameterError(f"Expected increasing cuts above 0, got cuts={self.cuts!r}.")
         for cut in self.cuts:
             _validate.positive_integer(cut=cut)
-        _validate.positive(epsilon=self.epsilon)
+        _ = self.chooser
 
     @property
     def sensitivity(self) -> int:
@@ -178,3 +179,7 @@ class RoughRecords:
         place = self.chooser.release(-self.losses(counts), account=account)
         edges: tuple[int | None, ...] = (0, *self.cuts, None)
         return RecordRange(edges[place] or 0, edges[place + 1])
+
+    def error_bound(self, beta: float) -> int:
+        """Return how many users more than needed lie on one side, except with chance ``beta``."""
+        return self.chooser.error_bound(beta)

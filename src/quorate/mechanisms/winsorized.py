@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -16,14 +17,16 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gdp_mu, split_epsilon
+from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
-from quorate.accounting.events import Composed, Event, Pure, Repeated
+from quorate.accounting.events import Event, Pure, Repeated
+from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Interval
 from quorate.exceptions import ParameterError
 from quorate.grid import fitting_grid
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.private_range import CONSTANTS, PrivateRange
+from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.noise import ambient_noise
 from quorate.rotation import Rotation
@@ -38,7 +41,7 @@ _REFINEMENTS = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class WinsorizedMean:
+class WinsorizedMean(PureMechanism):
     r"""Release the mean of one number per user, winsorized to a private range (U2).
 
     Privacy
@@ -94,7 +97,7 @@ class WinsorizedMean:
     lower: float
     upper: float
     radius: float
-    epsilon: float
+    epsilon: float | Fraction
     n_users: int
     constants: str = "calibrated"
 
@@ -104,20 +107,20 @@ class WinsorizedMean:
         _ = self.range
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> Relation:  # type: ignore[override]
         """The neighbours of the guarantee."""
         return Relation.REPLACE
 
     @property
-    def epsilons(self) -> tuple[float, float]:
+    def epsilons(self) -> tuple[Fraction, Fraction]:
         """What the range and the mean cost."""
-        share = 0.5
+        share, whole = 0.5, exact(self.epsilon)
         if self.constants == "calibrated":
             bins = max(1.0, (self.upper - self.lower) / (2.0 * self.radius))
             needed = 4.0 / self.n_users * math.log(max(2.0, bins) / _MISS)
-            share = min(0.5, max(0.05, needed / self.epsilon))
-        first, second = split_epsilon(self.epsilon, [share, 1.0 - share])
-        return first, second
+            share = min(0.5, max(0.05, needed / float(whole)))
+        first = exact(share) * whole
+        return first, whole - first
 
     @property
     def range(self) -> PrivateRange:
@@ -133,24 +136,12 @@ class WinsorizedMean:
     @property
     def noise_scale(self) -> float:
         """Scale of the Laplace noise in the mean."""
-        return 2.0 * self.range.half_width / (self.epsilons[1] * self.n_users)
+        return 2.0 * self.range.half_width / (float(self.epsilons[1]) * self.n_users)
 
     @property
     def failure(self) -> float:
         """Probability that the range misses values that lie within ``radius`` of a point."""
         return self.range.failure(self.n_users)
-
-    @property
-    def event(self) -> Event:
-        """What the accountant prices."""
-        return Composed((Pure(self.epsilons[0]), Pure(self.epsilons[1])))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one call of :meth:`release`."""
-        return Guarantee(
-            epsilon=self.epsilon, numerics=ambient_noise().numerics, events=(self.event,)
-        )
 
     def release(self, values: NDArray[np.float64], *, account: Account | None = None) -> float:
         """Return the noisy winsorized mean of one number per user."""
@@ -361,7 +352,7 @@ def largest_pure_epsilon(epsilon: float, delta: float, count: int) -> float:
     def fits(each: float) -> bool:
         return price(Repeated(Pure(each), count), delta=delta) <= epsilon
 
-    basic = split_epsilon(epsilon, [1.0] * count)[0]
+    basic = float_down(exact(epsilon) / count)
     if count == 1:
         return basic
     # Many small pure steps cost about as much as Gaussian noise of the same loss.
