@@ -1,6 +1,7 @@
 """The door over HTTP: what is taken, what is refused, and that strangers cannot break it."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -187,6 +188,12 @@ class TestRateLimit:
         for i in range(100):
             limit.allows(str(i))
         assert len(limit._left) == 10
+
+    def test_many_threads_take_no_more_than_there_is(self):
+        limit = RateLimit(per_second=1e-9, burst=100, most_addresses=5)
+        with ThreadPoolExecutor(8) as pool:
+            allowed = list(pool.map(lambda i: limit.allows(f"{i % 3}"), range(900)))
+        assert sum(allowed) == 300
 
     @pytest.mark.parametrize("wrong", [{"per_second": 0.0}, {"burst": 0}])
     def test_limits_that_are_none_are_refused(self, wrong):

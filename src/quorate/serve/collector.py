@@ -13,6 +13,7 @@ serve the rate limit, in memory, and are forgotten.
 from __future__ import annotations
 
 import hmac
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -61,6 +62,7 @@ class RateLimit:
     clock: Callable[[], float] = time.monotonic
     most_addresses: int = 100_000
     _left: dict[str, tuple[float, float]] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         _validate.positive(per_second=self.per_second)
@@ -68,15 +70,16 @@ class RateLimit:
 
     def allows(self, address: str) -> bool:
         """Take one permission of an address; False if there is none."""
-        now = self.clock()
-        left, then = self._left.pop(address, (float(self.burst), now))
-        left = min(float(self.burst), left + (now - then) * self.per_second)
-        allowed = left >= 1.0
-        self._left[address] = (left - allowed, now)
-        if len(self._left) > self.most_addresses:
-            # The address that was quiet for longest starts with a full bucket next time.
-            self._left.pop(next(iter(self._left)))
-        return allowed
+        with self._lock:
+            now = self.clock()
+            left, then = self._left.pop(address, (float(self.burst), now))
+            left = min(float(self.burst), left + (now - then) * self.per_second)
+            allowed = left >= 1.0
+            self._left[address] = (left - allowed, now)
+            if len(self._left) > self.most_addresses:
+                # The address that was quiet for longest starts with a full bucket next time.
+                self._left.pop(next(iter(self._left)))
+            return allowed
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from quorate.protocols.task import Task
 
 __all__ = ["Kept", "MessageStore", "new_token"]
 
+_PATIENCE = 100
 _APPLICATION_ID = 0x51524D53  # "QRMS"
 _SCHEMA = """
 CREATE TABLE tasks (id TEXT PRIMARY KEY, seed TEXT NOT NULL UNIQUE, document TEXT NOT NULL,
@@ -236,10 +238,17 @@ class MessageStore:
             self._connection.execute(
                 "UPDATE messages SET message = NULL WHERE task = ?", (task.id,)
             )
-        with self._lock:
-            # What was overwritten must not stay in the log either.
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._empty_the_log()
         return token
+
+    def _empty_the_log(self) -> None:
+        """Truncate the write-ahead log, where what was overwritten would stay; readers may wait."""
+        for _ in range(_PATIENCE):
+            with self._lock:
+                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            if not busy:
+                return
+            time.sleep(0.05)
 
     def forget_batch(self, task: Task, token: bytes) -> None:
         """Remove a batch from the outbox, once somebody else has acknowledged it."""
