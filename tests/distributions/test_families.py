@@ -171,9 +171,16 @@ class TestGaussian:
                     table[a, b] += np.clip(term, -clip.limit(family.unit), clip.limit(family.unit))
         assert (family.tally(data, clip) == table).all()
 
+    def test_half_lines_count_what_comparing_densities_counts(self):
+        rng = np.random.default_rng(3)
+        family = GaussianFamily(np.r_[rng.normal(size=9), 0.25, 0.25][:, None], 0.7)
+        X = rng.normal(size=(200, 1))
+        assert (family._inside(X) == family._compared(X)).all()
+        assert (family._inside(X[:0]) == 0).all()
+
     def test_a_giant_user_is_compared_a_few_records_at_a_time(self, monkeypatch):
         rng = np.random.default_rng(2)
-        family = GaussianFamily(rng.normal(size=(7, 1)))
+        family = GaussianFamily(rng.normal(size=(7, 1)), rng.uniform(1, 2, 7))
         data = UserData.from_arrays(rng.normal(size=(500, 1)), users=np.arange(500) // 490)
         expected = family.tally(data, Clip(0.5))
         monkeypatch.setattr(families, "_CELLS_AT_ONCE", 1)
@@ -187,6 +194,19 @@ class TestGaussian:
     def test_samples_come_from_the_member(self):
         family = GaussianFamily([[0.0, 1.0], [5.0, 5.0]], 0.1)
         assert family.sample(1, 200, 0).mean(axis=0) == pytest.approx([5, 5], abs=0.05)
+
+
+def test_the_truth_loses_no_duel_in_the_long_run():
+    """The expected term of the true member is zero, whoever it is compared with."""
+    family = DiscreteFamily(PMF)
+    rng = np.random.default_rng(9)
+    X = rng.choice(3, size=(3000 * 30, 1), p=PMF[1]).astype(float)
+    data = UserData.from_arrays(X, users=np.arange(len(X)) // 30)
+    clip = Clip(5.0)
+    duels = family.tally(data, clip) / clip.limit(family.unit) * clip.tau / 3000
+    assert np.abs(duels[1]).max() < 0.05
+    assert family.worst(family.tally(data, clip)).argmin() == 1
+    assert duels[0].max() > 1.0
 
 
 def test_densities_and_samples_of_a_discrete_member():
