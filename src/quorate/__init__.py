@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from quorate.models.classification import LinearSVC, LogisticRegression
     from quorate.models.regression import LinearRegression
     from quorate.planning.questions import plan
+    from quorate.stability.stable_learner import StableLearner
     from quorate.users import UserData
 
 __version__ = "0.1.0"
@@ -47,6 +48,7 @@ _HOME = {
     "LogisticRegression": "quorate.models",
     "ParityLearner": "quorate.learners.parity_learner",
     "PrivateMedian": "quorate.means.median",
+    "StableLearner": "quorate.stability.stable_learner",
     "ThresholdLearner": "quorate.learners.threshold",
     "UserData": "quorate.users",
     "UserMean": "quorate.means.user_mean",
@@ -65,6 +67,7 @@ _FOLDERS = (
     "models",
     "planning",
     "queries",
+    "stability",
 )
 
 __all__ = [
@@ -82,6 +85,7 @@ __all__ = [
     "ParityLearner",
     "PrivateMedian",
     "Relation",
+    "StableLearner",
     "ThresholdLearner",
     "UserData",
     "UserMean",

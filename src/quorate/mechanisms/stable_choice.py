@@ -122,8 +122,8 @@ class StableHistogram:
     ['coffee', 'tea']
     """
 
-    epsilon: float
-    delta: float
+    epsilon: float | Fraction
+    delta: float | Fraction
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:

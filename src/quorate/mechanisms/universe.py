@@ -104,7 +104,7 @@ class ChooseKey(PureMechanism):
     """
 
     size: int
-    epsilon: float
+    epsilon: float | Fraction
     relation: Relation = Relation.REPLACE
 
     def __post_init__(self) -> None:
@@ -259,7 +259,7 @@ class UniverseHistogram(PureMechanism):
     """
 
     size: int
-    epsilon: float
+    epsilon: float | Fraction
     false_keys: float = 0.05
     relation: Relation = Relation.REPLACE
 

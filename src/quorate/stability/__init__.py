@@ -17,6 +17,7 @@ from quorate.stability.query_rule import QueryRule
 from quorate.stability.representations import HashedPoints, Representation, WholeClass
 from quorate.stability.rules import StableRule, plurality
 from quorate.stability.softmax import SoftmaxRule
+from quorate.stability.stable_learner import StableLearner
 
 __all__ = [
     "DecisionListRule",
@@ -27,6 +28,7 @@ __all__ = [
     "QueryRule",
     "Representation",
     "SoftmaxRule",
+    "StableLearner",
     "StableRule",
     "WholeClass",
     "agreement_probability",

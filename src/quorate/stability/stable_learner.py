@@ -1,0 +1,428 @@
+"""One learner for three models of trust: users decide alike, their choice is found (G5 to G8).
+
+Every user runs a stable rule with a public seed and holds one key; the crowd's key is found by a
+trusted server, from shuffled reports, or from reports that protect everybody by themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import exact
+from quorate.concepts.base import Concept, ConceptClass, Constant
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation, Trust
+from quorate.learners.refusals import check_classes, check_columns, check_labels
+from quorate.mechanisms.stable_choice import StableChoice
+from quorate.mechanisms.sums import NoisyCount
+from quorate.mechanisms.universe import LARGEST_UNIVERSE, ChooseKey
+from quorate.mechanisms.votes import count_votes
+from quorate.protocols.simulate import local_choice, shuffle_choice
+from quorate.public_randomness import RandomState, SharedSeed, public_generator
+from quorate.stability.representations import Representation
+from quorate.stability.rules import Keys, StableRule
+from quorate.stability.softmax import SoftmaxRule
+from quorate.users import UserData
+from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import Crowd
+
+__all__ = ["Selection", "StableLearner", "choose_selection"]
+
+TRUST = {"central": Trust.CENTRAL, "shuffle": Trust.SHUFFLE, "local": Trust.LOCAL}
+AGREEMENT_SHARE = 0.1
+"""The part of epsilon that a released agreement costs in the central model."""
+
+AGREE_UNDER_THE_BEST_SEED, AGREE_UNDER_ONE_SEED = 0.9, 0.5
+"""Shares of users who hold one key: under the best of many seeds, and under a bad one of ten."""
+
+MOST_CANDIDATES = 2**63
+"""Reports name one of so many candidates."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How a trusted server finds the crowd's key, decided from public numbers.
+
+    Parameters
+    ----------
+    pure : bool
+        The exponential mechanism over all keys, or truncated noise on those that have votes.
+    votes : float
+        Votes for one key that win in about nine of ten cases.
+    users : float
+        Users among whom a key has so many, by the shares that are usual.
+    reason : str
+    """
+
+    pure: bool
+    votes: float
+    users: float
+    reason: str
+
+
+def choose_selection(
+    *, size: int, seeds: int, epsilon: float, delta: float, relation: Relation
+) -> Selection:
+    """Return the selection that needs fewer users; the planner asks the same.
+
+    A pure choice may choose the seed as well, at the price of a slightly larger universe, and the
+    best of many seeds is one under which nearly everybody agrees.
+
+    >>> known = dict(seeds=16, epsilon=1.0, delta=1e-6, relation=Relation.REPLACE)
+    >>> choose_selection(size=2**14, **known).pure, choose_selection(size=2**64, **known).pure
+    (True, False)
+    """
+    universe = size * seeds
+    pure = math.inf
+    if universe <= LARGEST_UNIVERSE:
+        rate = ChooseKey(size=universe, epsilon=epsilon, relation=relation).rate
+        pure = (math.log(universe) + math.log(9.0)) / float(rate)
+    stable = math.inf
+    if delta > 0:
+        choice = StableChoice(epsilon=epsilon, delta=delta, relation=relation)
+        # P(Z <= -t) is about q^t / (1 + q).
+        stable = choice.reach + choice.scale * math.log(5.0)
+    share = AGREE_UNDER_ONE_SEED if seeds == 1 else AGREE_UNDER_THE_BEST_SEED
+    for_pure, for_stable = pure / share, stable / AGREE_UNDER_ONE_SEED
+    if for_pure <= for_stable:
+        text = f"a pure choice among all keys and {seeds} seeds takes about {for_pure:.0f} users"
+        other = "" if delta == 0 else f", truncated noise {for_stable:.0f}"
+        return Selection(pure=True, votes=pure, users=for_pure, reason=text + other)
+    other = "of so many keys is impossible" if pure == math.inf else f"about {for_pure:.0f}"
+    text = f"truncated noise takes about {for_stable:.0f} users, a pure choice {other}"
+    return Selection(pure=False, votes=stable, users=for_stable, reason=text)
+
+
+class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
+    r"""Learn a rule on which most users agree, with a trusted server, a shuffler, or neither.
+
+    All users share a public seed, run the same stable rule on their own records, and mostly arrive
+    at the same hypothesis; only the crowd's choice is released. What it costs does not grow with
+    the class beyond the logarithm of its size, and in the local model every user sends one report.
+
+    Learning
+    --------
+    concept class : finite or ordered classes, representations of larger ones, or any
+        :class:`~quorate.stability.rules.StableRule`
+    setting : agnostic; users i.i.d., records of one user i.i.d.; privacy needs none of this
+    users needed : ``plan("agreement", ...)``: the votes that the selection needs over the share of
+        users who agree. Theorems 1 to 3 of [1]_: :math:`O(\log(1/\delta)/\varepsilon)` central,
+        :math:`O(d/\varepsilon)` pure central, :math:`O(d/\varepsilon^2)` local, for a class with a
+        representation of d bits and users with enough records
+
+    Privacy
+    -------
+    guarantee : :math:`(\varepsilon, \delta)`-DP, with the given ``epsilon`` and ``delta``
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user (central only)
+    trust : central, shuffle or local, as ``trust`` says
+    public : the class, all parameters, the seed, the features' names; under ``Relation.REPLACE``
+        the number of users
+    numerics : exact
+    proof : The seed is fixed before records are read, and a key is a function of one user's records
+        and the seed. Central: with :math:`k` seeds a user has one vote under each, and one user
+        moves every count of (seed, key) by at most one, so the exponential mechanism over all pairs
+        is :class:`~quorate.mechanisms.universe.ChooseKey`'s, at the same price for every k; with
+        truncated noise there is one seed and one vote, and
+        :class:`~quorate.mechanisms.stable_choice.StableChoice` pays. Shuffle and local: one report
+        of :class:`~quorate.protocols.randomizers.hashed.HashedResponse` a user. Released:
+        ``index_``, ``seed_`` and functions of them; ``agreement_`` if it was paid for.
+
+    Complexity
+    ----------
+    Mistakes of all hypotheses once for each seed, in blocks of users; beyond 2^16 ordered
+    hypotheses a search of about 35 nodes a user.
+
+    Parameters
+    ----------
+    concepts : ConceptClass, Representation or StableRule
+        The rules; chosen without looking at the data.
+    trust : {"central", "shuffle", "local"}, default="central"
+    epsilon : float, default=1.0
+    delta : float, default=0.0
+        Positive for "shuffle"; for "central" it allows truncated noise, which large classes need.
+    sharpness : float, default=8.0
+        For classes and representations: :math:`\gamma = c\sqrt{m}` of
+        :class:`~quorate.stability.softmax.SoftmaxRule`. Larger is more accurate and agrees less.
+    seeds : int, default=16
+        Seeds that a pure central choice may choose among; others use one.
+    agreement : bool, default=False
+        Whether to release the share of users who hold the released key. Costs a tenth of
+        ``epsilon`` in the central model, where the number of users must be public, and nothing
+        elsewhere.
+    honest : float, default=1.0
+        Share of the users whose shuffled reports hide the others; public.
+    classes : sequence of two labels, default=(0, 1)
+        The labels of ``y``, negative first.
+    relation, ledger, data_name, random_state
+        As everywhere; ``random_state`` gives the public seed and must not depend on the data.
+
+    Attributes
+    ----------
+    concept_ : Concept
+        The rule; "always 0" if no key was popular enough (truncated noise only).
+    index_ : int or None
+        The key of the rule; ``None`` if there is none.
+    seed_ : SharedSeed
+        Under which the key names the rule.
+    agreement_ : float
+        Only if paid for.
+    reason_ : str
+        Which selection was used, and why.
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Ghazi, Kumar, Manurangsi. User-level private learning via correlated sampling. NeurIPS
+       2021.
+
+    Examples
+    --------
+    >>> from quorate.concepts import Thresholds
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.integers(0, 100, size=60 * 200)
+    >>> people = np.repeat(np.arange(60), 200)
+    >>> learner = StableLearner(Thresholds(0, 99), epsilon=2.0, random_state=0)
+    >>> learner = learner.fit(x.reshape(-1, 1), x >= 40, users=people)
+    >>> bool(np.mean(learner.predict(x.reshape(-1, 1)) == (x >= 40)) > 0.95)
+    True
+    >>> learner.guarantee_.trust.name
+    'CENTRAL'
+    """
+
+    def __init__(  # noqa: PLR0913 - the common keywords and those of the three models
+        self,
+        concepts: ConceptClass | Representation | StableRule,
+        trust: str = "central",
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        sharpness: float = 8.0,
+        seeds: int = 16,
+        agreement: bool = False,
+        honest: float = 1.0,
+        classes: Sequence[Any] = (0, 1),
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.concepts = concepts
+        self.trust = trust
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sharpness = sharpness
+        self.seeds = seeds
+        self.agreement = agreement
+        self.honest = honest
+        self.classes = classes
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> StableLearner:
+        """Learn from records grouped by user: ``(X, y, users=...)`` or a crowd."""
+        rule = self._rule()
+        self._validate(rule)
+        check_columns(X, expected=rule.n_features)
+        check_labels(y, self.classes)
+        # Before any record is read: a seed chosen afterwards could be chosen against somebody.
+        seed = int(public_generator(self.random_state).integers(2**62))
+        account = self._charge(X, y, users, target=True, reserve=self._reserve(rule))
+        data = self._crowd(X, y, users, classes=self.classes)
+        if self.trust == "central":
+            released = self._central(rule, data, seed, account)
+        else:
+            released = self._reported(rule, data, SharedSeed(seed), account)
+        self.guarantee_ = self._promise(account)
+        self.index_, self.seed_ = released.key, released.seed
+        self.concept_: Concept = Constant(0)
+        if released.key is not None:
+            self.concept_ = rule.concept(released.key, released.seed)
+        if released.agreement is not None:
+            self.agreement_ = released.agreement
+        self.reason_ = released.reason
+        self.classes_ = np.asarray(self.classes)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict one of the two classes for every row of ``X`` by the released rule."""
+        check_is_fitted(self, "concept_")
+        return self.classes_[self.concept_.predict(self._features(X))]
+
+    @property
+    def _trust(self) -> Trust:
+        return TRUST[self.trust]
+
+    @property
+    def _caveat(self) -> str | None:
+        concepts = self.concepts
+        return concepts.caveat if isinstance(concepts, ConceptClass) else None
+
+    def _rule(self) -> StableRule:
+        if isinstance(self.concepts, StableRule):
+            return self.concepts
+        return SoftmaxRule(self.concepts, sharpness=self.sharpness)
+
+    def _validate(self, rule: StableRule) -> None:
+        _validate.one_of(tuple(TRUST), trust=self.trust)
+        _validate.positive(epsilon=self.epsilon)
+        _validate.delta(delta=self.delta)
+        _validate.positive_integer(seeds=self.seeds)
+        _validate.one_of((True, False), agreement=self.agreement)
+        _validate.fraction(honest=self.honest)
+        _validate.one_of(tuple(Relation), relation=self.relation)
+        check_classes(self.classes)
+        if self.trust == "central":
+            self._validate_central(rule)
+            return
+        if self.relation is not Relation.REPLACE:
+            raise ParameterError(
+                f"Expected relation=Relation.REPLACE for trust={self.trust!r}: whoever collects "
+                "reports sees how many there are."
+            )
+        if rule.size > MOST_CANDIDATES:
+            raise ParameterError(
+                f"Expected a rule with at most 2^63 keys for trust={self.trust!r}, got "
+                f"2^{math.log2(rule.size):.0f}; use a smaller class or representation."
+            )
+        if (self.delta > 0) is not (self.trust == "shuffle"):
+            needed = "delta > 0" if self.trust == "shuffle" else "delta = 0"
+            raise ParameterError(
+                f"Expected {needed} for trust={self.trust!r}, got delta={self.delta!r}."
+            )
+
+    def _validate_central(self, rule: StableRule) -> None:
+        if self.delta == 0 and rule.size * self.seeds > LARGEST_UNIVERSE:
+            raise ParameterError(
+                "Expected at most 2^256 keys over all seeds for a pure choice, got "
+                f"2^{math.log2(rule.size * self.seeds):.0f}; use delta > 0 or fewer seeds."
+            )
+        if self.agreement and self.relation is not Relation.REPLACE:
+            raise ParameterError(
+                "Expected relation=Relation.REPLACE for agreement=True: a share needs the number "
+                "of users, which is private under addition and removal."
+            )
+
+    def _selection(self, rule: StableRule) -> Selection:
+        epsilon = self.epsilon * (1 - AGREEMENT_SHARE if self.agreement else 1)
+        return choose_selection(
+            size=rule.size,
+            seeds=self.seeds,
+            epsilon=epsilon,
+            delta=self.delta,
+            relation=self.relation,
+        )
+
+    def _reserve(self, rule: StableRule) -> float:
+        """Return the part of delta that the selection takes."""
+        pure = self.trust == "central" and self._selection(rule).pure
+        return 0.0 if pure else self.delta
+
+    def _central(self, rule: StableRule, data: Crowd, seed: int, account: Account) -> _Released:
+        selection = self._selection(rule)
+        share = exact(AGREEMENT_SHARE) * account.epsilon if self.agreement else Fraction(0)
+        left = account.epsilon - share
+        seeds = [SharedSeed(seed, task=f"seed {i}") for i in range(self.seeds)]
+        if not selection.pure:
+            seeds = seeds[:1]
+        keys = [_all_keys(rule, data, each) for each in seeds]
+        chosen: int | None
+        if selection.pure:
+            votes: dict[int, int] = {}
+            for place, own in enumerate(keys):
+                for key, count in count_votes(own, size=rule.size).items():
+                    votes[place * rule.size + int(key)] = count
+            choice = ChooseKey(size=rule.size * len(seeds), epsilon=left, relation=self.relation)
+            place, chosen = divmod(choice.release(votes, account=account), rule.size)
+        else:
+            stable = StableChoice(epsilon=left, delta=self.delta, relation=self.relation)
+            place = 0
+            chosen = stable.release(count_votes(keys[0], size=rule.size), account=account)
+        agreement = None
+        if self.agreement:
+            supporters = 0 if chosen is None else int(np.count_nonzero(keys[place] == chosen))
+            counted = NoisyCount(epsilon=share, relation=self.relation)
+            noisy = counted.release(supporters, account=account)
+            agreement = min(max(float(noisy) / data.n_users, 0.0), 1.0)
+        return _Released(chosen, seeds[place], agreement, selection.reason)
+
+    def _reported(
+        self, rule: StableRule, data: Crowd, seed: SharedSeed, account: Account
+    ) -> _Released:
+        keys = _all_keys(rule, data, seed)
+        if self.trust == "local":
+            found = local_choice(keys, candidates=rule.size, epsilon=self.epsilon, account=account)
+        else:
+            found = shuffle_choice(
+                keys,
+                candidates=rule.size,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                honest=self.honest,
+                account=account,
+            )
+        agreement = None
+        if self.agreement:
+            agreement = float(np.clip(found.votes.shares.max(), 0.0, 1.0))
+        reports = "shuffled " if self.trust == "shuffle" else ""
+        return _Released(found.key, seed, agreement, f"one {reports}report a user")
+
+
+@dataclass(frozen=True)
+class _Released:
+    """What a selection released."""
+
+    key: int | None
+    seed: SharedSeed
+    agreement: float | None
+    reason: str
+
+
+def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
+    """Return one key a user, -1 for those for whom a caller's rule raised; never raise.
+
+    >>> from quorate.concepts import Thresholds
+    >>> one = UserData.from_arrays([[3.0]], [1], users=[0])
+    >>> len(decide_quietly(SoftmaxRule(Thresholds(0, 9)), one, SharedSeed(0)))
+    1
+    """
+    keys = call_quietly(partial(_decide, rule, data, seed))
+    if keys is None or keys.shape != (data.n_users,):
+        people = (data.take([user]) for user in range(data.n_users))
+        alone = (call_quietly(partial(_decide, rule, person, seed)) for person in people)
+        keys = np.array(
+            [-1 if key is None or key.shape != (1,) else key[0] for key in alone], dtype=object
+        )
+        keys = keys.astype(np.int64) if rule.size <= MOST_CANDIDATES else keys
+    return keys
+
+
+def _all_keys(rule: StableRule, data: Crowd, seed: SharedSeed) -> Keys:
+    return np.concatenate(data.map(partial(_keys_of_part, rule, seed)))
+
+
+def _keys_of_part(rule: StableRule, seed: SharedSeed, part: UserData) -> Keys:
+    return decide_quietly(rule, part, seed)
+
+
+def _decide(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
+    keys = np.asarray(rule.decide(data, seed))
+    # What is no key of the rule is no vote.
+    if rule.size <= MOST_CANDIDATES:
+        return np.where((keys >= 0) & (keys < rule.size), keys, -1).astype(np.int64)
+    return np.array([key if 0 <= key < rule.size else -1 for key in keys.tolist()], dtype=object)

@@ -1,0 +1,299 @@
+"""One learner in three models of trust: what it finds, what it promises, what would break it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from quorate.accounting.ledger import Ledger
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.concepts import Constant, Parities, Thresholds
+from quorate.concepts.tables import FiniteTable
+from quorate.exceptions import ParameterError, QuorateError
+from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.noise import SeededNoise, use_noise
+from quorate.public_randomness import SharedSeed
+from quorate.stability import DecisionListRule, ListLearner, ListRule, StableLearner, StableRule
+from quorate.stability.representations import HashedPoints
+from quorate.stability.stable_learner import choose_selection, decide_quietly
+from quorate.users import UserData
+
+REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
+
+
+def cut_offs(users, records, *, points=500, cut=200, noise=0.05, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, points, size=users * records)
+    y = (x >= cut) ^ (rng.random(len(x)) < noise)
+    return x[:, None].astype(float), y.astype(int), np.repeat(np.arange(users), records)
+
+
+def fitted(concepts, data, **parameters):
+    X, y, users = data
+    with use_noise(SeededNoise(parameters.pop("noise_seed", 0))):
+        return StableLearner(concepts, random_state=1, **parameters).fit(X, y, users=users)
+
+
+class TestThreeModels:
+    @pytest.mark.parametrize(
+        ("trust", "users", "delta"),
+        [("central", 50, 0.0), ("central", 50, 1e-6), ("shuffle", 150, 1e-6), ("local", 600, 0.0)],
+    )
+    def test_the_crowds_rule_is_found(self, trust, users, delta):
+        data = cut_offs(users, 200)
+        learner = fitted(Thresholds(0, 499), data, trust=trust, delta=delta)
+        assert abs(learner.index_ - 200) <= 25
+        assert np.mean(learner.predict(data[0]) == (data[0][:, 0] >= 200)) > 0.95
+        assert learner.guarantee_.trust is Trust[trust.upper()]
+        assert (learner.guarantee_.epsilon, learner.guarantee_.delta) == (1.0, delta)
+
+    def test_huge_classes(self):
+        rng = np.random.default_rng(2)
+        x = rng.integers(0, 2**40, size=120 * 300)
+        data = (x[:, None].astype(float), x >= 2**39, np.repeat(np.arange(120), 300))
+        for delta in (0.0, 1e-6):
+            learner = fitted(Thresholds(0, 2**40 - 1), data, delta=delta)
+            assert abs(learner.index_ / 2**40 - 0.5) < 0.03
+
+    def test_representations_and_other_rules(self):
+        rng = np.random.default_rng(3)
+        x = rng.integers(0, 2**32, size=60 * 40)
+        x[rng.random(len(x)) < 0.5] = 123_456
+        data = (x[:, None].astype(float), x == 123_456, np.repeat(np.arange(60), 40))
+        learner = fitted(HashedPoints(2**32), data)
+        assert learner.predict([[123_456.0]])[0] == 1
+        X = rng.integers(0, 2, size=(60 * 400, 4)).astype(float)
+        data = (X, np.where(X[:, 1] > 0, 1, X[:, 3]).astype(int), np.repeat(np.arange(60), 400))
+        learner = fitted(DecisionListRule(4, length=3), data)
+        assert np.mean(learner.predict(X) == data[1]) > 0.99
+
+    def test_parity_with_few_local_users(self):
+        """O(d / epsilon^2) users: sixteen features, four hundred users, epsilon 2."""
+        rng = np.random.default_rng(4)
+        X = rng.integers(0, 2, size=(400 * 40, 10)).astype(float)
+        y = X[:, [1, 4, 7]].sum(axis=1) % 2
+        data = (X, y.astype(int), np.repeat(np.arange(400), 40))
+        learner = fitted(Parities(10), data, trust="local", epsilon=2.0)
+        assert np.mean(learner.predict(X) == y) == 1.0
+
+    def test_tables_of_more_than_64_points_need_delta_or_a_curator(self):
+        rule = ListRule(ListLearner(FiniteTable(np.eye(80, dtype=int))))
+        assert rule.size == 2**80
+        with pytest.raises(ParameterError, match=r"2\^63"):
+            StableLearner(rule, trust="local").fit([[1.0]], [1], users=[0])
+
+    def test_no_key_is_popular_enough(self):
+        data = cut_offs(5, 20)
+        learner = fitted(Thresholds(0, 2**50), data, delta=1e-6)
+        assert learner.index_ is None
+        assert learner.concept_ == Constant(0)
+        assert "truncated noise" in learner.reason_
+
+
+class TestAgreement:
+    def test_it_is_released_only_if_asked_for(self):
+        data = cut_offs(80, 200)
+        assert not hasattr(fitted(Thresholds(0, 499), data), "agreement_")
+
+    @pytest.mark.parametrize(
+        ("trust", "users", "delta"), [("central", 100, 0.0), ("local", 1500, 0.0)]
+    )
+    def test_it_is_about_the_share_of_users_who_agree(self, trust, users, delta):
+        data = cut_offs(users, 200)
+        learner = fitted(
+            Thresholds(0, 499), data, trust=trust, delta=delta, agreement=True, epsilon=2.0
+        )
+        keys = learner._rule().decide(UserData.from_arrays(*data[:2], users=data[2]), learner.seed_)
+        assert learner.agreement_ == pytest.approx(np.mean(keys == learner.index_), abs=0.2)
+
+    def test_in_the_central_model_it_is_paid_for(self):
+        learner = fitted(Thresholds(0, 499), cut_offs(80, 200), agreement=True)
+        (event,) = learner.guarantee_.events
+        assert sorted(round(e.epsilon, 3) for e in event.events) == [0.1, 0.9]
+
+
+def tiny(held, relation, **parameters):
+    """Fit users who each hold one record of {0, 1, 2}, labelled by whether it is 2."""
+    x = np.array([record for record in held if record != "nobody"], dtype=float)
+    data = UserData.from_arrays(x[:, None], (x == 2).astype(int), users=np.arange(len(x)))
+    learner = StableLearner(
+        Thresholds(0, 2), relation=relation, random_state=3, sharpness=2.0, **parameters
+    )
+    return learner.fit(data)
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize("relation", list(Relation))
+    @pytest.mark.parametrize("seeds", [1, 3])
+    def test_an_exact_audit_of_the_pure_choice(self, relation, seeds):
+        world = SmallWorld(records=(0, 1, 2), n_users=3)
+        claim = Guarantee(epsilon=2.0, relation=relation)
+
+        def law(held):
+            return enumerate_runs(
+                lambda _: released(tiny(held, relation, epsilon=2.0, seeds=seeds))
+            )
+
+        assert audit_exactly(law, world, claim).holds
+
+    def test_an_exact_audit_of_truncated_noise(self):
+        world = SmallWorld(records=(0, 2), n_users=3)
+        claim = Guarantee(epsilon=1.0, delta=0.2, relation=ADD_REMOVE)
+
+        def law(held):
+            fit = lambda: fit_stable(held)  # noqa: E731
+            return enumerate_runs(lambda _: released(fit()))
+
+        def fit_stable(held):
+            x = np.array(held, dtype=float)
+            data = UserData.from_arrays(x[:, None], (x == 2).astype(int), users=np.arange(len(x)))
+            huge = Thresholds(0, 2**62)
+            learner = StableLearner(
+                huge, relation=ADD_REMOVE, delta=0.2, random_state=3, sharpness=math.inf
+            )
+            learner.fit(data)
+            assert "truncated noise" in learner.reason_
+            return learner
+
+        assert audit_exactly(law, world, claim).holds
+
+    def test_a_seed_chosen_after_the_data_is_caught(self):
+        """The broken twin: the seed of the largest agreement, chosen without paying for it."""
+        world = SmallWorld(records=(0, 1, 2), n_users=3)
+        claim = Guarantee(epsilon=1.0)
+
+        def by_looking(held):
+            x = np.array(held, dtype=float)
+            data = UserData.from_arrays(x[:, None], (x == 2).astype(int), users=np.arange(3))
+            learner = StableLearner(Thresholds(0, 2), epsilon=1.0, seeds=1, sharpness=2.0)
+            rule = learner._rule()
+            best = max(
+                range(20),
+                key=lambda s: np.bincount(
+                    rule.decide(data, SharedSeed(seed_of(s), task="seed 0"))
+                ).max(),
+            )
+            return released(learner.set_params(random_state=best).fit(data))
+
+        def law(held):
+            return enumerate_runs(lambda _: by_looking(held))
+
+        assert not audit_exactly(law, world, claim).holds
+
+    def test_noise_that_shares_the_public_seed_is_caught(self):
+        world = SmallWorld(records=(0, 1, 2), n_users=2)
+
+        def law(held):
+            with use_noise(SeededNoise(3)):
+                return {released(tiny(held, REPLACE, epsilon=1.0)): 1.0}
+
+        assert not audit_exactly(law, world, Guarantee(epsilon=1.0)).holds
+
+    def test_a_vote_under_every_seed_is_too_much_for_truncated_noise(self):
+        """The broken twin: what the exponential mechanism allows, counts with noise do not."""
+        from quorate.mechanisms.stable_choice import StableHistogram
+
+        histogram = StableHistogram(epsilon=1.0, delta=0.25, relation=ADD_REMOVE)
+        world = SmallWorld(records=("a", "b"), n_users=4)
+
+        def law(held, votes):
+            keys = [f"{key} under {seed}" for key in held for seed in range(votes)]
+            return enumerate_runs(lambda _: histogram.release_keys(keys))
+
+        claim = replace(histogram.guarantee, delta=histogram.event.delta)
+        assert audit_exactly(lambda held: law(held, 1), world, claim).holds
+        assert not audit_exactly(lambda held: law(held, 2), world, claim).holds
+
+    def test_the_seed_is_public_and_repeatable(self):
+        data = cut_offs(30, 50)
+        first, second = (fitted(Thresholds(0, 499), data, seeds=1, noise_seed=i) for i in (0, 1))
+        assert first.seed_ == second.seed_
+
+    def test_odd_records_cannot_raise(self):
+        X = np.array([[math.nan], [math.inf], [-math.inf], [1e308], [3.0], [3.0]])
+        data = UserData.from_arrays(X, [0, 1, 7, 1, 0, 1], users=[0, 1, 2, 3, 4, 4], missing=0.0)
+        for trust, delta in (("central", 0.0), ("shuffle", 1e-3), ("local", 0.0)):
+            StableLearner(Thresholds(0, 9), trust=trust, delta=delta).fit(data)
+
+    def test_nobody_may_be_there(self):
+        nobody = UserData.from_arrays(np.zeros((0, 1)), np.zeros(0, int), users=np.zeros(0, int))
+        learner = StableLearner(Thresholds(0, 9), relation=ADD_REMOVE).fit(nobody)
+        assert 0 <= learner.index_ <= 10
+
+    def test_a_rule_that_raises_for_somebody_takes_that_vote_only(self):
+        class Fragile(StableRule):
+            size, n_features = 4, 1
+
+            def decide(self, users, seed):
+                if np.any(users.X > 50):
+                    raise ValueError(users.X)
+                return np.full(users.n_users, 2)
+
+            def concept(self, key, seed):
+                return Constant(key % 2)
+
+        data = UserData.from_arrays([[1.0], [99.0], [3.0]], [0, 1, 0], users=[0, 1, 2])
+        assert decide_quietly(Fragile(), data, SharedSeed(0)).tolist() == [2, -1, 2]
+
+
+def released(learner):
+    return learner.index_, learner.seed_.task
+
+
+def seed_of(random_state):
+    from quorate.public_randomness import public_generator
+
+    return int(public_generator(random_state).integers(2**62))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("parameters", "text"),
+        [
+            ({"trust": "nobody"}, "trust"),
+            ({"trust": "local", "delta": 1e-6}, "delta = 0"),
+            ({"trust": "shuffle"}, "delta > 0"),
+            ({"trust": "local", "relation": ADD_REMOVE}, "REPLACE"),
+            ({"agreement": True, "relation": ADD_REMOVE}, "number"),
+            ({"seeds": 0}, "seeds"),
+            ({"honest": 1.5}, "honest"),
+            ({"epsilon": -1.0}, "epsilon"),
+            ({"sharpness": 0.0}, "sharpness"),
+            ({"classes": (1,)}, "classes"),
+            ({"concepts": "cut-offs"}, "Representation"),
+        ],
+    )
+    def test_wrong_parameters_cost_nothing(self, parameters, text, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.db")
+        ledger.set_budget("people", epsilon=5.0, delta=1e-3)
+        given = {"concepts": Thresholds(0, 9), "ledger": ledger, "data_name": "people"}
+        learner = StableLearner(**(given | parameters))
+        with pytest.raises(QuorateError, match=text):
+            learner.fit([[1.0]], [1], users=[0])
+        assert ledger.spent("people").epsilon == 0
+
+    def test_wrong_columns_cost_nothing(self):
+        with pytest.raises(QuorateError, match="1 features"):
+            StableLearner(Thresholds(0, 9)).fit(np.zeros((2, 3)), [0, 1], users=[0, 1])
+
+
+class TestSelection:
+    def test_the_smaller_of_the_two_is_chosen(self):
+        known = {"seeds": 16, "epsilon": 1.0, "delta": 1e-6}
+        for relation in Relation:
+            for bits in (4, 14, 32, 48, 64, 200):
+                chosen = choose_selection(size=2**bits, relation=relation, **known)
+                pure = choose_selection(size=2**bits, relation=relation, **(known | {"delta": 0}))
+                assert chosen.users <= pure.users
+                assert chosen.pure is (bits < 45)
+
+    def test_too_many_keys_for_a_pure_choice(self):
+        chosen = choose_selection(size=2**256, seeds=2, epsilon=1.0, delta=1e-6, relation=REPLACE)
+        assert not chosen.pure
+        with pytest.raises(ParameterError, match=r"2\^256"):
+            StableLearner(ListRule(ListLearner(FiniteTable(np.zeros((2, 255), int))))).fit(
+                [[1.0]], [1], users=[0]
+            )
