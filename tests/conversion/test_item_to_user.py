@@ -1,16 +1,23 @@
 """The certified conversion: exhaustive audits of small worlds, and twins that they catch."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
 from conversion_graphs import NEW_EDGES_OF_USER_0, graph, jump_graphs
 from quorate.accounting.account import Account
-from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
+from quorate.auditing import (
+    SmallWorld,
+    audit_exactly,
+    discrete_gaussian_mass,
+    discrete_laplace_mass,
+    enumerate_runs,
+)
 from quorate.conversion import Base, BaseKind, CertifiedItemToUser
 from quorate.conversion import item_to_user as module
-from quorate.conversion.alike import Alike, differences
+from quorate.conversion.alike import Alike, certify_by_sorting, differences
 from quorate.conversion.vertex_cover import greedy_cover
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
 
@@ -90,6 +97,79 @@ class TestExhaustiveAudits:
         runs = enumerate_runs(lambda _: convert.release(users))
         for output, mass in convert.law(users).items():
             assert float(runs.get(output, 0)) == pytest.approx(mass, abs=1e-12)
+
+
+def noisy_law(convert, users, window):
+    """Return the law of noisy sums: their noise times the chance of passing the limit."""
+    scores = np.array(users).reshape(convert.n_users, convert.width)
+    alike = convert.certify(scores)
+    totals = scores[alike.chosen].sum(axis=0)
+    chance = convert.pass_probability(alike.distance)
+    mass = {
+        BaseKind.LAPLACE: lambda t: discrete_laplace_mass(
+            int(t), scale=convert.base.scale, window=window
+        ),
+        BaseKind.GAUSSIAN: lambda t: discrete_gaussian_mass(
+            int(t), sigma=convert.base.scale, window=window
+        ),
+    }[convert.base.kind]
+    law = {None: 1 - chance}
+    for point in product(*[mass(total).items() for total in totals]):
+        value, chances = zip(*point, strict=True)
+        law[value] = chance * math.prod(chances)
+    return law
+
+
+class TestNoisySums:
+    @pytest.mark.parametrize(
+        ("kind", "n", "width", "records", "scale"),
+        [
+            (BaseKind.LAPLACE, 5, 1, (0, 1, 5), 3.0),
+            (BaseKind.LAPLACE, 7, 1, (0, 1, 5), 24.0),
+            (BaseKind.LAPLACE, 9, 2, ((0, 0), (1, 0), (0, 4)), 33.0),
+            (BaseKind.GAUSSIAN, 5, 1, (0, 1, 5), 6.0),
+            (BaseKind.GAUSSIAN, 7, 1, (0, 1, 5), 20.0),
+        ],
+    )
+    def test_no_world_exceeds_the_claim(self, kind, n, width, records, scale):
+        convert = CertifiedItemToUser(
+            base=Base(kind, scale), n_users=n, width=width, bound=9, epsilon=1.0, delta=0.5, reach=1
+        )
+        world = SmallWorld(records=records, n_users=n, ordered=False)
+        window = (-1, 6 * n) if width == 1 else (-1, 12)
+        found = audit_exactly(
+            lambda users: noisy_law(convert, users, window), world, convert.guarantee
+        )
+        assert found.holds, str(found)
+        distances = {
+            convert.certify(np.array(users).reshape(n, width)).distance
+            for users in world.data_sets(convert.relation)
+        }
+        assert len(distances) > 1
+
+    def test_the_audit_catches_a_certificate_of_another_norm(self, monkeypatch):
+        """A twin that takes four times the closeness for granted."""
+        monkeypatch.setattr(
+            module,
+            "certify_by_sorting",
+            lambda values, *, closeness_squared, reach: certify_by_sorting(
+                values, closeness_squared=64 * closeness_squared, reach=reach
+            ),
+        )
+        convert = CertifiedItemToUser(
+            base=Base(BaseKind.LAPLACE, 3.0),
+            n_users=9,
+            width=1,
+            bound=9,
+            epsilon=1.0,
+            delta=0.5,
+            reach=1,
+        )
+        world = SmallWorld(records=(0, 1, 5), n_users=9, ordered=False)
+        found = audit_exactly(
+            lambda users: noisy_law(convert, users, (-1, 60)), world, convert.guarantee
+        )
+        assert not found.holds
 
 
 def embedded(edges):
