@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from quorate.accounting import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
@@ -9,9 +10,11 @@ from quorate.distributions.clip import Clip
 from quorate.distributions.covers import SimplexGrid, simplex_cover
 from quorate.distributions.families import DiscreteFamily, GaussianFamily
 from quorate.distributions.selection import HypothesisSelector
+from quorate.engines import MemoryCrowd
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
 
 NORMAL = GaussianFamily([[0.0], [1.0], [-2.0]], [1.0, 2.0, 1.0])
 THREE = DiscreteFamily([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
@@ -155,3 +158,25 @@ def test_another_number_of_columns_is_refused_before_the_charge(table, tmp_path)
     with pytest.raises(SchemaError, match=r"1 feature\(s\)"):
         HypothesisSelector(THREE, ledger=ledger, data_name="people").fit(table, users=[0])
     HypothesisSelector(THREE, ledger=ledger, data_name="people").fit([[0]], users=[0])
+
+
+@pytest.mark.parametrize("family", [THREE, SimplexGrid(2, 4), NORMAL], ids=["3", "grid", "N"])
+def test_where_users_lie_does_not_matter(family):
+    rng = np.random.default_rng(0)
+    users = rng.integers(0, 40, 300)
+    people = UserData.from_arrays(rng.integers(0, 2, (300, 1)).astype(float), users=users)
+
+    def fitted(data):
+        with use_noise(SeededNoise(1)):
+            return HypothesisSelector(family, epsilon=0.2).fit(data).index_
+
+    for n_parts in (1, 3, 7):
+        assert fitted(MemoryCrowd(people, n_parts=n_parts)) == fitted(people)
+
+
+def test_it_can_be_cloned_with_all_its_parameters():
+    selector = HypothesisSelector(THREE, 0.5, clip=Clip(0.7), relation=Relation.ADD_REMOVE)
+    copied = clone(selector)
+    assert copied.clip == selector.clip
+    assert copied.relation is Relation.ADD_REMOVE
+    assert copied.family.size == 3

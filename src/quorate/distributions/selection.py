@@ -90,6 +90,7 @@ class HypothesisSelector(UserEstimator):
     """
 
     _single_feature = True
+    _takes_crowds = True
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class HypothesisSelector(UserEstimator):
         clip = self._checked_clip()
         self._check_features(_columns(X))
         account = self._charge(X, None, users)
-        data = self._gather(X, None, users)
+        data = self._crowd(X, None, users)
         self._check_features(data.n_features)
         chooser = ChooseBest(
             candidates=self.family.size,
