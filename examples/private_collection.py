@@ -15,8 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from quorate.protocols.client import Client
-from quorate.protocols.task import Task
+from quorate.protocols import Client, Task
 from quorate.serve.forwarding import fetch_task, send_message
 from quorate.serve.message_store import MessageStore, new_token
 

@@ -32,8 +32,11 @@ class Process:
             text=True,
         )
         line = self.process.stdout.readline()
-        assert " at http://" in line, line + self.process.stderr.read()
-        self.url = line.split(" at ")[1].strip()
+        if "--json" in arguments:
+            self.url = json.loads(line)["url"]
+        else:
+            assert " at http://" in line, line + self.process.stderr.read()
+            self.url = line.split(" at ")[1].strip()
 
     def kill(self, number=signal.SIGKILL):
         os.kill(self.process.pid, number)
@@ -57,6 +60,7 @@ def write_task(path, **given):
     return task
 
 
+@pytest.mark.slow
 class TestKilled:
     """The benchmark does it with twenty kills and ten thousand messages."""
 
@@ -92,6 +96,7 @@ class TestKilled:
         store.close()
 
 
+@pytest.mark.slow
 class TestShuffle:
     def test_clients_a_shuffler_and_a_server_in_three_kinds_of_processes(self, tmp_path, capsys):
         path, key = tmp_path / "task.json", tmp_path / "key"
@@ -184,11 +189,13 @@ class TestRefusals:
         assert "hexadecimal" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_a_browser_answers_a_collector(tmp_path, capsys):
     """The script, the task and the post go over real HTTP, from a page of another origin."""
     write_task(tmp_path / "task.json", candidates=1000, epsilon=8.0)
     options = (tmp_path / "task.json", "--store", tmp_path / "m.db", "--rate", "1e6", "--port", 0)
+    options = (*options, "--json")
     script = """
     async function answer(url, people) {
       const task = await (await fetch(url + "/task")).text();

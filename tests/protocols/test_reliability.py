@@ -65,18 +65,22 @@ def test_the_width_in_the_shuffle_is_chosen_by_tails():
     assert widths[0] < widths[1]
 
 
+@pytest.mark.parametrize(
+    "response",
+    [HashedResponse(candidates=1024, epsilon=1.0), shuffled_response(1024, 1.0, 1e-6, 200)],
+    ids=["local", "shuffle"],
+)
 class TestLiars:
-    """800 users, four fifths of the honest ones agree, all liars push one other candidate."""
+    """8000 users, four fifths of the honest ones agree, all liars push one other candidate."""
 
-    def survives(self, share, seed):
-        response = HashedResponse(candidates=1024, epsilon=1.0)
+    def survives(self, response, share, seed):
         rng, users = np.random.default_rng(seed), 8000
         liars = int(share * users)
         values = rng.integers(0, 1024, users - liars)
         values[: int(0.8 * len(values))] = 5
         honest = seeded_reports(response, values, SeededNoise(seed))
         # The strongest lie: agree with 6 and not with 5; the masks select their last two bits.
-        masks = rng.integers(0, 1024, (2, liars)).astype(np.uint64)
+        masks = rng.integers(0, 1024, (response.width, liars)).astype(np.uint64)
         masks[0] = masks[0] & ~np.uint64(3) | np.uint64(1)
         from quorate.protocols.randomizers.hashed import hashes
 
@@ -90,9 +94,8 @@ class TestLiars:
         votes = count_votes(reports, response)
         return votes.votes[5] > votes.votes[6]
 
-    def test_the_choice_survives_below_the_stated_share_and_falls_above_it(self):
-        response = HashedResponse(candidates=1024, epsilon=1.0)
+    def test_the_choice_survives_below_the_stated_share_and_falls_above_it(self, response):
         limit = liars_withstood(response, plurality=0.8)
-        assert limit == pytest.approx(0.153, abs=0.001)
-        assert all(self.survives(0.8 * limit, seed) for seed in range(5))
-        assert not any(self.survives(1.2 * limit, seed) for seed in range(5))
+        assert limit == pytest.approx(0.8 / (0.8 + float(response.influence)))
+        assert all(self.survives(response, 0.8 * limit, seed) for seed in range(5))
+        assert not any(self.survives(response, 1.2 * limit, seed) for seed in range(5))

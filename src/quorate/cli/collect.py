@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from quorate.exceptions import MissingExtraError, ParameterError
 if TYPE_CHECKING:
     from quorate.protocols.server import Tally
     from quorate.protocols.task import Task
+    from quorate.serve.collector import Collector
     from quorate.serve.message_store import MessageStore
 
 __all__ = ["collect", "tally"]
@@ -47,6 +49,7 @@ def collect(  # noqa: PLR0913 - one option for each public number
     ] = None,
     key_file: KeyFile = None,
     rate: Annotated[float, typer.Option(help="Messages a second from one address.")] = 50.0,
+    as_json: Json = False,
 ) -> None:
     """Collect messages over HTTP until interrupted; what was acknowledged is on disk."""
     from quorate.protocols.task import Task
@@ -68,7 +71,7 @@ def collect(  # noqa: PLR0913 - one option for each public number
     )
     if forward is not None:
         _start_forwarding(store, described, forward, str(key))
-    _listen(collector, host, port)
+    _listen(collector, host, port, as_json=as_json)
 
 
 def tally(
@@ -123,7 +126,7 @@ def _tokens(path: Path) -> frozenset[bytes]:
         raise ParameterError(f"Expected one hexadecimal token a line in {path}.") from None
 
 
-def _listen(collector: Any, host: str, port: int) -> None:
+def _listen(collector: Collector, host: str, port: int, *, as_json: bool) -> None:
     try:
         import uvicorn
     except ImportError:
@@ -134,7 +137,9 @@ def _listen(collector: Any, host: str, port: int) -> None:
 
     listener = socket.create_server((host, port))
     address = f"http://{host}:{listener.getsockname()[1]}"
-    print(f"Collecting task {collector.task.id} ({collector.task.name}) at {address}", flush=True)
+    line = f"Collecting task {collector.task.id} ({collector.task.name}) at {address}"
+    document = json.dumps({"task_id": collector.task.id, "url": address})
+    print(document if as_json else line, flush=True)
     settings = uvicorn.Config(
         collector.app(),
         log_level="warning",

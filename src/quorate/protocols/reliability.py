@@ -104,17 +104,26 @@ def shuffled_response(
     >>> response.width, response.epsilon
     (5, 2.6...)
     """
-    best, least = HashedResponse(candidates=candidates, epsilon=epsilon), (math.inf, math.inf)
-    for width in range(1, MAX_WIDTH + 1):
+
+    def shuffled(width: int) -> HashedResponse:
         plain = HashedResponse(candidates=candidates, epsilon=epsilon, width=width)
         allowed = amplified_epsilon(
             epsilon, delta, users=honest_users, width=width, levels=plain.levels
         )
-        response = replace(plain, epsilon=allowed)
-        difficulty = _difficulty(response, honest_users)
-        if difficulty > least:
-            break
-        best, least = response, difficulty
+        return replace(plain, epsilon=allowed)
+
+    # Difficulty falls and rises again in the width; the best one grows with the users.
+    start = min(MAX_WIDTH, max(1, round(math.log2(honest_users) / 2) + 1))
+    best = shuffled(start)
+    least = _difficulty(best, honest_users)
+    for step in (1, -1):
+        width = start + step
+        while 1 <= width <= MAX_WIDTH:
+            response = shuffled(width)
+            difficulty = _difficulty(response, honest_users)
+            if difficulty >= least:
+                break
+            best, least, width = response, difficulty, width + step
     return best
 
 

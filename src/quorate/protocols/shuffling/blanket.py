@@ -136,19 +136,30 @@ def amplified_epsilon(
     _validate.positive_integer(users=users)
     _validate.one_of(tuple(range(1, MAX_WIDTH + 1)), width=width)
 
-    def fits(steps: int) -> bool:
+    def excess(steps: int) -> float:
+        """Return how far the price is above delta, in logarithms."""
         keep = keep_threshold(steps * _STEP, width) / 2**COIN_BITS
         found = blanket_delta(epsilon, users=users, width=width, keep=keep, levels=levels)
-        return found <= delta
+        return math.log(max(found, 1e-300) / delta)
 
     # A report of the epsilon itself needs no shuffler.
     low = math.floor(epsilon / _STEP)
     high = low + math.ceil((2 * math.log(users + 1) + 1) / _STEP)
-    if low < 1 or not fits(low):
+    if low < 1 or (below := excess(low)) > 0:
         return float(epsilon)
+    if (above := excess(high)) <= 0:
+        return max(float(epsilon), float(round(high * _STEP, 4)))
+    halve = False
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        # The logarithm is nearly straight: a secant, and every second time a half, to be safe.
+        share = 0.5 if halve else min(0.98, max(0.02, below / (below - above)))
+        middle = min(high - 1, max(low + 1, low + round(share * (high - low))))
+        price = excess(middle)
+        if price <= 0:
+            low, below = middle, price
+        else:
+            high, above = middle, price
+        halve = not halve
     return max(float(epsilon), float(round(low * _STEP, 4)))
 
 
