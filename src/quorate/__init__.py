@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from quorate.models.classification import LinearSVC, LogisticRegression
     from quorate.models.regression import LinearRegression
     from quorate.planning.questions import plan
+    from quorate.queries.private_score import private_cross_val_score, private_score
+    from quorate.queries.query_learner import QueryLearner
     from quorate.stability.stable_learner import StableLearner
     from quorate.users import UserData
 
@@ -48,11 +50,14 @@ _HOME = {
     "LogisticRegression": "quorate.models",
     "ParityLearner": "quorate.learners.parity_learner",
     "PrivateMedian": "quorate.means.median",
+    "QueryLearner": "quorate.queries.query_learner",
     "StableLearner": "quorate.stability.stable_learner",
     "ThresholdLearner": "quorate.learners.threshold",
     "UserData": "quorate.users",
     "UserMean": "quorate.means.user_mean",
     "plan": "quorate.planning",
+    "private_cross_val_score": "quorate.queries.private_score",
+    "private_score": "quorate.queries.private_score",
 }
 _FOLDERS = (
     "accounting",
@@ -84,12 +89,15 @@ __all__ = [
     "LogisticRegression",
     "ParityLearner",
     "PrivateMedian",
+    "QueryLearner",
     "Relation",
     "StableLearner",
     "ThresholdLearner",
     "UserData",
     "UserMean",
     "plan",
+    "private_cross_val_score",
+    "private_score",
 ]
 
 

@@ -157,12 +157,9 @@ class StatisticalQuery:
         offsets, counts = users.offsets, users.record_counts()
         values = self._called(X, y) if getattr(self.function, "row_wise", False) else None
         if values is None:
-            pieces = []
-            for first, last in pairwise(offsets):
-                alone = self._called(X[first:last], y[first:last])
-                # A record for which the function raises spoils its user's value and no other.
-                pieces.append(np.full(last - first, math.nan) if alone is None else alone)
-            values = np.concatenate([np.zeros(0), *pieces])
+            values = np.full(len(X), math.nan)
+            # Warnings are silenced once for all calls: that takes longer than most functions.
+            call_quietly(lambda: self._fill_by_user(values, X, y, offsets))
         bounded = self._bounded(values)
         reduced = np.full(users.n_users, self.middle)
         present = counts > 0
@@ -178,6 +175,19 @@ class StatisticalQuery:
         sums = users.user_sums(offset[:, np.newaxis])[:, 0]
         reduced[present] = np.clip(self.middle + sums[present], self.low, self.high)
         return reduced
+
+    def _fill_by_user(
+        self,
+        values: Floats,
+        X: NDArray[np.float64],
+        y: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+    ) -> None:
+        """Write the values of each user's records; those of a user who makes it raise stay NaN."""
+        for first, last in pairwise(offsets.tolist()):
+            alone = self._called(X[first:last], y[first:last]) if first < last else None
+            if alone is not None:
+                values[first:last] = alone
 
     def _called(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> Floats | None:
         """Return what the function returns, one float per record; None if it did not."""

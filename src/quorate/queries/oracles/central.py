@@ -74,6 +74,8 @@ class CentralOracle(QueryOracle):
         Into how many parts the budget is cut; public.
     account : Account
         What pays.
+    tried : bool, default=True
+        Whether a query is tried on made-up records first, so that a mistake in it is told.
 
     Examples
     --------
@@ -86,29 +88,33 @@ class CentralOracle(QueryOracle):
     Predict 1 if x0 and x2, else 0.
     """
 
-    def __init__(self, users: Crowd, *, max_queries: int, account: Account) -> None:
-        super().__init__(users.n_features)
+    def __init__(
+        self, users: Crowd, *, max_queries: int, account: Account, tried: bool = True
+    ) -> None:
+        super().__init__(users.n_features if tried else None)
         _validate.positive_integer(max_queries=max_queries)
         self.max_queries = max_queries
         self._users = users
         self._account = account
         self._share = Fraction(1, max_queries)
         self._count = float(users.n_users)
+        self._counter: NoisyCount | GaussianSum | None = None
         if account.relation is Relation.ADD_REMOVE:
             self._share *= 1 - _COUNT_SHARE
             self._count = self._noisy_count()
         self.standard_errors: list[float] = []
+        self._sums: list[tuple[GaussianSum | LaplaceSum, float]] = []
 
     def _noisy_count(self) -> float:
         """Return a private estimate of how many users there are, at least one."""
         part = self._account.part(_COUNT_SHARE)
         if self._account.square:
             grid = choose_grid(Box(np.zeros(1), np.ones(1), centre=np.zeros(1)), n_users=2**40)
-            count = self._gaussian(grid, part).release_values(
-                np.ones((self._users.n_users, 1)), count=0, account=part
-            )
+            total = self._counter = self._gaussian(grid, part)
+            count = total.release_values(np.ones((self._users.n_users, 1)), count=0, account=part)
             return max(1.0, float(count[0]))
         counter = NoisyCount(epsilon=float_down(part.left), relation=self._account.relation)
+        self._counter = counter
         return max(1.0, float(counter.release(self._users.n_users, account=part)))
 
     def _gaussian(self, grid: Grid, part: Account) -> GaussianSum:
@@ -140,4 +146,26 @@ class CentralOracle(QueryOracle):
         self.standard_errors += [
             float(total.standard_error / max(self._count, 1.0) * width) for width in widths
         ]
+        self._sums += [(total, float(width)) for width in widths]
         return np.array([query.middle for query in queries]) + widths * means
+
+    def error_bound(self, beta: float) -> float:
+        """Return what the noise in no answer so far exceeds, except with chance ``beta``.
+
+        Under addition and removal the noise of the count takes half of ``beta``: an answer is a
+        quotient, and the mean of values in [-1, 1] moves by at most the relative error of the
+        count.
+        """
+        _validate.probability(beta=beta)
+        if not self._sums:
+            return 0.0
+        counted = self._counter is not None
+        each = beta / (2 if counted else 1) / len(self._sums)
+        count = max(self._count, 1.0)
+        # The value of a user is cut to a step of the grid, towards the middle of the range.
+        relative = [
+            (total.error_bound(each) / count + total.grid.step, width)
+            for total, width in self._sums
+        ]
+        off = self._counter.error_bound(beta / 2) / count if self._counter is not None else 0.0
+        return max((noise + off) * width for noise, width in relative)

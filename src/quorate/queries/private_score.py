@@ -1,0 +1,389 @@
+r"""How good a model is, told privately: one score, or one for each fold of the users.
+
+People evaluate models on the same users whom a private fit protects. A score is a statistic of
+their records like any other, so it has a price: each user's mean score is bounded, and the mean
+over users gets noise. Folds are made of whole users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.events import Approximate
+from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import exact, float_down, float_up
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Guarantee, Relation
+from quorate.public_randomness import RandomState
+from quorate.queries.oracles.central import CentralOracle
+from quorate.queries.statistical import StatisticalQuery
+from quorate.users import UserData
+
+__all__ = ["CrossValidation", "Metric", "PrivateScore", "private_cross_val_score", "private_score"]
+
+Metric = str | Callable[[NDArray[Any], NDArray[Any]], Any]
+"""A name, or a function of targets and predictions that returns one value per record."""
+
+METRICS = ("accuracy", "absolute_error", "squared_error")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateScore:
+    """A released score.
+
+    Parameters
+    ----------
+    value : float
+        The mean over users of each user's mean score.
+    error : float
+        What the noise does not exceed, except with chance ``beta``: the distance to the mean over
+        these users, not to that over a population.
+    beta : float
+    guarantee : Guarantee
+    """
+
+    value: float
+    error: float
+    beta: float
+    guarantee: Guarantee
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} +- {self.error:.2g} (noise, {1 - self.beta:.0%})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossValidation:
+    """Released scores of all folds.
+
+    Parameters
+    ----------
+    scores : array of float
+        One for each fold.
+    error : float
+        What the noise in no score exceeds, except with chance ``beta``.
+    beta : float
+    guarantee : Guarantee
+        Of everything together: all fits and all scores.
+    """
+
+    scores: NDArray[np.float64]
+    error: float
+    beta: float
+    guarantee: Guarantee
+
+    @property
+    def mean(self) -> float:
+        """The mean over folds."""
+        return float(np.mean(self.scores))
+
+
+def private_score(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    users: Any = None,
+    epsilon: float,
+    delta: float = 0.0,
+    metric: Metric = "accuracy",
+    bound: tuple[float, float] = (0.0, 1.0),
+    beta: float = 0.05,
+    relation: Relation = Relation.REPLACE,
+    ledger: Ledger | None = None,
+    data_name: str | None = None,
+) -> PrivateScore:
+    r"""Release how well a fitted model does on users' records, hiding any one user.
+
+    The model predicts for one user at a time; a user for whom it raises, or who holds no records,
+    counts as the middle of ``bound``. The model is public: score one that was released.
+
+    Parameters
+    ----------
+    model : object with ``predict``
+        Its prediction for a user depends on that user's records alone.
+    X, y, users
+        Records, targets and user ids, or one :class:`~quorate.users.UserData`, whose targets are
+        the places of the labels if the model has ``classes_``.
+    epsilon, delta : float
+        The price; Laplace noise without delta, Gaussian noise with.
+    metric : {"accuracy", "absolute_error", "squared_error"} or callable, default="accuracy"
+    bound : pair of float, default=(0.0, 1.0)
+        Public range of the score of one record; values are cut to it.
+    beta : float, default=0.05
+        Chance with which the stated error may be exceeded.
+    relation, ledger, data_name
+        As everywhere.
+
+    Examples
+    --------
+    >>> from quorate.concepts import Thresholds
+    >>> ages = np.tile([20, 30, 40, 50, 60, 70], 200)
+    >>> rule = Thresholds(0, 120).concept(45)
+    >>> score = private_score(
+    ...     rule, ages.reshape(-1, 1), ages >= 55, users=np.arange(1200) // 6, epsilon=1.0
+    ... )
+    >>> abs(score.value - 5 / 6) <= 2 * score.error, score.guarantee.epsilon
+    (True, 1.0)
+    """
+    scorer = _Scorer(
+        model,
+        epsilon,
+        delta,
+        metric,
+        bound,
+        beta,
+        relation=relation,
+        ledger=ledger,
+        data_name=data_name,
+    )
+    return scorer.score_users(X, y, users)
+
+
+def private_cross_val_score(  # noqa: PLR0913 - those of a score, and folds
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    users: Any = None,
+    epsilon: float,
+    delta: float = 0.0,
+    folds: int = 5,
+    score_share: float = 0.2,
+    metric: Metric = "accuracy",
+    bound: tuple[float, float] = (0.0, 1.0),
+    beta: float = 0.05,
+    relation: Relation = Relation.REPLACE,
+    ledger: Ledger | None = None,
+    data_name: str | None = None,
+    random_state: RandomState = None,
+) -> CrossValidation:
+    r"""Release how well a private estimator does on users it has not seen, fold by fold.
+
+    Users are split into folds by their ids and a public seed. Each fold is scored by an estimator
+    fitted to all other folds. A user takes part in ``folds`` - 1 fits and in one score, so a fit
+    gets :math:`(1-s)\varepsilon/(k-1)` and a score :math:`s\varepsilon`: scores of different folds
+    are about different users and cost nothing together.
+
+    Parameters
+    ----------
+    estimator : an estimator of this library
+        Cloned; its ``epsilon``, ``delta``, ``relation`` and ``ledger`` are set here.
+    X, y, users
+        Records, targets and user ids, or one :class:`~quorate.users.UserData`.
+    epsilon, delta : float
+        The price of everything together; fits share ``delta`` evenly.
+    folds : int, default=5
+    score_share : float, default=0.2
+        Part s of the budget for the scores.
+    metric, bound, beta, relation, ledger, data_name
+        As for :func:`private_score`; ``beta`` is for all folds together.
+    random_state : public seed of the folds
+
+    Examples
+    --------
+    >>> from quorate import ConceptLearner
+    >>> from quorate.concepts import Thresholds
+    >>> ages = np.tile([20, 30, 40, 50, 60, 70], 500)
+    >>> result = private_cross_val_score(
+    ...     ConceptLearner(Thresholds(0, 120)), ages.reshape(-1, 1), ages >= 45,
+    ...     users=np.arange(3000) // 6, epsilon=8.0, random_state=0,
+    ... )
+    >>> bool(result.mean > 0.9), result.guarantee.epsilon
+    (True, 8.0)
+    """
+    scorer = _Scorer(
+        estimator,
+        epsilon,
+        delta,
+        metric,
+        bound,
+        beta,
+        relation=relation,
+        ledger=ledger,
+        data_name=data_name,
+        random_state=random_state,
+    )
+    return scorer.cross_validate(X, y, users, folds=folds, share=score_share)
+
+
+class _Scorer(UserEstimator):
+    """The order in which a score checks, charges, reads and promises."""
+
+    def __init__(
+        self,
+        model: Any,
+        epsilon: float,
+        delta: float,
+        metric: Metric,
+        bound: tuple[float, float],
+        beta: float,
+        *,
+        relation: Relation,
+        ledger: Ledger | None,
+        data_name: str | None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.model = model
+        self.epsilon = epsilon
+        self.delta = delta
+        self.metric = metric
+        self.bound = bound
+        self.beta = beta
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        _validate.probability(beta=self.beta)
+        if not callable(self.metric):
+            _validate.one_of(METRICS, metric=self.metric)
+        if not (isinstance(self.bound, tuple) and len(self.bound) == 2):
+            raise ParameterError(f"Expected bound=(low, high), got bound={self.bound!r}.")
+        _validate.ordered(*self.bound, name="bound")
+
+    def score_users(self, X: Any, y: Any, users: Any) -> PrivateScore:
+        self._check()
+        if not callable(getattr(self.model, "predict", None)):
+            raise ParameterError(f"Expected a fitted model, got {type(self.model).__name__}.")
+        account = self._charge(X, y, users, target=True)
+        classes = _classes(self.model)
+        data = self._gather(X, y, users, classes=None if classes is None else list(classes))
+        value, error = self._score(self.model, data, account, self.beta)
+        return PrivateScore(
+            value=value, error=error, beta=self.beta, guarantee=self._promise(account)
+        )
+
+    def cross_validate(
+        self, X: Any, y: Any, users: Any, *, folds: int, share: float
+    ) -> CrossValidation:
+        self._check()
+        _validate.probability(score_share=share)
+        if not (_validate._is_integer(folds) and folds >= 2):
+            raise ParameterError(f"Expected an integer folds >= 2, got folds={folds!r}.")
+        self._fold_estimator(1.0, 0.0)
+        account = self._charge(X, y, users, target=True, reserve=self.delta)
+        classes = getattr(self.model, "classes", None)
+        data = self._gather(X, y, users, classes=classes)
+        spent = _Prices.of(self.epsilon, self.delta, folds=folds, share=exact(share))
+        spent.pay(account)
+        scores, errors = [], []
+        for train, test in self._folds(data, folds):
+            model = self._fold_estimator(spent.fit_epsilon, spent.fit_delta).fit(train)
+            paying = Account.open(epsilon=spent.score_epsilon, relation=self.relation)
+            value, error = self._score(model, test, paying, self.beta / folds)
+            scores.append(value)
+            errors.append(error)
+        return CrossValidation(
+            scores=np.array(scores),
+            error=max(errors),
+            beta=self.beta,
+            guarantee=self._promise(account),
+        )
+
+    def _fold_estimator(self, epsilon: float, delta: float) -> Any:
+        if not isinstance(self.model, UserEstimator):
+            raise ParameterError(
+                f"Expected an estimator of this library, got {type(self.model).__name__}: only a "
+                "private fit may see the other folds."
+            )
+        wanted = {"epsilon": epsilon, "delta": delta, "relation": self.relation, "ledger": None}
+        model = clone(self.model)
+        known = model.get_params(deep=False)
+        if delta and "delta" not in known:
+            raise ParameterError(f"{type(model).__name__} takes no delta; use delta=0.")
+        if "relation" not in known and self.relation is not model.relation:
+            raise ParameterError(f"{type(model).__name__} knows {model.relation} only.")
+        return model.set_params(**{name: wanted[name] for name in wanted if name in known})
+
+    def _folds(self, data: UserData, folds: int) -> Iterator[tuple[UserData, UserData]]:
+        draws = data.public_draws(self.random_state)
+        if self.relation is Relation.REPLACE:
+            # Ids and their number are public: equal folds.
+            fold = np.argsort(np.argsort(draws, kind="stable"), kind="stable") % folds
+        else:
+            fold = np.floor(draws * folds).astype(np.int64)
+        for each in range(folds):
+            yield data.take(np.flatnonzero(fold != each)), data.take(np.flatnonzero(fold == each))
+
+    def _score(
+        self, model: Any, data: UserData, account: Account, beta: float
+    ) -> tuple[float, float]:
+        low, high = self.bound
+        query = StatisticalQuery(
+            function=_RecordScores(model, self.metric),
+            tolerance=(high - low) / 2,
+            low=low,
+            high=high,
+            name="score",
+        )
+        oracle = CentralOracle(data, max_queries=1, account=account, tried=False)
+        return oracle.ask(query), oracle.error_bound(beta)
+
+
+@dataclass(frozen=True)
+class _Prices:
+    """What fits and scores cost, so that all of it adds up to the budget."""
+
+    fits: int
+    fit_epsilon: float
+    fit_delta: float
+    score_epsilon: Fraction
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, *, folds: int, share: Fraction) -> _Prices:
+        whole = exact(epsilon)
+        return cls(
+            fits=folds - 1,
+            fit_epsilon=float_down((1 - share) * whole / (folds - 1)),
+            fit_delta=float_down(exact(delta) / (folds - 1)),
+            score_epsilon=share * whole,
+        )
+
+    def pay(self, account: Account) -> None:
+        """Pay for everything one user takes part in, before any of it is done."""
+        for _ in range(self.fits):
+            if self.fit_delta:
+                account.pay(Approximate(float_up(self.fit_epsilon), float_up(self.fit_delta)))
+            else:
+                account.pay(exact(self.fit_epsilon))
+        account.pay(self.score_epsilon)
+
+
+@dataclass(frozen=True)
+class _RecordScores:
+    """The score of each record of one user; the model sees no other user's records."""
+
+    model: Any
+    metric: Metric
+
+    def __call__(self, X: NDArray[np.float64], y: NDArray[np.float64]) -> Any:
+        predicted = np.asarray(self.model.predict(X))
+        if self.metric == "accuracy":
+            classes = _classes(self.model)
+            if classes is None:
+                return predicted == y
+            # Targets are places of labels, which may be words.
+            places = [np.flatnonzero(classes == label) for label in predicted]
+            found = np.array([place[0] if place.size else -1 for place in places])
+            return found == y
+        if callable(self.metric):
+            return self.metric(y, predicted)
+        distance = np.abs(predicted.astype(np.float64) - y)
+        return distance if self.metric == "absolute_error" else distance**2
+
+
+def _classes(model: Any) -> NDArray[Any] | None:
+    """Return the labels of a classifier, which are public once it was released."""
+    classes = getattr(model, "classes_", None)
+    return None if classes is None else np.asarray(classes)
