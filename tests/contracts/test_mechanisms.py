@@ -24,22 +24,22 @@ from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Grid, Interval
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.mixture_release import Mixture, MixtureRelease
-from quorate.mechanisms.noisy_search import NoisySearch
+from quorate.mechanisms.means.private_range import PrivateRange
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
-from quorate.mechanisms.private_compare import PrivateCompare
-from quorate.mechanisms.private_range import PrivateRange
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
-from quorate.mechanisms.random_restarts import RandomRestarts
-from quorate.mechanisms.rough_records import RoughRecords
+from quorate.mechanisms.search.noisy_search import NoisySearch
+from quorate.mechanisms.search.private_compare import PrivateCompare
+from quorate.mechanisms.search.random_restarts import RandomRestarts
+from quorate.mechanisms.search.rough_records import RoughRecords
 from quorate.mechanisms.stable_choice import StableChoice, StableHistogram
-from quorate.mechanisms.stable_release import Base, BaseKind, StableRelease
-from quorate.mechanisms.subsampled import SubsampledMechanism
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
-from quorate.mechanisms.truncated_laplace import TruncatedLaplace
 from quorate.mechanisms.universe import ChooseKey, UniverseHistogram
-from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease
+from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
+from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism
+from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 from quorate.noise import SeededNoise, use_noise
 from quorate.rotation import Rotation
 
@@ -234,7 +234,7 @@ every_conversion = pytest.mark.parametrize(
 # What releases something and is held to other tests, with the reason.
 ELSEWHERE = {
     "CoreTest": "half of a mechanism: a promise comes from test and mean together",
-    "CoreMean": "the other half; see tests/mechanisms/test_friendly_core.py",
+    "CoreMean": "the other half; see tests/mechanisms/means/test_friendly_core.py",
     "ItemToUser": "wraps a mechanism of the caller; see tests/conversion",
     "CertifiedItemToUser": "wraps a mechanism of the caller; see tests/conversion",
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quorate.conversion.alike import certify_by_cover, certify_by_sorting, differences
-from quorate.mechanisms.stable_release import BaseKind
+from quorate.mechanisms.wrappers.stable_release import BaseKind
 
 every_kind = pytest.mark.parametrize("kind", list(BaseKind), ids=lambda k: k.name)
 

@@ -12,7 +12,7 @@ from quorate.concepts import Conjunctions, Stumps, Thresholds
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.files.plain_data import decode, decode_scalar, encode
 from quorate.means import MeanError, Route
-from quorate.mechanisms.rough_records import RecordRange
+from quorate.mechanisms.search.rough_records import RecordRange
 
 VALUES = [
     None,

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Situation, Way, decide, record_cuts
-from quorate.mechanisms.rough_records import RecordRange
+from quorate.mechanisms.search.rough_records import RecordRange
 
 SMALL = {"size": 729, "ordered": False, "epsilon": 1.0, "relation": Relation.REPLACE}
 LINE = {"size": 2**32, "ordered": True, "epsilon": 1.0, "relation": Relation.REPLACE}

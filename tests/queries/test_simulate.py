@@ -9,7 +9,7 @@ import pytest
 
 from quorate import UserData
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.mechanisms.randomizers import (
+from quorate.mechanisms.local.randomizers import (
     BinaryResponse,
     FiniteRandomizer,
     GaussianResponse,

@@ -9,7 +9,7 @@ from quorate.accounting.account import Account
 from quorate.engines import LocalEngine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.mechanisms.rough_records import RecordRange
+from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.records import HeldRecords, check_records, typical_records
 from quorate.releases.user_releases import UserReleases

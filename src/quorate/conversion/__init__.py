@@ -15,8 +15,8 @@ from __future__ import annotations
 from quorate.conversion.enumerated import ItemToUser
 from quorate.conversion.item_to_user import CertifiedItemToUser
 from quorate.conversion.perfect_generalisation import PerfectGeneralisation
-from quorate.mechanisms.stable_release import Base, BaseKind
-from quorate.mechanisms.subsampled import SubsampledMechanism
+from quorate.mechanisms.wrappers.stable_release import Base, BaseKind
+from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism
 
 __all__ = [
     "Base",

@@ -29,8 +29,8 @@ from quorate.accounting.rounding import exact, float_up
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.exponential import exp_enclosure
-from quorate.mechanisms.mixture_release import Mixture, MixtureRelease, Weights
-from quorate.mechanisms.truncated_laplace import TruncatedLaplace, published_reach
+from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease, Weights
+from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace, published_reach
 from quorate.users.caller_code import call_quietly
 
 __all__ = ["ItemToUser"]

@@ -29,7 +29,7 @@ from quorate.accounting.events import Approximate
 from quorate.conversion.alike import Alike, certify_by_cover, certify_by_sorting
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.stable_release import Base, BaseKind, StableRelease
+from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
 
 __all__ = ["CertifiedItemToUser"]
 
@@ -83,7 +83,7 @@ class CertifiedItemToUser:
     epsilon : float, default=1.0
     delta : float, default=1e-6
     reach : int or None, default=None
-        As for :class:`~quorate.mechanisms.stable_release.StableRelease`.
+        As for :class:`~quorate.mechanisms.wrappers.stable_release.StableRelease`.
 
     Examples
     --------

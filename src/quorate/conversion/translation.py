@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from quorate import _validate
 from quorate.exceptions import ParameterError
-from quorate.mechanisms.truncated_laplace import published_reach
+from quorate.mechanisms.wrappers.truncated_laplace import published_reach
 
 __all__ = [
     "corollary_3_users",

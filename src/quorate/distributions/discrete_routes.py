@@ -25,8 +25,8 @@ from quorate.distributions.shares import Coder, ShareTotals, dense_shares
 from quorate.distributions.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
 from quorate.grid import choose_grid, public_size
 from quorate.guarantees import Relation
-from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.quantiles import PrivateQuantile
+from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 from quorate.public_randomness import public_generator
 from quorate.users.crowd import Crowd

@@ -32,7 +32,7 @@ _HOMES = {
     "Parities": "quorate.concepts",
     "PointFunctions": "quorate.concepts",
     "QuantileError": "quorate.means.median",
-    "RecordRange": "quorate.mechanisms.rough_records",
+    "RecordRange": "quorate.mechanisms.search.rough_records",
     "Rectangles": "quorate.concepts",
     "Relation": "quorate.guarantees",
     "Route": "quorate.means.released_mean",

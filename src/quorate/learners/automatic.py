@@ -24,7 +24,7 @@ from enum import Enum
 
 from quorate.guarantees import Relation
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
-from quorate.mechanisms.rough_records import RecordRange
+from quorate.mechanisms.search.rough_records import RecordRange
 
 __all__ = ["Decision", "Situation", "Way", "decide", "record_cuts"]
 

@@ -22,8 +22,8 @@ from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
 from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.random_restarts import RandomRestarts
-from quorate.mechanisms.rough_records import RecordRange
+from quorate.mechanisms.search.random_restarts import RandomRestarts
+from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
 from quorate.releases.records import HeldRecords

@@ -41,7 +41,7 @@ class PrivateMinError(UserEstimator):
     public : the class and all parameters; under ``Relation.REPLACE`` the number of users
     numerics : exact
     proof : ``rounds`` comparisons of
-        :class:`~quorate.mechanisms.private_compare.PrivateCompare`, each chosen by the
+        :class:`~quorate.mechanisms.search.private_compare.PrivateCompare`, each chosen by the
         answers before it, at epsilon/rounds each; costs add up. Released:
         ``min_error_`` and ``records_``.
 

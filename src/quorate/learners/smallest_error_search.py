@@ -27,7 +27,7 @@ from quorate.learners.scores.base import MistakeLine, MistakeTable
 from quorate.learners.scores.more_than import MoreThan, separating_rate, separation
 from quorate.learners.scores.surrogate import Surrogate
 from quorate.learners.selection import choose_by_score, is_walked
-from quorate.mechanisms.private_compare import PrivateCompare
+from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
 

@@ -12,8 +12,8 @@ from quorate.means.queries import Answer, UserQueries
 from quorate.means.released_mean import MeanError, Route
 from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean
-from quorate.mechanisms.private_range import PrivateRange
-from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.means.private_range import PrivateRange
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.rotation import Rotation
 
 __all__ = [

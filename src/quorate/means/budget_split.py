@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from quorate.mechanisms.noisy_search import looks_needed
+from quorate.mechanisms.search.noisy_search import looks_needed
 
 __all__ = [
     "CorePlan",

@@ -36,8 +36,8 @@ from quorate.means.radius import find_spread, smallest_spread
 from quorate.means.released_mean import MeanError, MeanRelease, Route
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import WeightedUsers, record_weights
-from quorate.mechanisms.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
-from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.means.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
+from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
 
 __all__ = ["GaussianRun"]

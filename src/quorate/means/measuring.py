@@ -18,7 +18,7 @@ from quorate.guarantees import Relation
 from quorate.means.budget_split import RADIUS_CERTAINTY
 from quorate.means.shrinking import clipped_mean
 from quorate.means.weighted_users import WeightedUsers
-from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 
 __all__ = ["can_shrink", "shrink_by_measuring"]
 

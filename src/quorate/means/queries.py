@@ -30,8 +30,8 @@ from quorate.means.pure_routes import laplace_error
 from quorate.means.released_mean import MeanError, Route
 from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.means.weighted_users import bounded_vectors
-from quorate.mechanisms.private_range import CONSTANTS
-from quorate.mechanisms.winsorized import RotatedWinsorizedMean
+from quorate.mechanisms.means.private_range import CONSTANTS
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, half_widths
 from quorate.rotation import Rotation

@@ -25,7 +25,7 @@ from quorate.means.budget_split import (
     Setting,
 )
 from quorate.means.weighted_users import WeightedUsers
-from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.public_randomness import RandomState, public_generator
 
 __all__ = [

@@ -22,8 +22,8 @@ from quorate.means.pure_routes import PureRun, laplace_error
 from quorate.means.released_mean import MeanRelease, Route
 from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.means.weighted_users import bounded_vectors
-from quorate.mechanisms.private_range import CONSTANTS
-from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.means.private_range import CONSTANTS
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.rotation import Rotation

@@ -6,22 +6,22 @@
 * :mod:`quorate.mechanisms.quantiles`: quantiles of one value per user.
 * :mod:`quorate.mechanisms.exponential`: the exact sampler under the last two.
 * :mod:`quorate.mechanisms.pure`: price and promise of all that are purely private.
-* :mod:`quorate.mechanisms.noisy_search`: where a count passes a target.
-* :mod:`quorate.mechanisms.private_compare`: whether a count exceeds its share of the users.
-* :mod:`quorate.mechanisms.rough_records`: how many records a typical user holds, roughly.
-* :mod:`quorate.mechanisms.friendly_core`: the mean of users who have most others nearby.
-* :mod:`quorate.mechanisms.private_range`: a short interval that holds the users' values.
-* :mod:`quorate.mechanisms.winsorized`: means inside such an interval.
-* :mod:`quorate.mechanisms.random_restarts`: the best of a secret number of noisy looks.
+* :mod:`quorate.mechanisms.search.noisy_search`: where a count passes a target.
+* :mod:`quorate.mechanisms.search.private_compare`: whether a count exceeds its share of the users.
+* :mod:`quorate.mechanisms.search.rough_records`: how many records a typical user holds, roughly.
+* :mod:`quorate.mechanisms.means.friendly_core`: the mean of users who have most others nearby.
+* :mod:`quorate.mechanisms.means.private_range`: a short interval that holds the users' values.
+* :mod:`quorate.mechanisms.means.winsorized`: means inside such an interval.
+* :mod:`quorate.mechanisms.search.random_restarts`: the best of a secret number of noisy looks.
 * :mod:`quorate.mechanisms.user_sample`: means over a secret sample of the users.
 * :mod:`quorate.mechanisms.coins`: exact coins whose chance is made of exponentials.
 * :mod:`quorate.mechanisms.parity`: solutions of linear equations, one of each user.
-* :mod:`quorate.mechanisms.randomizers`: what a user's own device answers.
-* :mod:`quorate.mechanisms.local_oracle`: questions to such devices, charged before they are drawn.
-* :mod:`quorate.mechanisms.subsampled`: any mechanism on a secret sample of fixed size.
-* :mod:`quorate.mechanisms.truncated_laplace`: the noisy limit of a test.
-* :mod:`quorate.mechanisms.stable_release`: sums of users who are alike, or nothing.
-* :mod:`quorate.mechanisms.mixture_release`: a mixture of finite laws behind such a limit.
+* :mod:`quorate.mechanisms.local.randomizers`: what a user's own device answers.
+* :mod:`quorate.mechanisms.local.local_oracle`: questions to such devices, charged first.
+* :mod:`quorate.mechanisms.wrappers.subsampled`: any mechanism on a secret sample of fixed size.
+* :mod:`quorate.mechanisms.wrappers.truncated_laplace`: the noisy limit of a test.
+* :mod:`quorate.mechanisms.wrappers.stable_release`: sums of users who are alike, or nothing.
+* :mod:`quorate.mechanisms.wrappers.mixture_release`: a mixture of finite laws behind such a limit.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError
 from quorate.grid import choose_grid
 from quorate.guarantees import Relation
-from quorate.mechanisms.winsorized import RotatedWinsorizedMean
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.models.budget import Budget
 from quorate.models.losses import Loss, by_user
 from quorate.models.minibatches import sampled_mean
@@ -189,7 +189,7 @@ class WinsorizedGradients(GradientRelease):
 
     Faithful, and documented as what it is: with the published constants a fit needs hundreds of
     thousands of users at :math:`d = 32`; the default needs hundreds. The T steps are T queries of
-    one :class:`~quorate.mechanisms.winsorized.RotatedWinsorizedMean`, priced together.
+    one :class:`~quorate.mechanisms.means.winsorized.RotatedWinsorizedMean`, priced together.
 
     Parameters
     ----------

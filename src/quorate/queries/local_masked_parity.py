@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.concepts.masked_parities import MaskedParity, split_masked
-from quorate.mechanisms.local_oracle import LocalOracle, Report
-from quorate.mechanisms.randomizers import BinaryResponse
+from quorate.mechanisms.local.local_oracle import LocalOracle, Report
+from quorate.mechanisms.local.randomizers import BinaryResponse
 from quorate.public_randomness import RandomState, public_generator
 from quorate.queries.masked_parity import likely_secrets
 from quorate.queries.oracles.local import random_signs
@@ -84,8 +84,8 @@ class LocalMaskedParity:
     public : sign vectors, blocks, all parameters, the number of users
     numerics : exact
     proof : Each user is asked once by a
-        :class:`~quorate.mechanisms.local_oracle.LocalOracle`; counts of one user are whole numbers,
-        so a value is a function of this user's records alone.
+        :class:`~quorate.mechanisms.local.local_oracle.LocalOracle`; counts of one user are whole
+        numbers, so a value is a function of this user's records alone.
 
     Parameters
     ----------

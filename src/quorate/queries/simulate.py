@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.mechanisms.randomizers import Randomizer
+from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.public_randomness import RandomState, public_generator
 from quorate.queries.oracles.empirical import EmpiricalOracle
 from quorate.queries.statistical import Evaluation, QueryOracle, StatisticalQuery
@@ -53,7 +53,7 @@ class RecordRandomizer:
 
     Examples
     --------
-    >>> from quorate.mechanisms.randomizers import BinaryResponse
+    >>> from quorate.mechanisms.local.randomizers import BinaryResponse
     >>> bit = RecordRandomizer(lambda X, y: X[:, 0], BinaryResponse(1.0))
     >>> bit.chances(1, np.array([[0.0], [1.0]]), np.zeros(2)).round(4)
     array([0.2689, 0.7311])
@@ -144,7 +144,7 @@ class Simulation:
     Examples
     --------
     >>> from quorate.concepts import Constant
-    >>> from quorate.mechanisms.randomizers import BinaryResponse
+    >>> from quorate.mechanisms.local.randomizers import BinaryResponse
     >>> from quorate.queries.oracles import ExactOracle
     >>> from quorate.queries.populations import Population
     >>> oracle = ExactOracle(Population.uniform_cube(1, Constant(0)))

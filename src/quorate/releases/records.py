@@ -16,8 +16,8 @@ import numpy as np
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
-from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
-from quorate.mechanisms.rough_records import RecordRange, RoughRecords, rough_records_budget
+from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.search.rough_records import RecordRange, RoughRecords, rough_records_budget
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 

@@ -22,7 +22,7 @@ from quorate.bounds import Ball, Bound, Interval
 from quorate.engines.base import Engine
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
-from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
 from quorate.releases.allowance import Allowance
 from quorate.users import UserData

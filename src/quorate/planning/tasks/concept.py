@@ -12,7 +12,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Situation, decide
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
-from quorate.mechanisms.rough_records import RecordRange
+from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (

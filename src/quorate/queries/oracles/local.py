@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError, QueriesExhaustedError
-from quorate.mechanisms.local_oracle import LocalOracle, Report
-from quorate.mechanisms.randomizers import BinaryResponse, LaplaceResponse, Randomizer
+from quorate.mechanisms.local.local_oracle import LocalOracle, Report
+from quorate.mechanisms.local.randomizers import BinaryResponse, LaplaceResponse, Randomizer
 from quorate.public_randomness import RandomState, public_generator
 from quorate.queries.statistical import QueryOracle, StatisticalQuery
 from quorate.users import UserData
@@ -121,8 +121,8 @@ class LocalQueryOracle(QueryOracle):
     trust : local
     public : the queries, who is in which block, all parameters, the number of users
     numerics : exact
-    proof : A :class:`~quorate.mechanisms.local_oracle.LocalOracle` asks; blocks are disjoint, so
-        each user answers once, at the cost of the whole budget.
+    proof : A :class:`~quorate.mechanisms.local.local_oracle.LocalOracle` asks; blocks are disjoint,
+        so each user answers once, at the cost of the whole budget.
 
     Parameters
     ----------

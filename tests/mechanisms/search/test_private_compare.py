@@ -7,7 +7,7 @@ from drawing import Drawing
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.private_compare import PrivateCompare
+from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.noise import SeededNoise
 from rule_worlds import RELATIONS
 

@@ -8,8 +8,8 @@ from quorate.accounting.account import Account
 from quorate.accounting.events import Approximate
 from quorate.auditing import enumerate_runs
 from quorate.exceptions import SchemaError
-from quorate.mechanisms.mixture_release import Mixture, MixtureRelease
-from quorate.mechanisms.truncated_laplace import TruncatedLaplace
+from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease
+from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 
 RELEASE = MixtureRelease(
     limit=TruncatedLaplace(1.0, reach=1), event=Approximate(3.0, 0.6), outputs=3

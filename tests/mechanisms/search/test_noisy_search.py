@@ -13,7 +13,7 @@ from quorate.accounting.compose import price
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.mechanisms.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.noise import SeededNoise, use_noise
 from quorate.users.crowd import counts_up_to
 

@@ -9,7 +9,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.auditing import Cells, enumerate_runs
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
-from quorate.mechanisms.stable_release import Base, BaseKind, StableRelease
+from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
 from quorate.noise import SeededNoise, use_noise
 
 CHOICE = Base(BaseKind.EXPONENTIAL, scale=10.0)

@@ -10,7 +10,7 @@ from quorate.accounting.compose import price
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics
-from quorate.mechanisms.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.noise import SeededNoise
 from quorate.rotation import Rotation
 

@@ -7,7 +7,7 @@ declared inputs are read as a public default, never refused: on a device nobody 
 
 All of them are exact: coins of :mod:`quorate.mechanisms.coins`, integer noise of
 :mod:`quorate.noise`. Nothing here charges anybody; an answer is paid for by whoever asks for it
-(:class:`~quorate.mechanisms.local_oracle.LocalOracle`).
+(:class:`~quorate.mechanisms.local.local_oracle.LocalOracle`).
 """
 
 from __future__ import annotations

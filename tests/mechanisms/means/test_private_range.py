@@ -12,7 +12,7 @@ from drawing import Drawing
 from quorate.auditing import SmallWorld, audit_exactly, replay
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.mechanisms.private_range import PrivateRange
+from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.noise import SeededNoise
 
 RANGE = PrivateRange(lower=-4.0, upper=4.0, radius=1.0, epsilon=1.0)

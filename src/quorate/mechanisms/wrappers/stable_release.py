@@ -24,7 +24,7 @@ from quorate.accounting.events import Approximate
 from quorate.accounting.rounding import exact, float_down, float_up
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.truncated_laplace import TruncatedLaplace, smallest_reach
+from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace, smallest_reach
 from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["Base", "BaseKind", "StableRelease"]

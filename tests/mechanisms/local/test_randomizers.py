@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from quorate.exceptions import ParameterError
-from quorate.mechanisms.randomizers import (
+from quorate.mechanisms.local.randomizers import (
     BinaryResponse,
     BitVectorResponse,
     FiniteRandomizer,

@@ -6,7 +6,7 @@ import pytest
 from quorate.auditing import SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Numerics, Relation
-from quorate.mechanisms.rough_records import RecordRange, RoughRecords, rough_records_budget
+from quorate.mechanisms.search.rough_records import RecordRange, RoughRecords, rough_records_budget
 from quorate.noise import SeededNoise, use_noise
 
 both_relations = pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)

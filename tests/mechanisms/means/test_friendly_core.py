@@ -17,7 +17,7 @@ from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, en
 from quorate.auditing.laws import gaussian_interval
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.mechanisms.friendly_core import (
+from quorate.mechanisms.means.friendly_core import (
     CoreMean,
     CoreTest,
     IntegerUsers,
@@ -25,7 +25,7 @@ from quorate.mechanisms.friendly_core import (
     passing_threshold,
     unfriendly_distance,
 )
-from quorate.mechanisms.noisy_search import NoisySearch
+from quorate.mechanisms.search.noisy_search import NoisySearch
 from quorate.noise import SeededNoise
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from goodness import FALSE_ALARM, p_value
 from quorate.exceptions import ParameterError
-from quorate.mechanisms.truncated_laplace import (
+from quorate.mechanisms.wrappers.truncated_laplace import (
     TruncatedLaplace,
     published_reach,
     smallest_reach,

@@ -18,7 +18,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.events import Approximate
 from quorate.exceptions import SchemaError
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.truncated_laplace import TruncatedLaplace
+from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 from quorate.noise import NoiseSource, PiecewiseLaw, ambient_noise
 
 __all__ = ["Mixture", "MixtureRelease"]

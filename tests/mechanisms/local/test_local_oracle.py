@@ -17,8 +17,8 @@ from quorate.exceptions import (
     ReplayMismatchError,
 )
 from quorate.guarantees import Numerics, Relation, Trust
-from quorate.mechanisms.local_oracle import LocalOracle, Report
-from quorate.mechanisms.randomizers import (
+from quorate.mechanisms.local.local_oracle import LocalOracle, Report
+from quorate.mechanisms.local.randomizers import (
     BinaryResponse,
     BitVectorResponse,
     FiniteRandomizer,

@@ -8,7 +8,7 @@ import pytest
 from drawing import Drawing
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.mechanisms.random_restarts import RandomRestarts
+from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.noise import SeededNoise
 
 KNOWN = {"lower": 0.0, "upper": 1.0, "epsilon": 3.0, "n_users": 300, "records": 400}

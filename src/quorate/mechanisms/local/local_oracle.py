@@ -29,7 +29,7 @@ from quorate.accounting.events import Approximate
 from quorate.accounting.rounding import exact, float_up
 from quorate.exceptions import ParameterError, QueriesExhaustedError, ReplayMismatchError
 from quorate.guarantees import Guarantee, Relation, Trust
-from quorate.mechanisms.randomizers import Randomizer
+from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
 
@@ -55,7 +55,7 @@ class Report:
 
     Examples
     --------
-    >>> from quorate.mechanisms.randomizers import BinaryResponse
+    >>> from quorate.mechanisms.local.randomizers import BinaryResponse
     >>> Report(lambda users: users.user_means()[:, 0], BinaryResponse(0.5), name="is it 1?").cost
     Fraction(1, 2)
     """
@@ -209,7 +209,7 @@ class LocalOracle:
 
     Examples
     --------
-    >>> from quorate.mechanisms.randomizers import BinaryResponse
+    >>> from quorate.mechanisms.local.randomizers import BinaryResponse
     >>> people = UserData.from_arrays([[1.0], [0.0]], users=["ann", "bob"])
     >>> oracle = LocalOracle(people, epsilon=1.0)
     >>> smokes = Report(lambda users: users.user_means()[:, 0], BinaryResponse(0.75))

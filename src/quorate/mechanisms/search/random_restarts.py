@@ -22,8 +22,8 @@ from quorate.accounting.account import Account
 from quorate.accounting.rounding import exact
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.mechanisms.means.winsorized import WinsorizedMean
 from quorate.mechanisms.pure import PureMechanism
-from quorate.mechanisms.winsorized import WinsorizedMean
 
 __all__ = ["RandomRestarts"]
 

@@ -14,7 +14,7 @@ from quorate.accounting.events import Approximate, Gaussian, Pure
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.subsampled import SubsampledMechanism, draw_without_replacement
+from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism, draw_without_replacement
 from quorate.noise import SecureNoise
 
 
@@ -57,7 +57,7 @@ def test_the_audit_catches_a_sample_that_is_larger_than_priced(monkeypatch):
     mechanism = SubsampledMechanism(run=answer, inner=Pure(1.0), sample=1, population=4)
     claim = mechanism.guarantee
     monkeypatch.setattr(
-        "quorate.mechanisms.subsampled.draw_without_replacement", lambda *_: np.arange(1)
+        "quorate.mechanisms.wrappers.subsampled.draw_without_replacement", lambda *_: np.arange(1)
     )
     world = SmallWorld(records=(0, 1), n_users=4)
     assert not audit_exactly(law(mechanism), world, claim).holds

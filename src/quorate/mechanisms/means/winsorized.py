@@ -25,7 +25,7 @@ from quorate.bounds import Interval
 from quorate.exceptions import ParameterError
 from quorate.grid import fitting_grid
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.private_range import CONSTANTS, PrivateRange
+from quorate.mechanisms.means.private_range import CONSTANTS, PrivateRange
 from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.noise import ambient_noise
