@@ -23,8 +23,7 @@ def run_on(vectors, *, epsilon=1.0, reach=1000.0, **changes):
     d = vectors.shape[1]
     relation = changes.get("relation", Relation.REPLACE)
     parameters = {
-        "users": WeightedUsers(vectors),
-        "counts": None,
+        "users": WeightedUsers(vectors, counts=changes.pop("counts", None)),
         "reach": reach * math.sqrt(d),
         "account": Account.open(epsilon=epsilon, delta=1e-6, relation=relation, reserve=1e-7),
         "core_delta": 1e-7,

@@ -10,6 +10,7 @@ from quorate.accounting.compose import price
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means.pure_routes import PureRun, laplace_error
+from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
@@ -18,7 +19,7 @@ RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 def pure(vectors, *, epsilon=1.0, half=1000.0, relation=Relation.REPLACE):
     vectors = np.asarray(vectors, dtype=float)
     return PureRun(
-        vectors=vectors,
+        users=WeightedUsers(vectors),
         half_widths=np.full(vectors.shape[1], half),
         account=Account.open(epsilon=epsilon, relation=relation),
     )

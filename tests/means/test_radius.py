@@ -21,7 +21,7 @@ from quorate.means.radius import (
     radius_candidates,
     spread_candidates,
 )
-from quorate.means.weighted_users import WeightedUsers
+from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -45,13 +45,13 @@ class TestSensitivity:
 
     def test_pairs_are_drawn_anew_in_every_call(self, monkeypatch):
         seen = []
-        watched = WeightedUsers.pair_distances
+        watched = VectorUsers.pair_distances
 
         def watch(users, pairs):
             seen.append(pairs)
             return watched(users, pairs)
 
-        monkeypatch.setattr(WeightedUsers, "pair_distances", watch)
+        monkeypatch.setattr(VectorUsers, "pair_distances", watch)
         vectors = np.random.default_rng(0).normal(size=(60, 1))
         for _ in range(2):
             spread_of(vectors)

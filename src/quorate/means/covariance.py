@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,9 +17,10 @@ from quorate.bounds import Ball, Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.vector_mean import core_reserve, private_mean
-from quorate.means.weighted_users import bounded_vectors
 from quorate.ranges import as_bound, for_squares, names_told, told_bound
+from quorate.users import UserData
 
 __all__ = ["UserCovariance", "nearest_covariance", "outer_products"]
 
@@ -117,6 +120,8 @@ class UserCovariance(UserEstimator):
     True
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -137,7 +142,7 @@ class UserCovariance(UserEstimator):
         self.data_name = data_name
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserCovariance:
-        """Release the covariance of ``X`` (records x features, with ``users``, or a UserData)."""
+        """Release the covariance of ``X`` (records x features, with ``users``, or a crowd)."""
         _validate.one_of(_SHAPES, shape=self.shape)
         _validate.usual_epsilon(epsilon=self.epsilon)
         for_squares(told_bound(self.bounds, X))
@@ -149,24 +154,24 @@ class UserCovariance(UserEstimator):
             )
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
-        data = self._gather(X, None, users)
+        data = self._crowd(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
-        vectors = bounded_vectors(data.user_means(), bound)
+        means = CrowdVectors.of(data, UserData.user_means, bound)
         reach, d = bound.l2_radius, data.n_features
         ball = Ball(reach, dimension=d)
-        centre = private_mean(account, vectors, ball, share=_MEAN_SHARE).mean
+        centre = private_mean(account, means, ball, share=_MEAN_SHARE).mean
         centre = np.clip(centre, -reach, reach)
-        offsets = vectors - centre
         # Everybody is within 2 * reach * sqrt(d) of the clipped centre.
         farthest = 4.0 * reach * reach * d
         if self.shape == "full":
-            moments = outer_products(offsets)
-            ball = Ball(farthest, dimension=moments.shape[1])
+            ball = Ball(farthest, dimension=d * (d + 1) // 2)
+            moments = CrowdVectors.of(means.crowd, _Moments(centre, outer_products), ball)
             second = private_mean(account, moments, ball, share=1 - _MEAN_SHARE)
             covariance = nearest_covariance(second.mean, d)
         else:
             box = Box(np.zeros(d), np.full(d, 4.0 * reach * reach))
-            second = private_mean(account, offsets**2, box, share=1 - _MEAN_SHARE)
+            moments = CrowdVectors.of(means.crowd, _Moments(centre, np.square), box)
+            second = private_mean(account, moments, box, share=1 - _MEAN_SHARE)
             covariance = np.diag(np.maximum(second.mean + box.centre, 0.0))
         self.guarantee_ = self._promise(account)
         self.covariance_ = covariance
@@ -175,3 +180,14 @@ class UserCovariance(UserEstimator):
         self.error_ = second.error
         self.algorithm_ = second.route
         return self
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Products of the coordinates of each user's offset from a centre; NaN for absent users."""
+
+    centre: NDArray[np.float64]
+    products: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+    def __call__(self, means: UserData) -> NDArray[np.float64]:
+        return self.products(means.user_means() - self.centre)

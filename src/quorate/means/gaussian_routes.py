@@ -9,6 +9,7 @@ whether or not the test takes place.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Interval
 from quorate.exceptions import NumericalFailure
-from quorate.grid import fitting_grid
+from quorate.grid import Grid, fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.budget_split import (
     CORE_RADII,
@@ -35,7 +36,7 @@ from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.radius import find_spread, smallest_spread
 from quorate.means.released_mean import MeanError, MeanRelease, Route
 from quorate.means.shrinking import clipped_mean, shrink
-from quorate.means.weighted_users import WeightedUsers, record_weights
+from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.means.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
@@ -71,10 +72,8 @@ class GaussianRun:
 
     Parameters
     ----------
-    users : WeightedUsers
+    users : VectorUsers
         Offsets from the centre of the public bound.
-    counts : array of int or None
-        Records of each user, if users are to be weighted.
     reach : float
         Radius of the public bound.
     account : Account
@@ -87,11 +86,10 @@ class GaussianRun:
         A public spread, if the caller knows one.
     records : float or None
         Number of records from which on a user has full weight; ``None`` buys it if there are
-        ``counts``.
+        it is known how many they hold.
     """
 
-    users: WeightedUsers
-    counts: NDArray[np.int64] | None
+    users: VectorUsers
     reach: float
     account: Account
     core_delta: float
@@ -157,13 +155,13 @@ class GaussianRun:
             if self.spread <= smallest_spread(self.reach) and not self.hostile:
                 return self.clip("most users hold the same vector; a small ball cuts all others.")
         self._core_spread = self.spread
-        if self.users.weights is not None:
+        if self.users.weighted:
             self._reconsider_weights(n_users)
         release = self._from_core(n_users, wanted=core)
         if release is not None:
             return release
         ball = self._plan_ball()
-        if ball is None and self.users.weights is not None:
+        if ball is None and self.users.weighted:
             self._drop_weights(n_users)
             self.spread = self._core_spread
             ball = self._plan_ball()
@@ -278,10 +276,10 @@ class GaussianRun:
     def _normalise(self, n_users: float) -> None:
         """Buy the sum of the weights, if there are any."""
         self._effective, self._normaliser_error = n_users, self._size_error / n_users
-        if self.users.weights is None:
+        if not self.users.weighted:
             return
         multiplier = self.account.multiplier(_NORMALISER_SHARE * float(self.account.square_left))
-        total = self._noisy_sum(self.users.weights, multiplier)
+        total = self._noisy_sum(self.users.total_weight, multiplier)
         if total < _VISIBLE * multiplier:
             # Hardly anybody has enough records for a weight.
             self._drop_weights(n_users)
@@ -294,7 +292,7 @@ class GaussianRun:
 
     def _weigh(self, n_users: float) -> None:
         """Weigh users by their records, up to a cap that is public or bought."""
-        if self.counts is None:
+        if not self.users.counted:
             return
         if self.records is None:
             looks = looks_needed(_RECORD_CAPS.size)
@@ -308,9 +306,9 @@ class GaussianRun:
                 noise_multiplier=multiplier,
                 relation=self.relation,
             )
-            self.records = float(_RECORD_CAPS[search.release(self.counts, account=self.account)])
-        weights = record_weights(self.counts, records=self.records)
-        self.users = WeightedUsers(self.users.vectors, np.where(self.users.present, weights, 0.0))
+            counts = self.users.count_records(search.thresholds)
+            self.records = float(_RECORD_CAPS[search.release_counts(counts, account=self.account)])
+        self.users = self.users.weighed(self.records)
 
     def _number_of_users(self) -> float:
         """Return n, which is public under replacement; otherwise buy how many are present."""
@@ -323,7 +321,7 @@ class GaussianRun:
     def _count_users(self, share: float) -> None:
         """Buy the number of present users, or a better one, with a share of what is left."""
         multiplier = self.account.multiplier(share * float(self.account.square_left))
-        counted = self._noisy_sum(self.users.present.astype(np.float64), multiplier)
+        counted = self._noisy_sum(self.users.total_present, multiplier)
         if self._size is not None:
             # Two numbers with independent noise: weigh them by their precision.
             old, new = self._size_error**2, multiplier**2
@@ -331,7 +329,7 @@ class GaussianRun:
             multiplier = math.sqrt(old * new / (old + new))
         self._size, self._size_error = counted, multiplier
 
-    def _noisy_sum(self, values: NDArray[np.float64], multiplier: float) -> float:
+    def _noisy_sum(self, total: Callable[[Grid], NDArray[np.int64]], multiplier: float) -> float:
         """Release the sum of one number in [0, 1] a user."""
         grid = fitting_grid(
             Interval(0.0, 1.0, centre=0.0),
@@ -340,7 +338,7 @@ class GaussianRun:
             noise=multiplier,
         )
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
-        return float(mechanism.release(grid.encode_sum(values), count=0, account=self.account)[0])
+        return float(mechanism.release(total(grid), count=0, account=self.account)[0])
 
     def _measured(self, n_users: float) -> MeanRelease:
         """Shrink a ball to measured radii, without a spread; for relations without pairs."""
@@ -381,7 +379,7 @@ class GaussianRun:
         pairs, whole = self.users.n_users // 2, float(self.account.square_left)
         return pairs > 0 and spread_looks_cost(pairs, whole) <= _MAX_SPREAD_SHARE * whole
 
-    def _find_spread(self, users: WeightedUsers) -> float:
+    def _find_spread(self, users: VectorUsers) -> float:
         square = spread_looks_cost(users.n_users // 2, float(self.account.square_left))
         return find_spread(
             users,
@@ -419,7 +417,9 @@ class GaussianRun:
         step = max(radii[0] / (8.0 * math.sqrt(d)), 1.001 * finest)
         if step * math.sqrt(d) > radii[0]:
             return None
-        integers = IntegerUsers.rounded(self.users.vectors, radius=self.reach, step=step)
+        integers = IntegerUsers.rounded(
+            self.users.everybody().vectors, radius=self.reach, step=step
+        )
         top, few = int(plan.top_share * n), int(plan.few_share * n)
         for radius, friends in zip(radii, friends_within(integers, radii), strict=True):
             # Whatever the test says, enough must be left for a mean.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,9 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.users import UserData
+from quorate.users.assembly import ordered_users
+from quorate.users.crowd import Crowd
+from quorate.users.store import offsets_of
 
 __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 
@@ -53,6 +57,9 @@ class QuantileError:
     confidence: float
 
 
+UserVectors = Callable[[UserData], NDArray[np.float64]]
+
+
 def record_quantile(data: UserData, quantile: float) -> NDArray[np.float64]:
     """Return, for each user and feature, a quantile of the user's own records; NaN if none.
 
@@ -71,6 +78,62 @@ def record_quantile(data: UserData, quantile: float) -> NDArray[np.float64]:
         ordered = rows[np.lexsort((rows[:, feature], index)), feature]
         result[held, feature] = ordered[places[held]]
     return result
+
+
+@dataclass(frozen=True)
+class RecordQuantile:
+    """What :func:`record_quantile` says, as a function of users that can be sent to them.
+
+    >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0]], users=[0, 0, 0, 1])
+    >>> RecordQuantile(0.5)(people).ravel()
+    array([2., 5.])
+    """
+
+    quantile: float
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        """Return one row a user; NaN for one without records."""
+        return record_quantile(users, self.quantile)
+
+
+@dataclass(frozen=True)
+class OwnValues:
+    """One value a user and feature, kept where the users lie; nothing for users without records.
+
+    >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0]], users=[0, 0, 0, 1])
+    >>> OwnValues.of(people, RecordQuantile(0.5)).column(0)
+    array([2., 5.])
+    """
+
+    crowd: Crowd
+
+    @classmethod
+    def of(cls, data: Crowd, values: UserVectors) -> OwnValues:
+        """Reduce each user to what ``values`` says."""
+        return cls(data.derive(_OneRecord(values), keep=True))
+
+    def column(self, feature: int) -> NDArray[np.float64]:
+        """Return one number for each user who has one."""
+        found = np.concatenate([np.empty(0), *self.crowd.map(_Column(feature))])
+        return np.asarray(found[~np.isnan(found)])
+
+
+@dataclass(frozen=True)
+class _OneRecord:
+    values: UserVectors
+
+    def __call__(self, users: UserData) -> UserData:
+        held = users.record_counts() > 0
+        rows = np.ascontiguousarray(self.values(users)[held])
+        return ordered_users(rows, None, offsets_of(held), users.keys(), users.unit, None)
+
+
+@dataclass(frozen=True)
+class _Column:
+    feature: int
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        return np.ascontiguousarray(users.X[:, self.feature])
 
 
 class UserQuantiles(UserEstimator):
@@ -137,6 +200,8 @@ class UserQuantiles(UserEstimator):
     0.0
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -159,21 +224,22 @@ class UserQuantiles(UserEstimator):
         self.data_name = data_name
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQuantiles:
-        """Release the quantiles of ``X`` (records x features, with ``users``, or a UserData)."""
+        """Release the quantiles of ``X`` (records x features, with ``users``, or a crowd)."""
         quantiles = self._checked_quantiles()
         self._mechanisms(told_bound(self.bounds, X), quantiles)
         account = self._charge(X, None, users)
-        data = self._gather(X, None, users)
+        data = self._crowd(X, None, users)
         mechanisms = self._mechanisms(
             as_bound(self.bounds, data.n_features, names_told(X)), quantiles
         )
-        low, high = self._reduce(data)
+        low, high = self._limits()
+        lowest = OwnValues.of(data, low)
+        highest = lowest if high is low else OwnValues.of(data, high)
         values = np.empty((len(quantiles), data.n_features))
         for place, mechanism in zip(np.ndindex(*values.shape), mechanisms, strict=True):
             column = place[1]
-            there = ~np.isnan(low[:, column])
-            first = mechanism.encode(low[there, column])
-            last = mechanism.encode(high[there, column])
+            first = mechanism.encode(lowest.column(column))
+            last = first if highest is lowest else mechanism.encode(highest.column(column))
             point = mechanism.integers.release_between(first, last, account=account)
             values[place] = min(mechanism.lower + point * mechanism.resolution, mechanism.upper)
         worst = max(mechanism.error_bound(0.05) for mechanism in mechanisms)
@@ -218,15 +284,14 @@ class UserQuantiles(UserEstimator):
         if self.resolution is not None:
             _validate.positive(resolution=self.resolution)
 
-    def _reduce(self, data: UserData) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _limits(self) -> tuple[UserVectors, UserVectors]:
         """Return the lower and upper limit that each user is content with."""
         if self.each_user == "middle half":
-            return record_quantile(data, 0.25), record_quantile(data, 0.75)
+            return RecordQuantile(0.25), RecordQuantile(0.75)
+        reduced: UserVectors = RecordQuantile(0.5)
         if self.each_user == "mean":
-            means = data.user_means()
-            return means, means
-        medians = record_quantile(data, 0.5)
-        return medians, medians
+            reduced = UserData.user_means
+        return reduced, reduced
 
 
 class PrivateMedian(UserQuantiles):
@@ -297,7 +362,7 @@ class PrivateMedian(UserQuantiles):
         self.data_name = data_name
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PrivateMedian:
-        """Release the median of ``X`` (records x features, with ``users``, or a UserData)."""
+        """Release the median of ``X`` (records x features, with ``users``, or a crowd)."""
         super().fit(X, users=users)
         self.median_ = self.values_[0]
         return self

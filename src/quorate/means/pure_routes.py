@@ -17,10 +17,11 @@ from quorate.accounting.account import Account
 from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Box, Interval
-from quorate.grid import fitting_grid
+from quorate.grid import Grid, fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, laplace_vote, marked, present_users
 from quorate.means.released_mean import MeanError, MeanRelease, Route
+from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import LaplaceSum
 
@@ -45,9 +46,9 @@ class PureRun:
 
     Parameters
     ----------
-    vectors : array of shape (n, d)
-        Offsets from the centre of the public bound; rows of NaN for users without usable records,
-        who are absent: quantiles are those of the others, and sums count them separately (see
+    users : VectorUsers
+        Offsets from the centre of the public bound. Users without usable records are absent:
+        quantiles are those of the others, and sums count them separately (see
         :mod:`quorate.means.absence`).
     half_widths : array of shape (d,)
         Coordinate j of an offset lies between ``-half_widths[j]`` and ``half_widths[j]``.
@@ -55,7 +56,7 @@ class PureRun:
         What pays for every draw; its epsilon is shared out here.
     """
 
-    vectors: NDArray[np.float64]
+    users: VectorUsers
     half_widths: NDArray[np.float64]
     account: Account
 
@@ -100,7 +101,8 @@ class PureRun:
         better, epsilon = self._count_users(epsilon, share)
         bound = Box(-self.half_widths, self.half_widths)
         size = better if size is None else size.combined(better)
-        mean, scale, along = self._noisy_mean(self.vectors, bound, epsilon, size)
+        everything = slice(None)
+        mean, scale, along = self._noisy_mean(everything, bound, epsilon, size)
         radius = float(np.linalg.norm(self.half_widths))
         scales = np.full(self.dimension, scale)
         return MeanRelease(
@@ -111,10 +113,9 @@ class PureRun:
 
     def _by_quantiles(self, size: _Size, epsilon: float, reason: str) -> MeanRelease:
         each = split_epsilon(epsilon, [1.0] * self.dimension)
-        columns = np.ascontiguousarray(self.vectors.T)
         answers = [
             self._coordinate(column, float(half), share, size)
-            for column, half, share in zip(columns, self.half_widths, each, strict=True)
+            for column, (half, share) in enumerate(zip(self.half_widths, each, strict=True))
         ]
         means, scales, alongs, radii = (np.array(part) for part in zip(*answers, strict=True))
         error = laplace_error(
@@ -126,10 +127,10 @@ class PureRun:
         return MeanRelease(mean=means, error=error, route=Route(name="quantile", reason=reason))
 
     def _coordinate(
-        self, column: NDArray[np.float64], half: float, epsilon: float, size: _Size
+        self, column: int, half: float, epsilon: float, size: _Size
     ) -> tuple[float, float, float, float]:
         """Release mean, its two noise scales and the radius of one coordinate."""
-        values = column[~np.isnan(column)]
+        values = self.users.column(column)
         for_median, for_distance, for_mean = split_epsilon(epsilon, _SHARES)
         median = FloatQuantile(
             lower=-half,
@@ -155,19 +156,21 @@ class PureRun:
             # Most users hold the same value, and a small interval would cut all others; or the
             # interval is wider than the range.
             interval, radius = Interval(-half, half), half
-        mean, scale, along = self._noisy_mean(column[:, None], interval, for_mean, size)
+        only = slice(column, column + 1)
+        mean, scale, along = self._noisy_mean(only, interval, for_mean, size)
         return float(mean[0]), scale, along, radius
 
     def _noisy_mean(
-        self, rows: NDArray[np.float64], bound: Bound, epsilon: float, size: _Size
+        self, columns: slice, bound: Bound, epsilon: float, size: _Size
     ) -> tuple[NDArray[np.float64], float, float]:
         """Release a clipped mean; return it with its scale and that of its divisor's effect."""
         if self.relation is Relation.REPLACE:
-            bound, rows = OrAbsent(bound, laplace_vote(bound)), marked(rows)
+            bound = OrAbsent(bound, laplace_vote(bound))
         scale = bound.change(self.relation)[0] / epsilon
-        grid = fitting_grid(bound, n_users=len(rows), relation=self.relation, noise=scale)
+        grid = fitting_grid(bound, n_users=self.users.n_users, relation=self.relation, noise=scale)
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
-        moved = mechanism.release(grid.encode_sum(rows), count=0, account=self.account)
+        totals = grid.join(self.users.add_up(_Halves(grid, columns)))
+        moved = mechanism.release(totals, count=0, account=self.account)
         if isinstance(bound, OrAbsent):
             absent, noise = float(moved[-1]) / bound.vote, scale / bound.vote
             size = _Size(*present_users(size.number, absent, noise))
@@ -179,20 +182,31 @@ class PureRun:
     def _count_users(self, epsilon: float, share: float) -> tuple[_Size, float]:
         """Return n and the epsilon that is left: n is public under replacement, else bought."""
         if self.relation is Relation.REPLACE:
-            return _Size(float(max(1, len(self.vectors))), 0.0), epsilon
+            return _Size(float(max(1, self.users.n_users)), 0.0), epsilon
         for_size, rest = split_epsilon(epsilon, [share, 1.0 - share])
         grid = fitting_grid(
             Interval(0.0, 1.0, centre=0.0),
-            n_users=len(self.vectors),
+            n_users=self.users.n_users,
             relation=self.relation,
             noise=1.0 / for_size,
         )
         mechanism = LaplaceSum(grid=grid, epsilon=for_size, relation=self.relation)
-        present = (~np.isnan(self.vectors[:, 0])).astype(np.float64)
-        counted = float(
-            mechanism.release(grid.encode_sum(present), count=0, account=self.account)[0]
-        )
+        present = self.users.total_present(grid)
+        counted = float(mechanism.release(present, count=0, account=self.account)[0])
         return _Size(max(1.0, counted), 1.0 / for_size), rest
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """The sum of some columns of the users' vectors on a grid, with votes of absent users."""
+
+    grid: Grid
+    columns: slice
+
+    def __call__(self, users: WeightedUsers) -> NDArray[np.int64]:
+        rows = np.ascontiguousarray(users.vectors[:, self.columns])
+        voting = isinstance(self.grid.bound, OrAbsent)
+        return self.grid.encode_halves(marked(rows) if voting else rows)
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,11 @@ from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
+from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.pure_routes import laplace_error
 from quorate.means.released_mean import MeanError, Route
 from quorate.means.vector_mean import core_reserve, gaussian_run
-from quorate.means.weighted_users import bounded_vectors
+from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator
@@ -37,6 +38,7 @@ from quorate.ranges import as_bound, half_widths
 from quorate.rotation import Rotation
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly, silence
+from quorate.users.crowd import Crowd
 
 __all__ = ["Answer", "UserQueries"]
 
@@ -137,6 +139,8 @@ class UserQueries(UserEstimator):
 
     _desk: _Desk | None = None
 
+    _takes_crowds = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -167,7 +171,7 @@ class UserQueries(UserEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQueries:
-        """Charge the whole budget and take the data (records with ``users``, or a UserData).
+        """Charge the whole budget and take the data (records with ``users``, or a crowd).
 
         What the desk needs to answer is fixed here: parameters that are set later change nothing
         until the next :meth:`fit`.
@@ -179,7 +183,7 @@ class UserQueries(UserEstimator):
         gdp_mu(float(self.epsilon), float(exact(self.delta) - reserve))
         account = self._charge(X, None, users, reserve=reserve)
         self._desk = None
-        data = self._gather(X, None, users)
+        data = self._crowd(X, None, users)
         rotated = self._rotated(bound, data.n_users) if self.algorithm == "winsorized" else None
         if rotated is not None:
             account.plan(rotated.event)
@@ -283,7 +287,7 @@ class _Desk:
     one is a single step, so that two threads cannot take the same.
     """
 
-    data: UserData | None
+    data: Crowd | None
     bound: Bound
     queries: int
     tickets: list[None]
@@ -304,7 +308,7 @@ class _Desk:
             self.tickets.pop()
         except IndexError:
             raise self._exhausted() from None
-        values = self._evaluate(query, self.data)
+        values = CrowdVectors.of(self.data, _Evaluated(query, self.bound.dimension), self.bound)
         if self.rotated is not None:
             return self._winsorized(self.rotated, values, self.account)
         share = Fraction(1, self.queries)
@@ -338,35 +342,18 @@ class _Desk:
                 f"Expected query to turn the records of one user into {expected}; on two made-up "
                 f"records of zeros it raised {type(error).__name__}: {error}. It was not asked."
             ) from error
-        if not self._fits(value):
+        if not _fits(value, self.bound.dimension):
             raise ParameterError(
                 f"Expected query to turn the records of one user into {expected}; on two made-up "
                 f"records of zeros it gave an array of shape {value.shape}. It was not asked."
             )
 
-    def _fits(self, value: NDArray[np.float64]) -> bool:
-        size = self.bound.dimension
-        return value.shape == (size,) or (size == 1 and value.shape == ())
-
-    def _evaluate(self, query: Query, data: UserData) -> NDArray[np.float64]:
-        """Return one value a user; one for whom anything goes wrong is absent (NaN)."""
-        rows, offsets = _unwritable(data.X), data.offsets
-        values = np.full((data.n_users, self.bound.dimension), np.nan)
-        for user in range(data.n_users):
-            records = rows[offsets[user] : offsets[user + 1]]
-            # An error or a warning would tell something about one user.
-            value = call_quietly(partial(_as_floats, query, records))
-            if value is not None and self._fits(value):
-                values[user] = value
-        return values
-
     def _winsorized(
-        self, mechanism: RotatedWinsorizedMean, values: NDArray[np.float64], account: Account
+        self, mechanism: RotatedWinsorizedMean, values: VectorUsers, account: Account
     ) -> Answer:
         rotation = Rotation.random(self.bound.dimension, random_state=self.generator)
-        mean = mechanism.release(
-            bounded_vectors(values, self.bound), rotation=rotation, account=account
-        )
+        vectors = values.everybody().vectors
+        mean = mechanism.release(vectors, rotation=rotation, account=account)
         each = mechanism.coordinate
         error = laplace_error(
             np.full(mechanism.padded, each.noise_scale),
@@ -375,6 +362,29 @@ class _Desk:
         )
         route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
         return Answer(value=mean + self.bound.centre, error=error, algorithm=route)
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """One value a user; one for whom anything goes wrong is absent (NaN)."""
+
+    query: Query
+    dimension: int
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        rows, offsets = _unwritable(users.X), users.offsets
+        values = np.full((users.n_users, self.dimension), np.nan)
+        for user in range(users.n_users):
+            records = rows[offsets[user] : offsets[user + 1]]
+            # An error or a warning would tell something about one user.
+            value = call_quietly(partial(_as_floats, self.query, records))
+            if value is not None and _fits(value, self.dimension):
+                values[user] = value
+        return values
+
+
+def _fits(value: NDArray[np.float64], dimension: int) -> bool:
+    return value.shape == (dimension,) or (dimension == 1 and value.shape == ())
 
 
 def _as_floats(query: Query, records: NDArray[np.float64]) -> NDArray[np.float64]:

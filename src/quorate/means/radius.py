@@ -24,7 +24,7 @@ from quorate.means.budget_split import (
     SPREAD_RATIO,
     Setting,
 )
-from quorate.means.weighted_users import WeightedUsers
+from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.public_randomness import RandomState, public_generator
 
@@ -79,7 +79,7 @@ def smallest_spread(reach: float) -> float:
 
 
 def find_spread(
-    users: WeightedUsers,
+    users: VectorUsers,
     *,
     reach: float,
     account: Account,
@@ -89,7 +89,7 @@ def find_spread(
     """Release how far a typical user lies from the centre, paying ``square``.
 
     The pairs are drawn anew in every call, from a seed of the noise source that nobody is told; a
-    seed that the caller knows would not do. Users stand in the order of their ids, so a person who
+    seed that the caller knows would not do. Users stand in the order of their keys, so a person who
     is replaced by one with another id shifts the places of others, and known pairs of *places*
     would pair other people. Uniformly random pairs are the same for every order: let sigma move
     the places of D to those of its neighbour D', everybody who stays to their own new place and
@@ -142,7 +142,7 @@ class FinalRadius:
 
 
 def find_final_radius(
-    users: WeightedUsers,
+    users: VectorUsers,
     centre: NDArray[np.float64],
     *,
     setting: Setting,
@@ -172,5 +172,6 @@ def find_final_radius(
         noise_multiplier=multiplier,
         relation=relation,
     )
-    found = search.release(users.distances(centre, relation), account=account)
+    counts = users.count_within(search.thresholds, centre, relation)
+    found = search.release_counts(counts, account=account)
     return FinalRadius(float(candidates[found]), cut)

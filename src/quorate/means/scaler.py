@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,11 +17,13 @@ from quorate.accounting.ledger import Ledger
 from quorate.bounds import Bound, Box
 from quorate.estimators import UserEstimator
 from quorate.guarantees import Relation
-from quorate.means.median import record_quantile
+from quorate.means.crowd_vectors import CrowdVectors
+from quorate.means.median import OwnValues, RecordQuantile
 from quorate.means.vector_mean import core_reserve, private_mean
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.ranges import as_bound, for_squares, half_widths, names_told, told_bound
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["UserScaler"]
 
@@ -92,6 +95,8 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     True
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -110,13 +115,13 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         self.data_name = data_name
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
-        """Release centre and scale of ``X`` (records x features with ``users``, or a UserData)."""
+        """Release centre and scale of ``X`` (records x features with ``users``, or a crowd)."""
         _validate.usual_epsilon(epsilon=self.epsilon)
         for_squares(told_bound(self.bounds, X))
         _validate.delta(delta=self.delta)
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
-        data = self._gather(X, None, users)
+        data = self._crowd(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
         release = self._by_moments if self.delta else self._by_quantiles
         centre, scale = release(data, bound, account)
@@ -136,25 +141,24 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         return np.asarray(self._features(X) * self.scale_ + self.centre_)
 
     def _by_moments(
-        self, data: UserData, bound: Bound, account: Account
+        self, data: Crowd, bound: Bound, account: Account
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        means = data.user_means()
+        means = CrowdVectors.of(data, UserData.user_means, bound)
         first = private_mean(account, means, bound, share=_CENTRE_SHARE)
         centre = first.mean + bound.centre
         widths = half_widths(bound)
-        with np.errstate(all="ignore"):
-            away = np.clip(data.X - centre, -2.0 * widths, 2.0 * widths)
-            squares = data.user_sums(away**2) / data.record_counts()[:, None]
         box = Box(np.zeros_like(widths), 4.0 * widths**2)
+        squares = CrowdVectors.of(data, _Squares(centre, widths), box)
         second = private_mean(account, squares, box, share=1 - _CENTRE_SHARE)
         return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0))
 
     def _by_quantiles(
-        self, data: UserData, bound: Bound, account: Account
+        self, data: Crowd, bound: Bound, account: Account
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         widths = half_widths(bound)
         parts = split_epsilon(float(self.epsilon), [1.0] * (3 * data.n_features))
         levels = (0.25, 0.5, 0.75)
+        own = [OwnValues.of(data, RecordQuantile(level)) for level in levels]
         found = np.empty((3, data.n_features))
         for place, epsilon in zip(np.ndindex(*found.shape), parts, strict=True):
             row, column = place
@@ -167,6 +171,18 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
                 quantile=levels[row],
                 relation=self.relation,
             )
-            values = record_quantile(data, levels[row])[:, column]
-            found[place] = mechanism.release(values[~np.isnan(values)], account=account)
+            found[place] = mechanism.release(own[row].column(column), account=account)
         return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART
+
+
+@dataclass(frozen=True)
+class _Squares:
+    """Each user's mean squared distance from a centre, feature by feature; NaN without records."""
+
+    centre: NDArray[np.float64]
+    widths: NDArray[np.float64]
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        away = np.clip(users.X - self.centre, -2.0 * self.widths, 2.0 * self.widths)
+        with np.errstate(all="ignore"):
+            return users.user_sums(away**2) / users.record_counts()[:, None]

@@ -24,7 +24,7 @@ from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, present_users
 from quorate.means.budget_split import Setting, ShrinkPlan
 from quorate.means.radius import find_final_radius
-from quorate.means.weighted_users import WeightedUsers
+from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.sums import GaussianSum
 
 __all__ = ["ClippedMean", "NoisyMean", "clipped_mean", "shrink"]
@@ -52,7 +52,7 @@ class ClippedMean(NoisyMean):
 
 
 def clipped_mean(
-    users: WeightedUsers,
+    users: VectorUsers,
     centre: NDArray[np.float64],
     *,
     account: Account,
@@ -67,7 +67,7 @@ def clipped_mean(
     ``relative_error`` is that of ``effective_users``. Where this is the public number of users,
     the sum also says how many of them are absent, at no cost; see :mod:`quorate.means.absence`.
     """
-    if users.weights is None and relation is Relation.REPLACE:
+    if not users.weighted and relation is Relation.REPLACE:
         grid, totals = users.clipped_total_and_absent(
             centre, radius, noise_multiplier=noise_multiplier
         )
@@ -91,7 +91,7 @@ def clipped_mean(
 
 
 def shrink(
-    users: WeightedUsers,
+    users: VectorUsers,
     centre: NDArray[np.float64],
     *,
     start: float,

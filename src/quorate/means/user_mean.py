@@ -18,16 +18,17 @@ from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.pure_routes import PureRun, laplace_error
 from quorate.means.released_mean import MeanRelease, Route
 from quorate.means.vector_mean import core_reserve, gaussian_run
-from quorate.means.weighted_users import bounded_vectors
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.rotation import Rotation
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["UserMean"]
 
@@ -123,6 +124,8 @@ class UserMean(UserEstimator):
     (1.0, 'ball')
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -153,18 +156,18 @@ class UserMean(UserEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserMean:
-        """Release the mean of ``X`` (records x features, with ``users``, or a UserData).
+        """Release the mean of ``X`` (records x features, with ``users``, or a crowd).
 
         Parameters
         ----------
-        X : array, frame or UserData
+        X : array, frame, UserData or another crowd
         y : ignored
         users : array of shape (records,)
             Whose record each row is.
         """
         self._check_parameters(X)
         account = self._charge(X, None, users, reserve=self._reserve())
-        data = self._gather(X, None, users)
+        data = self._crowd(X, None, users)
         bound = as_bound(self.bounds, data.n_features, names_told(X))
         release = self._release(data, bound, account)
         self.guarantee_ = self._promise(account)
@@ -194,7 +197,7 @@ class UserMean(UserEstimator):
                 raise ParameterError(reason)
         if self.algorithm == "winsorized":
             # What cannot be planned for two users cannot be for more.
-            self._published(bound, X.n_users if isinstance(X, UserData) else 2).error_bound(0.5)
+            self._published(bound, X.n_users if isinstance(X, Crowd) else 2).error_bound(0.5)
         elif self.delta:
             gdp_mu(float(self.epsilon), float(exact(self.delta) - self._reserve()))
 
@@ -233,7 +236,7 @@ class UserMean(UserEstimator):
             ),
         ]
 
-    def _release(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
+    def _release(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
         if self.algorithm == "winsorized":
             return self._winsorized(data, bound, account)
         if self.delta == 0:
@@ -246,12 +249,11 @@ class UserMean(UserEstimator):
             return Fraction(0)
         return core_reserve(self.delta, self.relation)
 
-    def _gaussian(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
+    def _gaussian(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
         run = gaussian_run(
             account,
-            data.user_means(),
+            CrowdVectors.of(data, UserData.user_means, bound, counted=self.records is not None),
             bound,
-            counts=None if self.records is None else data.record_counts(),
             records=float(self.records) if isinstance(self.records, numbers.Integral) else None,
             hostile=float(self.robust),
             spread=None if self.radius is None else float(self.radius),
@@ -260,9 +262,9 @@ class UserMean(UserEstimator):
             return run.clip("you asked for it.")
         return run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
 
-    def _pure(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
+    def _pure(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
         run = PureRun(
-            vectors=bounded_vectors(data.user_means(), bound),
+            users=CrowdVectors.of(data, UserData.user_means, bound),
             half_widths=half_widths(bound),
             account=account,
         )
@@ -293,12 +295,12 @@ class UserMean(UserEstimator):
             constants=self.constants,
         )
 
-    def _winsorized(self, data: UserData, bound: Bound, account: Account) -> MeanRelease:
+    def _winsorized(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
         if self.delta == 0 and data.n_features > 1:
             raise ParameterError(_ONE_DIMENSION)
         mechanism = self._published(bound, data.n_users)
         account.plan(mechanism.event)
-        vectors = bounded_vectors(data.user_means(), bound)
+        vectors = CrowdVectors.of(data, UserData.user_means, bound).everybody().vectors
         if isinstance(mechanism, WinsorizedMean):
             mean = np.array([mechanism.release(vectors[:, 0], account=account)])
             scales, width = np.array([mechanism.noise_scale]), mechanism.range.half_width

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Bound
 from quorate.guarantees import Relation
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.released_mean import MeanRelease
-from quorate.means.weighted_users import WeightedUsers, bounded_vectors
+from quorate.means.weighted_users import VectorUsers
 
 __all__ = ["core_reserve", "gaussian_run", "private_mean"]
 
@@ -32,22 +29,20 @@ def core_reserve(delta: float, relation: Relation) -> Fraction:
 
 def gaussian_run(
     account: Account,
-    vectors: NDArray[np.float64],
+    users: VectorUsers,
     bound: Bound,
     *,
     share: Fraction | float = 1,
-    counts: NDArray[np.int64] | None = None,
     records: float | None = None,
     hostile: float = 0.0,
     spread: float | None = None,
 ) -> GaussianRun:
-    """Return a run on ``vectors``, clipped to ``bound``, with a share of the account.
+    """Return a run on users whose vectors lie in ``bound``, with a share of the account.
 
     It may test for a friendly core if the account has a reserve; see :func:`core_reserve`.
     """
     return GaussianRun(
-        users=WeightedUsers(bounded_vectors(vectors, bound)),
-        counts=counts,
+        users=users,
         reach=bound.l2_radius,
         account=account.part(share),
         core_delta=float_down(account.reserve * exact(share)),
@@ -59,16 +54,18 @@ def gaussian_run(
 
 
 def private_mean(
-    account: Account, vectors: NDArray[np.float64], bound: Bound, *, share: Fraction | float
+    account: Account, users: VectorUsers, bound: Bound, *, share: Fraction | float
 ) -> MeanRelease:
-    """Release the mean of ``vectors`` by the best route, as an offset from the centre.
+    """Release the mean of the users' vectors by the best route, as an offset from the centre.
 
+    >>> import numpy as np
     >>> from quorate.bounds import Box
+    >>> from quorate.means.weighted_users import WeightedUsers
     >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
     >>> vectors = np.random.default_rng(0).normal(size=(2000, 2))
     >>> box = Box([-100.0] * 2, [100.0] * 2)
-    >>> release = private_mean(account, vectors, box, share=Fraction(1, 2))
+    >>> release = private_mean(account, WeightedUsers(vectors), box, share=Fraction(1, 2))
     >>> bool(np.abs(release.mean).max() < 0.5)
     True
     """
-    return gaussian_run(account, vectors, bound, share=share).adapt()
+    return gaussian_run(account, users, bound, share=share).adapt()

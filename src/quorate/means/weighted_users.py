@@ -3,12 +3,18 @@
 Vectors are offsets from the centre of the public bound, finite and inside it, or rows of NaN for
 users without usable records, who are *absent*; weights lie in [0, 1]. Each method treats users one
 by one, or in disjoint pairs, in blocks that stay in the cache.
+
+:class:`WeightedUsers` holds them as arrays: all users, or those of one part.
+:class:`~quorate.means.crowd_vectors.CrowdVectors` leaves them with a crowd and asks its parts.
+Both answer alike: sums of integers, counts at public thresholds, the distances of some pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +23,11 @@ from quorate.bounds import Ball, Bound
 from quorate.grid import Grid, fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, gaussian_vote, marked
+from quorate.users.crowd import counts_up_to
 
-__all__ = ["WeightedUsers", "bounded_vectors", "record_weights"]
+__all__ = ["VectorUsers", "WeightedUsers", "bounded_vectors", "record_weights"]
+
+Integers = NDArray[np.int64]
 
 # A megabyte of floats.
 _BLOCK = 2**17
@@ -57,8 +66,121 @@ def record_weights(counts: NDArray[np.int64], *, records: float) -> NDArray[np.f
     return np.sqrt(np.minimum(1.0, counts / records))
 
 
+class VectorUsers(ABC):
+    """One vector a user, with a weight in [0, 1] if users are weighted by their records."""
+
+    @property
+    @abstractmethod
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of coordinates."""
+
+    @property
+    @abstractmethod
+    def weighted(self) -> bool:
+        """Whether users have weights."""
+
+    @property
+    @abstractmethod
+    def counted(self) -> bool:
+        """Whether it is known how many records users hold, so that they can be weighed."""
+
+    @abstractmethod
+    def add_up(self, work: Callable[[WeightedUsers], Integers]) -> Integers:
+        """Return the sum of what ``work`` makes of the users, or of those of each part."""
+
+    @abstractmethod
+    def equally(self) -> VectorUsers:
+        """Return the same users, all with weight 1."""
+
+    @abstractmethod
+    def weighed(self, records: float) -> VectorUsers:
+        """Return the same users, weighed by their records up to ``records``."""
+
+    @abstractmethod
+    def some(self, ranks: Integers) -> WeightedUsers:
+        """Return a few users, numbered in an order that does not depend on the parts."""
+
+    @abstractmethod
+    def column(self, coordinate: int) -> NDArray[np.float64]:
+        """Return one coordinate of those who are present: one number a user."""
+
+    def everybody(self) -> WeightedUsers:
+        """Return all users; for algorithms that compare them with each other."""
+        return self.some(np.arange(self.n_users))
+
+    def count_records(self, thresholds: NDArray[np.float64]) -> Integers:
+        """Count the users who hold at most each number of records."""
+        return self.add_up(lambda users: counts_up_to(users.held, thresholds))
+
+    def count_within(
+        self, thresholds: NDArray[np.float64], centre: NDArray[np.float64], relation: Relation
+    ) -> Integers:
+        """Count the users whose weighted offset from ``centre`` reaches at most each distance."""
+        return self.add_up(
+            lambda users: counts_up_to(users.distances(centre, relation), thresholds)
+        )
+
+    def total_weight(self, grid: Grid) -> Integers:
+        """Return the exact sum of the weights."""
+        return grid.join(self.add_up(lambda users: grid.encode_halves(users.own_weights)))
+
+    def total_present(self, grid: Grid) -> Integers:
+        """Return the exact number of users who hold usable records."""
+        return grid.join(
+            self.add_up(lambda users: grid.encode_halves(users.present.astype(np.float64)))
+        )
+
+    def pair_distances(self, pairs: Integers) -> NDArray[np.float64]:
+        """Return, for disjoint ``pairs`` of ranks, the distance in units of one user's spread.
+
+        Two independent users who each deviate by s / weight from a common centre are
+        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root. A pair
+        with an absent user counts as 0 in an even place and as infinity in an odd one, so that
+        such pairs hardly move the median.
+        """
+        found = self.some(pairs.ravel()).neighbour_distances()
+        unknown = np.flatnonzero(np.isnan(found))
+        found[unknown] = np.where(unknown % 2 == 0, 0.0, np.inf)
+        return found
+
+    def clipped_total(
+        self,
+        centre: NDArray[np.float64],
+        radius: float,
+        relation: Relation,
+        *,
+        noise_multiplier: float = 1.0,
+    ) -> tuple[Grid, Integers]:
+        """Return the exact sum of weighted offsets from ``centre``, each clipped to ``radius``.
+
+        An absent user has no offset.
+        """
+        bound = Ball(radius, centre=np.zeros(self.dimension) if self.weighted else centre)
+        noise = noise_multiplier * bound.l2_diameter
+        grid = fitting_grid(bound, n_users=self.n_users, relation=relation, noise=noise)
+        return grid, grid.join(self.add_up(lambda users: users.halves(grid, centre)))
+
+    def clipped_total_and_absent(
+        self, centre: NDArray[np.float64], radius: float, *, noise_multiplier: float = 1.0
+    ) -> tuple[Grid, Integers]:
+        """Return the sum of unweighted offsets, and votes of absent users in a last coordinate.
+
+        For replacement, where it costs what :meth:`clipped_total` costs.
+        """
+        ball = Ball(radius, centre=centre)
+        bound = OrAbsent(ball, gaussian_vote(ball))
+        noise = noise_multiplier * bound.l2_diameter
+        grid = fitting_grid(bound, n_users=self.n_users, relation=Relation.REPLACE, noise=noise)
+        return grid, grid.join(self.add_up(lambda users: users.marked_halves(grid)))
+
+
 @dataclass(frozen=True)
-class WeightedUsers:
+class WeightedUsers(VectorUsers):
     """Offsets of the users' means from the public centre, with weights in [0, 1].
 
     Parameters
@@ -67,6 +189,8 @@ class WeightedUsers:
         Rows of NaN for absent users.
     weights : array of shape (n,) or None
         ``None`` means that everybody has weight 1.
+    counts : array of shape (n,) or None
+        How many records users hold, if they may be weighed.
 
     Examples
     --------
@@ -77,6 +201,7 @@ class WeightedUsers:
 
     vectors: NDArray[np.float64]
     weights: NDArray[np.float64] | None = None
+    counts: NDArray[Any] | None = None
 
     @property
     def n_users(self) -> int:
@@ -89,13 +214,54 @@ class WeightedUsers:
         return int(self.vectors.shape[1])
 
     @property
+    def weighted(self) -> bool:
+        """Whether users have weights."""
+        return self.weights is not None
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is known how many records users hold."""
+        return self.counts is not None
+
+    @property
+    def own_weights(self) -> NDArray[np.float64]:
+        """The weights, 1 for everybody if there are none."""
+        return np.ones(self.n_users) if self.weights is None else self.weights
+
+    @property
+    def held(self) -> NDArray[Any]:
+        """How many records users hold; 0 for everybody if that is not known."""
+        return np.zeros(self.n_users, np.int64) if self.counts is None else self.counts
+
+    @property
     def present(self) -> NDArray[np.bool_]:
         """Who holds usable records."""
         return np.asarray(~np.isnan(self.vectors[:, 0]))
 
+    def add_up(self, work: Callable[[WeightedUsers], Integers]) -> Integers:
+        """Return what ``work`` makes of the users: they are one part."""
+        return work(self)
+
     def equally(self) -> WeightedUsers:
         """Return the same users, all with weight 1."""
-        return WeightedUsers(self.vectors)
+        return replace(self, weights=None)
+
+    def weighed(self, records: float) -> WeightedUsers:
+        """Return the same users, weighed by their records up to ``records``."""
+        weights = np.where(self.present, record_weights(self.held, records=records), 0.0)
+        return replace(self, weights=weights)
+
+    def some(self, ranks: Integers) -> WeightedUsers:
+        """Return a few users, by their places."""
+        return WeightedUsers(
+            self.vectors[ranks],
+            None if self.weights is None else self.weights[ranks],
+            None if self.counts is None else self.counts[ranks],
+        )
+
+    def column(self, coordinate: int) -> NDArray[np.float64]:
+        """Return one coordinate of those who are present."""
+        return np.ascontiguousarray(self.vectors[self.present, coordinate])
 
     def distances(self, centre: NDArray[np.float64], relation: Relation) -> NDArray[np.float64]:
         """Return how far each user's weighted offset from ``centre`` reaches.
@@ -110,69 +276,43 @@ class WeightedUsers:
             result[np.isnan(result)] = 0.0
         return result
 
-    def pair_distances(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return, for disjoint ``pairs`` of places, the distance in units of one user's spread.
+    def neighbour_distances(self) -> NDArray[np.float64]:
+        """Return the distance of each user in an even place to the next one; NaN if one is absent.
 
-        Two independent users who each deviate by s / weight from a common centre are
-        s * sqrt(1/w^2 + 1/v^2) apart; the result is their distance divided by that root. A pair
-        with an absent user counts as 0 in an even place and as infinity in an odd one, so that
-        such pairs hardly move the median.
+        In units of one user's spread; see :meth:`pair_distances`.
         """
-        result = np.empty(len(pairs))
+        result = np.empty(self.n_users // 2)
         size = max(1, _BLOCK // self.dimension)
-        for start in range(0, len(pairs), size):
-            left, right = pairs[start : start + size].T
+        for start in range(0, len(result), size):
+            part = slice(start, min(start + size, len(result)))
+            left = slice(2 * part.start, 2 * part.stop, 2)
+            right = slice(2 * part.start + 1, 2 * part.stop, 2)
             apart = self.vectors[left] - self.vectors[right]
             length = np.sqrt(np.vecdot(apart, apart))
             if self.weights is None:
-                result[start : start + size] = length * np.sqrt(0.5)
+                result[part] = length * np.sqrt(0.5)
             else:
                 w, v = self.weights[left], self.weights[right]
                 together = np.sqrt(np.maximum(w * w + v * v, 1e-300))
-                result[start : start + size] = length * (w * v / together)
-        unknown = np.flatnonzero(np.isnan(result))
-        result[unknown] = np.where(unknown % 2 == 0, 0.0, np.inf)
+                result[part] = length * (w * v / together)
         return result
 
-    def clipped_total(
-        self,
-        centre: NDArray[np.float64],
-        radius: float,
-        relation: Relation,
-        *,
-        noise_multiplier: float = 1.0,
-    ) -> tuple[Grid, NDArray[np.int64]]:
-        """Return the exact sum of weighted offsets from ``centre``, each clipped to ``radius``.
-
-        An absent user has no offset.
-        """
-        equal = self.weights is None
-        bound = Ball(radius, centre=centre if equal else np.zeros(self.dimension))
-        noise = noise_multiplier * bound.l2_diameter
-        grid = fitting_grid(bound, n_users=self.n_users, relation=relation, noise=noise)
-        if equal:
-            return grid, grid.encode_sum(self.vectors)
-        totals = np.zeros(self.dimension, dtype=np.int64)
+    def halves(self, grid: Grid, centre: NDArray[np.float64]) -> Integers:
+        """Return the sum of weighted offsets on ``grid``, whose bound has the centre if equal."""
+        if self.weights is None:
+            return grid.encode_halves(self.vectors)
+        totals = np.zeros((2, self.dimension), dtype=np.int64)
         for _, block in self._offsets(centre):
-            totals += grid.encode_sum(block)
-        return grid, totals
+            totals += grid.encode_halves(block)
+        return totals
 
-    def clipped_total_and_absent(
-        self, centre: NDArray[np.float64], radius: float, *, noise_multiplier: float = 1.0
-    ) -> tuple[Grid, NDArray[np.int64]]:
-        """Return the sum of unweighted offsets, and votes of absent users in a last coordinate.
-
-        For replacement, where it costs what :meth:`clipped_total` costs.
-        """
-        ball = Ball(radius, centre=centre)
-        bound = OrAbsent(ball, gaussian_vote(ball))
-        noise = noise_multiplier * bound.l2_diameter
-        grid = fitting_grid(bound, n_users=self.n_users, relation=Relation.REPLACE, noise=noise)
-        totals = np.zeros(self.dimension + 1, dtype=np.int64)
+    def marked_halves(self, grid: Grid) -> Integers:
+        """Return the sum of offsets and of the votes of absent users on ``grid``."""
+        totals = np.zeros((2, grid.bound.dimension), dtype=np.int64)
         size = max(1, _BLOCK // self.dimension)
         for start in range(0, self.n_users, size):
-            totals += grid.encode_sum(marked(self.vectors[start : start + size]))
-        return grid, totals
+            totals += grid.encode_halves(marked(self.vectors[start : start + size]))
+        return totals
 
     def _offsets(self, centre: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         size = max(1, _BLOCK // self.dimension)
