@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from sklearn.base import clone
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact, float_down, float_up
+from quorate.accounting.rounding import exact, float_down
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
+from quorate.mechanisms.parallel import disjoint_accounts, prepay
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.statistical import StatisticalQuery
@@ -275,12 +274,15 @@ class _Scorer(UserEstimator):
         account = self._charge(X, y, users, target=True, reserve=self.delta)
         classes = getattr(self.model, "classes", None)
         data = self._gather(X, y, users, classes=classes)
-        spent = _Prices.of(self.epsilon, self.delta, folds=folds, share=exact(share))
-        spent.pay(account)
+        whole, part = exact(self.epsilon), exact(share)
+        fit_epsilon = float_down((1 - part) * whole / (folds - 1))
+        fit_delta = float_down(exact(self.delta) / (folds - 1))
+        # A user is in all folds but one while models are fitted, and in one score.
+        prepay(account, epsilon=fit_epsilon, delta=fit_delta, times=folds - 1)
+        accounts = disjoint_accounts(account, epsilon=part * whole, groups=folds)
         scores, errors = [], []
-        for train, test in self._folds(data, folds):
-            model = self._fold_estimator(spent.fit_epsilon, spent.fit_delta).fit(train)
-            paying = Account.open(epsilon=spent.score_epsilon, relation=self.relation)
+        for (train, test), paying in zip(self._folds(data, folds), accounts, strict=True):
+            model = self._fold_estimator(fit_epsilon, fit_delta).fit(train)
             value, error = self._score(model, test, paying, self.beta / folds)
             scores.append(value)
             errors.append(error)
@@ -329,35 +331,6 @@ class _Scorer(UserEstimator):
         )
         oracle = CentralOracle(data, max_queries=1, account=account, tried=False)
         return oracle.ask(query), oracle.error_bound(beta)
-
-
-@dataclass(frozen=True)
-class _Prices:
-    """What fits and scores cost, so that all of it adds up to the budget."""
-
-    fits: int
-    fit_epsilon: float
-    fit_delta: float
-    score_epsilon: Fraction
-
-    @classmethod
-    def of(cls, epsilon: float, delta: float, *, folds: int, share: Fraction) -> _Prices:
-        whole = exact(epsilon)
-        return cls(
-            fits=folds - 1,
-            fit_epsilon=float_down((1 - share) * whole / (folds - 1)),
-            fit_delta=float_down(exact(delta) / (folds - 1)),
-            score_epsilon=share * whole,
-        )
-
-    def pay(self, account: Account) -> None:
-        """Pay for everything one user takes part in, before any of it is done."""
-        for _ in range(self.fits):
-            if self.fit_delta:
-                account.pay(Approximate(float_up(self.fit_epsilon), float_up(self.fit_delta)))
-            else:
-                account.pay(exact(self.fit_epsilon))
-        account.pay(self.score_epsilon)
 
 
 @dataclass(frozen=True)
