@@ -181,6 +181,14 @@ class TestRefusals:
         assert "exists" in capsys.readouterr().err
         assert path.read_text() == task.to_json()
 
+    @pytest.mark.parametrize("module", ["starlette.applications", "uvicorn"])
+    def test_a_missing_extra_is_named(self, tmp_path, capsys, monkeypatch, module):
+        monkeypatch.setitem(sys.modules, module, None)
+        write_task(tmp_path / "task.json")
+        arguments = ["collect", str(tmp_path / "task.json"), "--store", str(tmp_path / "m.db")]
+        assert main([*arguments, "--port", "0"]) == 2
+        assert "quorate[serve]" in capsys.readouterr().err
+
     def test_tokens_that_are_no_tokens_are_refused(self, tmp_path, capsys):
         write_task(tmp_path / "task.json")
         (tmp_path / "tokens").write_text("not hexadecimal\n")

@@ -98,6 +98,11 @@ class TestTokens:
         assert tally.accepted == 2
         assert tally.dropped == {Reason.REPEATED: 2}
 
+    def test_a_token_that_is_none_admits_nothing(self):
+        tally = Server(LOCAL).collect(packed(LOCAL, [1, 2, 3]), tokens=[b"a", [], None])
+        assert tally.accepted == 1
+        assert tally.dropped == {Reason.NOT_BYTES: 2}
+
     def test_as_many_tokens_as_messages(self):
         with pytest.raises(SchemaError, match="one token"):
             Server(LOCAL).collect(packed(LOCAL, [1]), tokens=[])

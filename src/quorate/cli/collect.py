@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,16 +63,18 @@ def collect(  # noqa: PLR0913 - one option for each public number
     if create:
         _create(task, name, candidates, epsilon, delta, users, honest)
     described = Task.from_json(task.read_bytes())
-    collector = Collector(
-        task=described,
-        store=MessageStore(store),
-        batch_key=None if forward else key,
-        admitted=None if tokens is None else _tokens(tokens),
-        limit=RateLimit(per_second=rate, burst=max(1, round(4 * rate))),
-    )
-    if forward is not None:
-        _start_forwarding(store, described, forward, str(key))
-    _listen(collector, host, port, as_json=as_json)
+    admitted = None if tokens is None else _tokens(tokens)
+    with closing(MessageStore(store)) as kept:
+        collector = Collector(
+            task=described,
+            store=kept,
+            batch_key=None if forward else key,
+            admitted=admitted,
+            limit=RateLimit(per_second=rate, burst=max(1, round(4 * rate))),
+        )
+        if forward is not None:
+            _start_forwarding(store, described, forward, str(key))
+        _listen(collector, host, port, as_json=as_json)
 
 
 def tally(
@@ -84,9 +87,8 @@ def tally(
     from quorate.serve.message_store import MessageStore
     from quorate.serve.tallying import tally_store, the_task
 
-    kept = MessageStore(store, must_exist=True)
-    result = tally_store(kept, the_task(kept, task_id))
-    kept.close()
+    with closing(MessageStore(store, must_exist=True)) as kept:
+        result = tally_store(kept, the_task(kept, task_id))
     if as_json:
         print_json(result.to_dict())
     else:
@@ -135,11 +137,6 @@ def _listen(collector: Collector, host: str, port: int, *, as_json: bool) -> Non
         ) from None
     import socket
 
-    listener = socket.create_server((host, port))
-    address = f"http://{host}:{listener.getsockname()[1]}"
-    line = f"Collecting task {collector.task.id} ({collector.task.name}) at {address}"
-    document = json.dumps({"task_id": collector.task.id, "url": address})
-    print(document if as_json else line, flush=True)
     settings = uvicorn.Config(
         collector.app(),
         log_level="warning",
@@ -147,7 +144,12 @@ def _listen(collector: Collector, host: str, port: int, *, as_json: bool) -> Non
         limit_concurrency=_MOST_AT_ONCE,
         timeout_keep_alive=5,
     )
-    uvicorn.Server(settings).run(sockets=[listener])
+    with socket.create_server((host, port)) as listener:
+        address = f"http://{host}:{listener.getsockname()[1]}"
+        line = f"Collecting task {collector.task.id} ({collector.task.name}) at {address}"
+        document = json.dumps({"task_id": collector.task.id, "url": address})
+        print(document if as_json else line, flush=True)
+        uvicorn.Server(settings).run(sockets=[listener])
 
 
 def _start_forwarding(path: Path, task: Task, url: str, key: str) -> None:

@@ -180,7 +180,9 @@ class Server:
             )
         first = []
         for message, token in zip(messages, tokens, strict=True):
-            if token in self._tokens:
+            if type(token) is not bytes:
+                self.dropped[Reason.NOT_BYTES] = self.dropped.get(Reason.NOT_BYTES, 0) + 1
+            elif token in self._tokens:
                 self.dropped[Reason.REPEATED] = self.dropped.get(Reason.REPEATED, 0) + 1
             else:
                 self._tokens.add(token)

@@ -63,7 +63,10 @@ def _best(
     """Return the most popular extensions of one prefix, among those that are candidates."""
     more = length - known
     agreement = extensions(part, response, prefix=prefix, prefix_bits=known, bits=more)
-    keys = (prefix << more) + np.arange(2**more)
     # The last candidate's prefix is the last one that any candidate has.
-    keys = keys[keys <= (response.candidates - 1) >> (response.bits - length)]
-    return _votes(keys, agreement[: len(keys)], len(part), response).top(count)
+    last = (response.candidates - 1) >> (response.bits - length)
+    agreement = agreement[: max(0, last - (prefix << more) + 1)]
+    few = np.arange(len(agreement))
+    if count < len(agreement):
+        few = np.flatnonzero(agreement >= np.partition(agreement, -count)[-count])
+    return _votes((prefix << more) + few, agreement[few], len(part), response).top(count)
