@@ -41,6 +41,7 @@ from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
+from quorate.users.schema import check_ids, check_targets, without_rows
 from quorate.users.tables import as_matrix, is_frame
 
 __all__ = ["UserEstimator", "as_feature_matrix"]
@@ -140,6 +141,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return None
 
     @property
+    def _labels(self) -> Sequence[Any] | None:
+        """The public labels of ``y``, if it has any."""
+        return getattr(self, "classes", None)
+
+    @property
     def _trust(self) -> Trust:
         """Whom users have to trust; it follows from parameters."""
         return Trust.CENTRAL
@@ -197,6 +203,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
         """Refuse what types and shapes show to be wrong."""
         name = type(self).__name__
+        self._engine()
         if isinstance(X, Crowd):
             if not (self._takes_crowds or isinstance(X, UserData)):
                 raise ParameterError(
@@ -225,6 +232,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             _check_lengths(X=X, y=y, users=users)
             if getattr(X, "ndim", 2) != 2 and not (self._single_feature and X.ndim == 1):
                 raise SchemaError(_two_dimensions(X.ndim))
+            check_ids(users)
+            if (empty := without_rows(X)) is not None:
+                as_feature_matrix(empty, single=self._single_feature)
+            if has_target:
+                check_targets(y, self._labels)
         if target and not has_target:
             raise SchemaError(
                 f"{name} requires y to be passed, but the target y is None. Pass y, or build the "

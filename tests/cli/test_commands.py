@@ -301,7 +301,7 @@ class TestSignals:
     ):
         from quorate.means.user_mean import UserMean
 
-        def interrupt(self, data, bound):
+        def interrupt(self, *_):
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
 

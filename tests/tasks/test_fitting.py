@@ -145,7 +145,7 @@ class TestTheOrder:
             return original(path, separator)
 
         monkeypatch.setattr(table_files, "read_header", read_header)
-        (tmp_path / "table.csv").write_text("patient,age\n")
+        (tmp_path / "table.csv").write_text("patient,age\nann,30\n")
         asked = make_request(ledger=ledger.path, data_name="visits")
         with pytest.raises(BudgetExceededError):
             fit(asked, TableFile(tmp_path / "table.csv"))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.files.csv_lines import read_cells, read_header
-from quorate.users import UserData, tables
+from quorate.users import UserData, grouping, tables
 
 __all__ = ["Columns", "TableFile"]
 
@@ -128,6 +128,7 @@ class TableFile:
                 features=columns.features or None,
                 others=[*columns.user, *target],
             )
+            self._check_types(columns)
             return replace(columns, features=tuple(chosen))
         if not columns.features:
             raise SchemaError(
@@ -153,6 +154,22 @@ class TableFile:
             numeric.add(columns.target)
         table = self._csv(columns.named, numeric, columns.user)
         return UserData.from_frame(table, features=columns.features, **given)
+
+    def count_users(self, columns: Columns) -> int:
+        """Count the users from the columns of their ids, and read nothing else."""
+        if self.separator is None:
+            ids = tables.open_parquet(self.path).to_table(columns=list(columns.user))
+        else:
+            ids = self._csv(columns.user, (), columns.user)
+        return len(grouping.group(tuple(ids.column(name) for name in columns.user)).keys)
+
+    def _check_types(self, columns: Columns) -> None:
+        """Refuse ids and targets by the types that a Parquet file declares."""
+        schema = tables.open_parquet(self.path).schema
+        empty = schema.empty_table()
+        grouping.group(tuple(empty.column(name) for name in columns.user))
+        if columns.target is not None:
+            tables.as_targets(empty.column(columns.target), columns.classes)
 
     def features(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Read columns of numbers as they are, NaN where a value is missing, for predictions."""

@@ -27,7 +27,7 @@ from quorate.models.minibatches import check_public_steps
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_limits, names_told, told_limits
+from quorate.ranges import as_limits, features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData, grouping
@@ -220,27 +220,35 @@ class LinearModel(UserEstimator):
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             self._feasibility(n_users, n_features).require()
 
+    def refuse(self, X: Any, users: Any, *, halves: int = 1) -> Budget:
+        """Refuse what parameters, types and public numbers show to be wrong; return the budget.
+
+        ``halves`` is the number of parts into which the users will be split.
+        """
+        budget = self._check_parameters()
+        self._loss()
+        if self.bounds is not None:
+            Box(*told_limits(self.bounds, X))
+        if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
+            sizes = public_sizes(X, users)
+            if sizes is not None:
+                self.refuse_hopeless(sizes[0] // halves, sizes[1])
+        return budget
+
     def _fit(
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
     ) -> LinearModel:
-        budget = self._check_parameters()
-        if self.bounds is not None:
-            Box(*told_limits(self.bounds, X))
-        sizes = public_sizes(X, users)
-        if sizes is not None:
-            # Before the charge: a refusal costs nothing, as it follows from public numbers.
-            self.refuse_hopeless(*sizes)
+        # Before the charge: a refusal costs nothing, as it follows from public knowledge.
+        budget = self.refuse(X, users)
+        self._refuse_warm_start(features_told(X))
         # The charge forgets what the last fit released.
         last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
         self._charge(X, y, users, target=True)
         data = self._crowd(X, y, users, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self.bounds, data.n_features, names_told(X))
-        if last is not None and last.weights.shape[1] != data.n_features:
-            raise ParameterError(
-                f"warm_start=True needs a model of {data.n_features} features, got one of "
-                f"{last.weights.shape[1]}; use a fresh model."
-            )
+        if last is not None:
+            self._refuse_features(last.weights, data.n_features)
         scaled = data.derive(_Scaled(limits, self._scaled_targets))
         self._release(scaled, budget, limits, last)
         return self
@@ -320,6 +328,17 @@ class LinearModel(UserEstimator):
         """
         largest = self._largest_slope
         return largest is not None and noise * math.sqrt(dimension) > 2.0 * largest
+
+    def _refuse_warm_start(self, n_features: int | None) -> None:
+        if self.warm_start and hasattr(self, "coef_") and n_features is not None:
+            self._refuse_features(self._stored()[0], n_features)
+
+    def _refuse_features(self, weights: Vector, n_features: int) -> None:
+        if weights.shape[1] != n_features:
+            raise ParameterError(
+                f"warm_start=True needs a model of {n_features} features, got one of "
+                f"{weights.shape[1]}; use a fresh model."
+            )
 
     def _last_fit(self) -> _LastFit:
         weights, offsets = self._stored()

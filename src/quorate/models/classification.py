@@ -42,7 +42,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     classes: Sequence[Any]
 
     def _check_classes(self) -> tuple[Any, ...]:
-        labels = tuple(np.asarray(self.classes).tolist())
+        plain = not isinstance(self.classes, str | bytes) and np.ndim(self.classes) == 1
+        labels = tuple(np.asarray(self.classes).tolist()) if plain else ()
         if len(labels) < 2 or len(set(labels)) < len(labels):
             raise ParameterError(
                 f"Expected at least two different public labels, got classes={self.classes!r}. "

@@ -28,7 +28,7 @@ from quorate.exceptions import ParameterError, UnsupportedEventError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
-from quorate.models.base import LinearModel, public_sizes
+from quorate.models.base import LinearModel
 from quorate.public_randomness import RandomState
 from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
@@ -187,10 +187,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         chosen_cost = self.selection_share * self.epsilon
         mu = gdp_mu(self.epsilon - chosen_cost, self.delta)
         each = mu * math.sqrt(self.fit_share / len(settings))
-        sizes = public_sizes(X, users)
-        if sizes is not None:
-            # Before the charge, as it follows from public numbers.
-            self._configured(settings[0], each).refuse_hopeless(sizes[0] // 2, sizes[1])
+        # Before the charge, as it follows from public knowledge.
+        for setting in settings:
+            self._configured(setting, each).refuse(X, users, halves=2)
         self._charge(X, y, users, target=True)
         classes = getattr(self.estimator, "classes", None)
         data = self._crowd(X, y, users, classes=classes)
@@ -230,6 +229,10 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
 
+    @property
+    def _labels(self) -> Sequence[Any] | None:
+        return getattr(self.estimator, "classes", None)
+
     def _settings(self) -> list[dict[str, Any]]:
         from sklearn.model_selection import ParameterGrid
 
@@ -244,6 +247,14 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
                 "public: give the estimator target_bounds=."
             )
         settings = list(ParameterGrid(self.param_grid))
+        unknown = {name for setting in settings for name in setting} - set(
+            self.estimator.get_params()
+        )
+        if unknown:
+            raise ParameterError(
+                f"Expected settings of {type(self.estimator).__name__}, which has no "
+                f"{', '.join(sorted(map(str, unknown)))}."
+            )
         owned = {"epsilon", "delta", "relation", "ledger", "data_name", "engine", "classes"}
         # Sampled chains cost differently, so which one is fitted last must not be a choice.
         owned |= (

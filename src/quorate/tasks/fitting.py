@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -255,13 +256,21 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     if task.classifies and columns.classes is None:
         columns = replace(columns, classes=(0, 1))
     estimator = task.build(request, columns)
+    is_public = request.relation is Relation.REPLACE
 
     def open_table() -> UserData:
         if ledger is not None and name is not None:
             ledger.charge(name, _declared(request, columns), purpose=f"fit {request.task}")
         return table.read(columns)
 
-    people = UnreadUsers(open_table, unit=columns.protected)
+    people = UnreadUsers(
+        open_table,
+        unit=columns.protected,
+        names=columns.features,
+        target=columns.target is not None,
+        # The ids are public where their number is: a hopeless fit is refused for free.
+        count=partial(table.count_users, columns) if is_public else None,
+    )
     estimator.fit(people)
     account = None
     if ledger is not None and name is not None:
@@ -273,7 +282,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         request=request,
         columns=columns,
         estimator=estimator,
-        n_users=people.n_users if request.relation is Relation.REPLACE else None,
+        n_users=people.n_users if is_public else None,
         account=account,
     )
 

@@ -36,6 +36,7 @@ __all__ = [
     "Groups",
     "as_text",
     "group",
+    "is_array",
     "keep_smallest",
     "keys_of",
     "mix",
@@ -212,7 +213,7 @@ def _columns(users: Any) -> list[Any]:
     """Return the id columns as numpy or Arrow arrays."""
     if users is None:
         raise SchemaError(f"Expected the ids of the users, got users=None. {_WHAT_TO_DO}")
-    if isinstance(users, tuple) or (isinstance(users, list) and users and _is_array(users[0])):
+    if isinstance(users, tuple) or (isinstance(users, list) and users and is_array(users[0])):
         if not users:
             raise SchemaError(f"Expected at least one id column, got none. {_WHAT_TO_DO}")
         return [column for part in users for column in _columns(_as_list(part))]
@@ -248,7 +249,12 @@ def _objects(column: Any) -> NDArray[Any]:
     return np.fromiter(column, dtype=object, count=len(column))
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Tell whether ``value`` is a column of its own rather than an id.
+
+    >>> is_array(np.zeros(3)), is_array("ann")
+    (True, False)
+    """
     names = ("__array__", "__arrow_c_stream__", "__arrow_c_array__")
     return getattr(value, "ndim", 1) > 0 and any(hasattr(value, name) for name in names)
 

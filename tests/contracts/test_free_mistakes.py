@@ -1,0 +1,450 @@
+"""A mistake costs nothing: what parameters, types, shapes and names show is refused for free.
+
+The order of every fit and of every command is: parameters, types and shapes, charge, read. Here a
+ledger counts its charges while people make mistakes in every estimator and every task. A fit
+without a mistake is charged exactly once, which shows that the counting works.
+"""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+
+from quorate.accounting.ledger import Ledger
+from quorate.cli import main
+from quorate.concepts import Thresholds
+from quorate.exceptions import QuorateError
+from quorate.guarantees import Relation
+from quorate.learners import (
+    ConceptLearner,
+    LossSelector,
+    PrivateMinError,
+    PrivateThreshold,
+    ThresholdLearner,
+)
+from quorate.means import (
+    PrivateMedian,
+    UserCovariance,
+    UserMean,
+    UserQuantiles,
+    UserQueries,
+    UserScaler,
+)
+from quorate.models import (
+    HuberRegression,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PrivateGridSearch,
+    Ridge,
+)
+from quorate.users import UserData
+
+N, PEOPLE = 1200, 300
+RNG = np.random.default_rng(0)
+X1, X2 = RNG.integers(0, 9, (N, 1)).astype(float), RNG.normal(size=(N, 2))
+Y = RNG.integers(0, 2, N)
+IDS = np.arange(N) % PEOPLE
+DELTA = {"epsilon": 4.0, "delta": 1e-6}
+MODEL = {"progress": False, "steps": 2, **DELTA}
+REFUSED = (QuorateError, ValueError, TypeError)
+
+
+class CountedLedger(Ledger):
+    """A ledger that knows how often it was charged."""
+
+    charges = 0
+
+    def charge(self, *args, **keywords):
+        self.charges += 1
+        return super().charge(*args, **keywords)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    book = CountedLedger(tmp_path / "book.db")
+    book.set_budget("visits", epsilon=1e9, delta=0.9)
+    return book
+
+
+GRID = {"penalty": [0.0, 1.0]}
+MEANS = {
+    "UserMean": UserMean(bounds=9.0, **DELTA),
+    "UserScaler": UserScaler(bounds=9.0, **DELTA),
+    "UserCovariance": UserCovariance(bounds=9.0, **DELTA),
+    "UserQueries": UserQueries(bounds=9.0, **DELTA),
+    "PrivateMedian": PrivateMedian(bounds=(-9.0, 9.0)),
+    "UserQuantiles": UserQuantiles(bounds=(-9.0, 9.0)),
+    "LossSelector": LossSelector(records=1),
+}
+MODELS = {
+    "LogisticRegression": LogisticRegression(**MODEL),
+    "LinearSVC": LinearSVC(**MODEL),
+    "LinearRegression": LinearRegression(target_bounds=(0, 1), **MODEL),
+    "Ridge": Ridge(**MODEL),
+    "HuberRegression": HuberRegression(**MODEL),
+    "PrivateGridSearch": PrivateGridSearch(LogisticRegression(steps=2), GRID, epsilon=50.0),
+}
+RULES = {
+    "ThresholdLearner": ThresholdLearner(domain=(0, 9)),
+    "PrivateThreshold": PrivateThreshold(domain=(0, 9)),
+    "ConceptLearner": ConceptLearner(Thresholds(0, 9)),
+    "PrivateMinError": PrivateMinError(Thresholds(0, 9)),
+}
+ESTIMATORS = {**MEANS, **MODELS, **RULES}
+ONE_FEATURE = {"PrivateMedian", "UserQuantiles", *RULES}
+
+
+def table_of(name):
+    return X1 if name in ONE_FEATURE else X2
+
+
+def attempt(name, ledger, *, X=None, y=None, users=IDS, parameters=None, drop=()):
+    """Fit; return what was raised and how often the ledger was charged."""
+    estimator = clone(ESTIMATORS[name]).set_params(ledger=ledger, data_name="visits")
+    y = Y if y is None and name not in MEANS else y
+    arguments = {"X": table_of(name) if X is None else X, "y": y, "users": users}
+    for dropped in drop:
+        arguments[dropped] = None
+    try:
+        estimator.set_params(**(parameters or {}))
+        estimator.fit(arguments["X"], arguments["y"], users=arguments["users"])
+    except REFUSED as error:
+        return error, ledger.charges
+    return None, ledger.charges
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_fit_without_a_mistake_is_charged_once(name, ledger):
+    assert attempt(name, ledger) == (None, 1)
+
+
+ID_MISTAKES = {
+    "floats as ids": IDS.astype(float),
+    "truth values as ids": IDS > 5,
+    "complex ids": IDS.astype(complex),
+    "two id columns": (IDS, IDS // 2),
+    "a list of two id columns": [IDS, IDS // 2],
+    "a matrix of ids": np.stack([IDS, IDS // 2], axis=1),
+    "a frame of two ids": pd.DataFrame({"a": IDS, "b": IDS}),
+    "rows of two ids": np.stack([IDS, IDS], axis=1).tolist(),
+    "an Arrow column of floats": pa.array(IDS.astype(float)),
+    "a polars column of floats": pl.Series(IDS.astype(float)),
+    "a pandas column of floats": pd.Series(IDS.astype(float)),
+    "durations as ids": IDS.astype("m8[s]"),
+    "no ids": None,
+    "the name of a column": "patient",
+    "too few ids": IDS[:-1],
+    "too many axes of ids": IDS.reshape(2, 2, -1),
+    "ids of several lengths": (IDS, IDS[:-1]),
+}
+
+
+@pytest.mark.parametrize("mistake", ID_MISTAKES)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_wrong_ids_are_free(name, mistake, ledger):
+    error, charges = attempt(name, ledger, users=ID_MISTAKES[mistake])
+    assert error is not None
+    assert charges == 0
+
+
+def x_mistakes(X):
+    texts = np.array([["a"] * X.shape[1]] * N)
+    names = [f"x{j}" for j in range(X.shape[1])]
+    return {
+        "text in X": texts,
+        "objects in X": X.astype(object),
+        "complex numbers in X": X.astype(complex),
+        "dates in X": X.astype(np.int64).astype("M8[s]"),
+        "a sparse matrix": sparse.csr_array(X),
+        "three axes": X.reshape(N, X.shape[1], 1),
+        "no columns": np.zeros((N, 0)),
+        "a frame with text": pd.DataFrame(texts, columns=names),
+        "a frame of categories": pd.DataFrame({n: pd.Categorical(["a"] * N) for n in names}),
+        "a polars frame with text": pl.DataFrame({n: ["a"] * N for n in names}),
+        "an Arrow table with text": pa.table({n: ["a"] * N for n in names}),
+        "too few rows": X[:-1],
+        "data with ids beside them": UserData.from_arrays(X, Y, users=IDS),
+    }
+
+
+@pytest.mark.parametrize("mistake", x_mistakes(X1))
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_wrong_tables_are_free(name, mistake, ledger):
+    error, charges = attempt(name, ledger, X=x_mistakes(table_of(name))[mistake])
+    assert error is not None
+    assert charges == 0
+
+
+Y_MISTAKES = {
+    "no y": None,
+    "two columns": np.stack([Y, Y], axis=1),
+    "complex y": Y.astype(complex),
+    "too short": Y[:-1],
+    "dates": Y.astype("M8[s]"),
+}
+TEXT_AS_Y = {
+    "text": np.array(["yes", "no"])[Y],
+    "objects": Y.astype(object),
+    "a column of text": pd.Series(np.array(["yes", "no"])[Y]),
+    "an Arrow column of text": pa.array(["yes"] * N),
+}
+
+
+@pytest.mark.parametrize("mistake", Y_MISTAKES | TEXT_AS_Y)
+@pytest.mark.parametrize("name", [*MODELS, *RULES])
+def test_wrong_targets_are_free(name, mistake, ledger):
+    drop = ("y",) if mistake == "no y" else ()
+    error, charges = attempt(name, ledger, y=(Y_MISTAKES | TEXT_AS_Y)[mistake], drop=drop)
+    assert error is not None
+    assert charges == 0
+
+
+COMMON = {
+    "epsilon below 0": {"epsilon": -1.0},
+    "epsilon 0": {"epsilon": 0},
+    "epsilon NaN": {"epsilon": float("nan")},
+    "infinite epsilon": {"epsilon": float("inf")},
+    "epsilon in words": {"epsilon": "one"},
+    "delta above 1": {"delta": 2.0},
+    "delta below 0": {"delta": -1e-6},
+    "delta in words": {"delta": "small"},
+    "a relation in words": {"relation": "replace"},
+    "no name of the data": {"data_name": None},
+    "an unknown data set": {"data_name": "nobody's"},
+    "a name that is no text": {"data_name": 7},
+    "a random state in words": {"random_state": "seven"},
+    "an engine in words": {"engine": "spark"},
+    "an unknown parameter": {"no_such_parameter": 1},
+}
+
+
+@pytest.mark.parametrize("mistake", COMMON)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_wrong_common_parameters_are_free(name, mistake, ledger):
+    parameters = COMMON[mistake]
+    known = ESTIMATORS[name].get_params()
+    if not set(parameters) <= {*known, "no_such_parameter"}:
+        pytest.skip("it has no such parameter")
+    error, charges = attempt(name, ledger, parameters=parameters)
+    assert error is not None
+    # A data set that the ledger does not know is refused by the ledger itself.
+    assert charges == 0 or mistake in ("an unknown data set", "a name that is no text")
+    assert ledger.spent("visits").epsilon == 0
+
+
+REVERSED = (9.0, -9.0)
+OWN = [
+    *(
+        (name, bounds)
+        for name in ("UserMean", "UserScaler", "UserCovariance", "UserQueries", "PrivateMedian")
+        for bounds in (REVERSED, (0.0, np.inf), (np.nan, 1.0), "wide", None, -3.0, (1.0, 2.0, 3.0))
+    ),
+    *((name, REVERSED) for name in MODELS if name != "PrivateGridSearch"),
+    *((name, ([0.0] * 5, [1.0] * 5)) for name in ("UserMean", "Ridge", "LogisticRegression")),
+]
+
+
+@pytest.mark.parametrize(("name", "bounds"), OWN)
+def test_wrong_bounds_are_free(name, bounds, ledger):
+    error, charges = attempt(name, ledger, parameters={"bounds": bounds})
+    assert error is not None
+    assert charges == 0
+
+
+def fails(candidate, X, y):
+    raise ValueError("not today")
+
+
+SPECIAL = [
+    ("UserMean", {"algorithm": "best"}),
+    ("UserMean", {"algorithm": "quantile", "delta": 1e-6}),
+    ("UserMean", {"algorithm": "ball", "delta": 0.0}),
+    ("UserMean", {"records": -2}),
+    ("UserCovariance", {"delta": 0.0}),
+    ("UserCovariance", {"shape": "round"}),
+    ("UserQueries", {"queries": 0}),
+    ("UserQueries", {"dimension": 0}),
+    ("UserQueries", {"delta": 0.0}),
+    ("UserQueries", {"algorithm": "winsorized"}),
+    ("PrivateMedian", {"algorithm": "best"}),
+    ("UserQuantiles", {"quantiles": (0.5, 1.5)}),
+    ("UserQuantiles", {"quantiles": ()}),
+    ("LossSelector", {"bounds": (1.0, 0.0)}),
+    ("LossSelector", {"candidates": [1]}),
+    ("LossSelector", {"candidates": [], "loss": fails}),
+    ("LossSelector", {"candidates": [1], "loss": 7}),
+    ("LossSelector", {"candidates": [1], "loss": fails}),
+    ("LossSelector", {"alpha": 1.5}),
+    ("LossSelector", {"vectorized": "yes"}),
+    ("LossSelector", {"algorithm": "published", "relation": Relation.ADD_REMOVE}),
+    ("LogisticRegression", {"delta": 0.0}),
+    ("LogisticRegression", {"classes": (1,)}),
+    ("LogisticRegression", {"classes": (1, 1)}),
+    ("LogisticRegression", {"classes": "yes"}),
+    ("LogisticRegression", {"penalty": -1.0}),
+    ("LogisticRegression", {"steps": 0}),
+    ("LogisticRegression", {"batch_rate": 2.0}),
+    ("LogisticRegression", {"batch_rate": 0.1, "steps": None}),
+    ("LogisticRegression", {"records": -1}),
+    ("LogisticRegression", {"hopeless": "try"}),
+    ("LogisticRegression", {"fit_intercept": "yes"}),
+    ("LogisticRegression", {"warm_start": 3}),
+    ("LogisticRegression", {"epsilon": 1e-3}),
+    ("LinearSVC", {"classes": (0, 1, 2)}),
+    ("LinearRegression", {"target_bounds": (1.0, 0.0)}),
+    ("LinearRegression", {"target_bounds": ([0.0, 0.0], [1.0, 1.0])}),
+    ("HuberRegression", {"width": -1.0}),
+    ("PrivateGridSearch", {"param_grid": {"penalty": [0.0, -1.0]}}),
+    ("PrivateGridSearch", {"param_grid": {"steps": [2, 0]}}),
+    ("PrivateGridSearch", {"param_grid": {"bounds": [(0.0, 1.0), REVERSED]}}),
+    ("PrivateGridSearch", {"param_grid": {"no_such_parameter": [1]}}),
+    ("PrivateGridSearch", {"param_grid": {"penalty": []}}),
+    ("PrivateGridSearch", {"param_grid": {"epsilon": [1.0]}}),
+    ("PrivateGridSearch", {"param_grid": {"hopeless": ["refuse", "try"]}}),
+    ("PrivateGridSearch", {"param_grid": "penalty"}),
+    ("PrivateGridSearch", {"estimator": UserMean()}),
+    ("PrivateGridSearch", {"estimator": LinearRegression()}),
+    ("PrivateGridSearch", {"selection_share": 1.0}),
+    ("PrivateGridSearch", {"fit_share": 0.0}),
+    ("PrivateGridSearch", {"epsilon": 0.01}),
+    ("ThresholdLearner", {"domain": (9, 0)}),
+    ("ThresholdLearner", {"step": -1.0}),
+    ("ThresholdLearner", {"direction": "up"}),
+    ("ThresholdLearner", {"algorithm": "best"}),
+    ("ThresholdLearner", {"algorithm": "more_than"}),
+    ("ThresholdLearner", {"classes": (0, 1, 2)}),
+    ("ThresholdLearner", {"delta": 1e-6}),
+    ("PrivateThreshold", {"domain": (9, 0)}),
+    ("PrivateThreshold", {"excess": 2.0}),
+    ("ConceptLearner", {"concepts": "thresholds"}),
+    ("ConceptLearner", {"concepts": None}),
+    ("ConceptLearner", {"score": "best"}),
+    ("ConceptLearner", {"records": 0}),
+    ("PrivateMinError", {"alpha": 0.0}),
+    ("PrivateMinError", {"concepts": 7}),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters"), SPECIAL)
+def test_wrong_parameters_of_their_own_are_free(name, parameters, ledger):
+    error, charges = attempt(name, ledger, parameters=parameters)
+    assert error is not None
+    assert charges == 0
+
+
+@pytest.mark.parametrize("name", [*MODELS, *RULES])
+def test_a_table_of_other_columns_is_free(name, ledger):
+    if name in MODELS:
+        pytest.skip("a model takes any number of columns")
+    error, charges = attempt(name, ledger, X=X2)
+    assert error is not None
+    assert charges == 0
+
+
+def test_a_warm_start_from_other_columns_is_free(ledger):
+    model = LogisticRegression(warm_start=True, **MODEL).fit(X2, Y, users=IDS)
+    model.set_params(ledger=ledger, data_name="visits")
+    with pytest.raises(REFUSED):
+        model.fit(X1, Y, users=IDS)
+    assert ledger.charges == 0
+
+
+@pytest.fixture
+def visits(tmp_path):
+    frame = pd.DataFrame({"patient": IDS, "a": X2[:, 0], "b": X2[:, 1], "ill": Y})
+    frame = frame.assign(word="w", half=IDS + 0.5)
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    frame.to_parquet(tmp_path / "visits.parquet")
+    return tmp_path / "visits"
+
+
+@pytest.fixture
+def counted(monkeypatch, tmp_path):
+    """Count charges of all ledgers; return the count and the options that name one."""
+    book = Ledger(tmp_path / "cli.db")
+    for unit in ("patient",):
+        book.set_budget("visits", epsilon=1e9, delta=0.9, unit=unit)
+    charges = []
+    charge = Ledger.charge
+    monkeypatch.setattr(
+        Ledger, "charge", lambda self, *a, **k: (charges.append(1), charge(self, *a, **k))[1]
+    )
+    return charges, ["--ledger", str(book.path), "--data-name", "visits"]
+
+
+MEAN = ["--task", "mean", "--user", "patient", "--features", "a,b", "--bounds", "9"]
+LOGISTIC = [
+    *("--task", "logistic", "--user", "patient", "--features", "a,b", "--target", "ill"),
+    *("--bounds", "9", "--delta", "1e-6"),
+]
+LINEAR = [*LOGISTIC[2:], "--task", "linear"]
+THRESHOLD = [
+    *("--task", "threshold", "--user", "patient", "--features", "a", "--target", "ill"),
+    *("--bounds", "0,9"),
+]
+COMMANDS = {
+    "an algorithm that has no delta": [
+        *(*MEAN, "--epsilon", "1", "--delta", "1e-6", "--algorithm", "quantile")
+    ],
+    "an unknown algorithm": [*MEAN, "--epsilon", "1", "--algorithm", "best"],
+    "a ball without delta": [*MEAN, "--epsilon", "1", "--algorithm", "ball"],
+    "epsilon below 0": [*MEAN, "--epsilon", "-1"],
+    "epsilon in words": [*MEAN, "--epsilon", "one"],
+    "delta above 1": [*MEAN, "--epsilon", "1", "--delta", "2"],
+    "reversed bounds": [*MEAN[:-1], "9,-9", "--epsilon", "1"],
+    "no bounds": [*MEAN[:-2], "--epsilon", "1"],
+    "bounds of an unknown column": [*MEAN, "--bounds", "c=0,1", "--epsilon", "1"],
+    "an unknown task": [*MEAN[2:], "--task", "mode", "--epsilon", "1"],
+    "an unknown column": [*MEAN, "--epsilon", "1", "--features", "a,c"],
+    "an unknown id": [*MEAN, "--epsilon", "1", "--user", "person"],
+    "floats as ids": [*MEAN, "--epsilon", "1", "--user", "half"],
+    "text as a feature": [*MEAN, "--epsilon", "1", "--features", "a,word"],
+    "ids as a feature": [*MEAN, "--epsilon", "1", "--features", "patient"],
+    "an unknown engine": [*MEAN, "--epsilon", "1", "--engine", "abacus"],
+    "no target": [*LOGISTIC[:6], *LOGISTIC[8:], "--epsilon", "1"],
+    "an unknown target": [*LOGISTIC, "--epsilon", "1", "--target", "well"],
+    "one class": [*LOGISTIC, "--epsilon", "1", "--classes", "0"],
+    "classes of a regression": [*LINEAR, "--epsilon", "1", "--classes", "0,1"],
+    "three classes of a cut-off": [*THRESHOLD, "--epsilon", "1", "--classes", "0,1,2"],
+    "delta for a cut-off": [*THRESHOLD, "--epsilon", "1", "--delta", "1e-6"],
+    "two features for a cut-off": [*THRESHOLD, "--epsilon", "1", "--features", "a,b"],
+    "no delta for a model": [*LOGISTIC[:-2], "--epsilon", "1"],
+    "a hopeless model": [*LOGISTIC, "--epsilon", "0.001"],
+    "records below 1": [*LOGISTIC, "--epsilon", "1", "--records", "0"],
+    "a model that cannot be written": [*MEAN, "--epsilon", "1", "--model", "nowhere/m.json"],
+    "a report that cannot be written": [*MEAN, "--epsilon", "1", "--report", "nowhere/m.html"],
+    "text as a target": [*LINEAR, "--epsilon", "9", "--target", "word"],
+}
+
+
+TYPED = {"floats as ids", "text as a feature", "text as a target"}
+
+
+class TestCommands:
+    @pytest.mark.parametrize(
+        "options",
+        [[*MEAN, "--epsilon", "1"], [*LOGISTIC, "--epsilon", "4"]],
+        ids=["mean", "logistic"],
+    )
+    def test_a_command_without_a_mistake_is_charged_once(self, options, visits, counted):
+        charges, book = counted
+        assert main(["fit", f"{visits}.csv", *options, *book]) == 0
+        assert len(charges) == 1
+
+    @pytest.mark.parametrize("mistake", COMMANDS)
+    def test_a_mistake_is_free(self, mistake, visits, counted, capsys):
+        charges, book = counted
+        # A CSV file declares no types.
+        ending = "parquet" if mistake in TYPED else "csv"
+        assert main(["fit", f"{visits}.{ending}", *COMMANDS[mistake], *book]) in (1, 2)
+        assert charges == []
+        assert capsys.readouterr().err
+
+
+def test_the_contract_lists_enough_mistakes():
+    listed = len(ID_MISTAKES) + len(x_mistakes(X1)) + len(Y_MISTAKES | TEXT_AS_Y)
+    assert listed + len(COMMON) + len(OWN) + len(SPECIAL) + len(COMMANDS) >= 150
