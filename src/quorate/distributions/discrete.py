@@ -292,7 +292,7 @@ def released_by(run: DiscreteRun, algorithm: str) -> ReleasedShares:
         case "gaussian":
             return run.gaussian(asked)
         case "polytope":
-            return run.polytope(None, asked)
+            return run.polytope(asked)
         case "ball":
             return run.ball(None, asked)
     raise ParameterError(f"Expected a known algorithm, got {algorithm!r}.")

@@ -104,9 +104,7 @@ class DiscreteRun:
         if self._close_pairs(question) < question.close:
             return self.laplace("users are not alike enough for a small ball around them.")
         reason = "users are alike: most pairs of them are close."
-        return (
-            self.ball(question, reason) if question.norm == 2 else self.polytope(question, reason)
-        )
+        return self.ball(question, reason) if question.norm == 2 else self.polytope(reason)
 
     def laplace(self, reason: str) -> ReleasedShares:
         """Add Laplace noise to everybody's shares."""
@@ -131,11 +129,12 @@ class DiscreteRun:
         final = self._trimmed_mean(middle.mean, radius, square=self.account.square_left)
         return self._of_trimmed(final, Route(name="ball", reason=reason))
 
-    def polytope(self, question: Likeness | None, reason: str) -> ReleasedShares:
+    def polytope(self, reason: str) -> ReleasedShares:
         """Close in on the users in the L1 norm, in two steps, under pure privacy."""
         first, second, _ = (Fraction(share) * self.account.left for share in POLYTOPE_SHARES)
-        centre, _, _ = self._rough_centre(first, None)
-        top = 2.0 * (0.5 if question is None else question.spread)
+        centre, noise, _ = self._rough_centre(first, None)
+        error = noise * max(1, int(np.count_nonzero(centre)))
+        top = 2.0 * math.hypot(0.5, error)
         cells = np.minimum(top * 2.0 ** (np.arange(1.0 - _CELLS, 1.0) / 2.0), 2.0)
         inside = min(0.97, max(_LEAST_INSIDE, 1.0 - 8.0 / (self._users * float(second))))
         distances = self._distances(centre, norm=1)

@@ -5,8 +5,8 @@ around a rough centre holds most of them, and noise can shrink with the ball: in
 pure privacy, which pays for few categories, or in the L2 norm with Gaussian noise, for many. How
 alike users have to be follows from the numbers of users and categories; whether they are is asked
 of disjoint pairs of users, for a few percent of the budget. People outside the ball are left out,
-so the test is strict unless the caller knows that people are alike, and without at least some 800
-users a strict test costs more than it is worth.
+so the test is strict unless the caller knows that people are alike: nearly all pairs must be close,
+and below 1,000 users or so, where the count is too noisy to tell, nobody is asked.
 
 The constants were measured on Zipf distributions of 6 to 1000 categories; see
 ``benchmarks/distributions.py``.
@@ -24,6 +24,7 @@ __all__ = [
     "POLYTOPE_SHARES",
     "Likeness",
     "ball_noise",
+    "l1_spread",
     "likeness_worth_asking",
     "polytope_noise",
     "widening",
@@ -34,14 +35,16 @@ BALL_SHARES = (0.04, 0.02, 0.09, 0.03, 0.82)
 POLYTOPE_SHARES = (0.25, 0.10, 0.65)
 """Shares of epsilon: rough centre, radius, mean."""
 
-# The test: the scale of its noise in users, its largest and smallest share of epsilon, and the
-# share of pairs that must be close. Ten percent of far pairs are five percent of unlike people.
-_STRICT = (50.0, 0.06, 0.005, 0.90)
-_LENIENT = (20.0, 0.06, 0.015, 0.70)
+# The test for 1,000 users: users times its share of epsilon; its largest and smallest share; the
+# share of pairs that must be close. Five percent of far pairs are two or three of unlike people.
+_STRICT = (60.0, 0.06, 0.001, 0.95)
+_LENIENT = (15.0, 0.05, 0.015, 0.65)
 # A way must promise this much less noise than Laplace on the whole simplex.
 _GAIN = 0.9
-# Below this many users times mu the Gaussian rounds are too noisy to follow each other.
-_FEW = 100.0
+# Two norms are compared for users who are this far from their centre in L2, and for alike users
+# with a Zipf distribution that is so much in L1.
+_COMPARED = 0.1
+_L1_PER_L2, _L1_POWER = 0.8, 0.45
 _CANDIDATES = 2.0 ** (np.arange(-28.0, 1.0) / 4.0)
 
 
@@ -113,6 +116,23 @@ def polytope_noise(*, users: float, categories: int, epsilon: float, spread: flo
     return math.sqrt(2.0) * 2.0 * radius / (users * last * epsilon)
 
 
+def l1_spread(categories: int, spread: float) -> float:
+    """Return the L1 distance that goes with an L2 distance, for users who are alike.
+
+    >>> round(l1_spread(100, 0.06), 2)
+    0.38
+    """
+    return float(_L1_PER_L2 * categories**_L1_POWER * spread)
+
+
+def _ball_is_better(*, users: int, categories: int, epsilon: float, mu: float) -> bool:
+    if mu == 0:
+        return False
+    ball = ball_noise(users=users, categories=categories, mu=mu, spread=_COMPARED)
+    spread = l1_spread(categories, _COMPARED)
+    return ball < polytope_noise(users=users, categories=categories, epsilon=epsilon, spread=spread)
+
+
 def likeness_worth_asking(
     *, users: int, categories: int, epsilon: float, mu: float, alike: bool = False
 ) -> Likeness | None:
@@ -126,7 +146,9 @@ def likeness_worth_asking(
     True
     """
     scale, largest, smallest, close = _LENIENT if alike else _STRICT
-    share = max(smallest, scale / (max(1, users) * epsilon))
+    # More users make the count more exact, and the share smaller.
+    signal = max(1, users) * epsilon
+    share = max(smallest, scale * math.sqrt(max(1.0, signal / 1000.0)) / signal)
     if share > largest and not alike:
         return None
     share = min(share, largest)
@@ -150,7 +172,9 @@ def likeness_worth_asking(
             < plain
         ],
     }
-    norm = 2 if spreads[2] and not (spreads[1] and users * mu < _FEW) else 1
+    norm = 2 if _ball_is_better(users=users, categories=categories, epsilon=epsilon, mu=mu) else 1
+    if not spreads[norm]:
+        norm = 3 - norm
     if not spreads[norm]:
         return None
     return Likeness(norm, max(spreads[norm]), share, close)

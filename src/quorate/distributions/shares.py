@@ -23,6 +23,8 @@ Coder = Callable[[UserData], NDArray[np.int64]]
 
 # Rows of shares are made for so many cells at once.
 _BLOCK = 2**20
+# Up to so many cells a record a table of all cells is quicker than sorting the records.
+_DENSE = 4
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,13 @@ def held(
     codes = coder(part)
     known = codes >= 0
     users = part.user_index()[known].astype(np.int64)
-    cells, counts = np.unique(users * categories + codes[known], return_counts=True)
+    numbers = users * categories + codes[known]
+    if part.n_users * categories <= _DENSE * len(codes):
+        table = np.bincount(numbers, minlength=part.n_users * categories)
+        cells = np.flatnonzero(table)
+        counts = table[cells]
+    else:
+        cells, counts = np.unique(numbers, return_counts=True)
     records = np.bincount(users, minlength=part.n_users).astype(np.int64)
     return cells // categories, cells % categories, counts.astype(np.int64), records
 

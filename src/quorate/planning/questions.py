@@ -13,12 +13,15 @@ from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
 from quorate.planning.tasks import (
+    CdfTask,
     ConceptTask,
     LinearTask,
     LogisticTask,
     MeanTask,
     MedianTask,
+    NormalTask,
     SelectTask,
+    SharesTask,
     Task,
     ThresholdTask,
 )
@@ -36,6 +39,9 @@ _KINDS: dict[str, type[Task]] = {
         LogisticTask,
         LinearTask,
         SelectTask,
+        SharesTask,
+        CdfTask,
+        NormalTask,
     )
 }
 
@@ -79,7 +85,8 @@ def plan(
 
     Parameters
     ----------
-    task : {"mean", "median", "threshold", "concept", "logistic", "linear", "select"}
+    task : {"mean", "median", "threshold", "concept", "logistic", "linear", "select", "shares", \
+            "cdf", "normal"}
     users : int, optional
     records : int, default=1
         Records a user.
@@ -93,7 +100,7 @@ def plan(
     dimension : int, optional
         Coordinates of a mean, features of a model.
     size : int, optional
-        Hypotheses or candidates.
+        Hypotheses or candidates; categories of shares, cells of a distribution function.
     vc : int, optional
         VC dimension of a concept class, for the published bounds; default from its size.
     domain : int, optional

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quorate.planning.tasks.base import ErrorModel, Task
 from quorate.planning.tasks.concept import ConceptTask
+from quorate.planning.tasks.distribution import CdfTask, NormalTask, SharesTask
 from quorate.planning.tasks.mean import MeanTask
 from quorate.planning.tasks.median import MedianTask
 from quorate.planning.tasks.models import LinearTask, LogisticTask
@@ -11,13 +12,16 @@ from quorate.planning.tasks.select import SelectTask
 from quorate.planning.tasks.threshold import ThresholdTask
 
 __all__ = [
+    "CdfTask",
     "ConceptTask",
     "ErrorModel",
     "LinearTask",
     "LogisticTask",
     "MeanTask",
     "MedianTask",
+    "NormalTask",
     "SelectTask",
+    "SharesTask",
     "Task",
     "ThresholdTask",
 ]

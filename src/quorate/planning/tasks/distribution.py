@@ -1,0 +1,357 @@
+"""Planning distributions: total variation, distribution functions, normal means."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from quorate import _validate
+from quorate.accounting.calibrate import gdp_mu
+from quorate.distributions.discrete_rule import (
+    ball_noise,
+    l1_spread,
+    polytope_noise,
+)
+from quorate.distributions.hierarchy import choose_hierarchy
+from quorate.guarantees import Relation
+from quorate.planning.limits import fixed_users_floor
+from quorate.planning.packings import (
+    Packing,
+    discrete_packing,
+    normal_packing,
+    packing_floor,
+)
+from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
+from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.mean import MeanTask
+from quorate.planning.tasks.median import MedianTask
+
+__all__ = ["CdfTask", "NormalTask", "SharesTask"]
+
+# Measured on Zipf distributions: from noise before shares are made a distribution to what is left.
+_CUT_AWAY = 1.5
+# From the mean to a quantile at the planned confidence, times 1/sqrt(categories).
+_TAIL = 1.5
+# From this many users times epsilon on people are asked whether they are alike, for up to 6 %.
+_ASKED_USERS, _KEPT = 1000.0, 0.94
+# Below this many users times epsilon a private radius is too dear for a normal mean.
+_RADIUS_USERS = 600.0
+
+
+@lru_cache(maxsize=4096)
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the parameter of Gaussian differential privacy that a budget is worth.
+
+    >>> round(gaussian_mu(1.0, 1e-6), 3)
+    0.237
+    """
+    return gdp_mu(epsilon, delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DistributionTask(Task):
+    """What the tasks share: people's own distributions differ by ``heterogeneity``.
+
+    Parameters
+    ----------
+    heterogeneity : float, default=0.0
+        Share of the variance of a person's shares that does not shrink with records, from 0 (people
+        are alike) to 1.
+    """
+
+    heterogeneity: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.fraction(heterogeneity=self.heterogeneity)
+
+    @property
+    def _variance(self) -> float:
+        """Variance of a person's share, in units of that of one record."""
+        return self.heterogeneity + (1.0 - self.heterogeneity) / self.records
+
+    @property
+    def largest_error(self) -> float:
+        """Nothing in common."""
+        return 1.0
+
+    def _floor(self, packing: Packing | None, epsilon: float, theorem: str) -> PublishedBound:
+        """Return the packing bound, or with delta the floor for any answer at all."""
+        least = float(
+            fixed_users_floor(
+                epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
+            )
+        )
+        if self.delta > 0 or packing is None:
+            return PublishedBound(
+                users=least,
+                theorem="Theorem 9 of Levy et al. (2021)",
+                holds=True,
+                note="two crowds that have nothing in common",
+            )
+        users = packing_floor(
+            packing,
+            records=self.records,
+            epsilon=epsilon,
+            beta=self.beta,
+            relation=self.relation,
+        )
+        return PublishedBound(
+            users=max(users, least),
+            theorem=theorem,
+            holds=packing.proved,
+            note="a packing with all constants worked out; people who are alike",
+        )
+
+    def _order(self, size: float, *, epsilon: float, error: float, theorem: str) -> PublishedBound:
+        """Return the order of the published upper bound, its constant and logarithms put to 1."""
+        users = size / epsilon
+        users += size / (error * epsilon * math.sqrt(self.records))
+        users += size / (error**2 * self.records)
+        return PublishedBound(
+            users=users,
+            theorem=theorem,
+            holds=False,
+            note="the theorem's order with constant 1 and no logarithms; pure privacy",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharesTask(_DistributionTask):
+    """A distribution over categories, as in :class:`~quorate.distributions.DiscreteDistribution`.
+
+    The error is the total variation distance from the population's distribution.
+
+    Parameters
+    ----------
+    size : int, default=10
+        Categories.
+
+    Examples
+    --------
+    >>> task = SharesTask(size=100, records=256, delta=1e-6)
+    >>> task.way(3000, 1.0)[0], task.way(300, 1.0)[0]
+    ('ball', 'laplace')
+    >>> task.error(3000, 1.0) < 0.03
+    True
+    """
+
+    size: int = 10
+
+    name: ClassVar[str] = "shares"
+    error_meaning: ClassVar[str] = "total variation distance from the population's distribution"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size)
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the distance kept by the way that the estimator takes."""
+        noises = self._noises(users, epsilon)
+        return min(1.0, min(self._distance(users, noise) for noise in noises.values()))
+
+    def _noises(self, users: int, epsilon: float) -> dict[str, float]:
+        """Return the standard deviation of a coordinate for each way that may be taken."""
+        if self.relation is not Relation.REPLACE:
+            return {"laplace": math.sqrt(2.0) / (_KEPT * users * epsilon)}
+        noises = {"laplace": math.sqrt(8.0) / (_KEPT * users * epsilon)}
+        if users * epsilon < _ASKED_USERS:
+            return noises
+        # Root mean square distances of alike users with a Zipf distribution.
+        spread = math.sqrt(0.9 * self._variance)
+        known = {"users": users, "categories": self.size}
+        noises["polytope"] = polytope_noise(
+            epsilon=_KEPT * epsilon,
+            spread=l1_spread(self.size, spread),
+            **known,
+        )
+        if self.delta:
+            mu = _KEPT * gaussian_mu(epsilon, self.delta)
+            noises["ball"] = ball_noise(mu=mu, spread=spread, **known)
+        return noises
+
+    def _distance(self, users: int, noise: float) -> float:
+        # Half of the sum of k absolute values, of Laplace or normal noise; what the nearest
+        # distribution cuts away; and the sampling of people.
+        raw = 0.5 * self.size * noise * math.sqrt(0.5)
+        cut = raw / (1.0 + _CUT_AWAY * raw)
+        sampling = 0.4 * math.sqrt(self.size * self._variance / users) * 0.8
+        tail = 1.0 + _TAIL * math.sqrt(-2.0 * math.log(self.beta)) / (2.0 * math.sqrt(self.size))
+        return tail * math.hypot(cut, sampling)
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the way with the least noise, and why."""
+        noises = self._noises(users, epsilon)
+        name = min(noises, key=lambda way: noises[way])
+        if name == "laplace":
+            return name, "Laplace noise on everybody's shares, which add up to one."
+        return name, "people are alike, so that a small ball around them needs less noise."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users of Theorem 43."""
+        theorem = "Theorem 43 of Ghazi et al. (2023)"
+        return self._order(float(self.size), epsilon=epsilon, error=error, theorem=theorem)
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the packing bound of Theorem 43, with the factor 1/k."""
+        theorem = "Theorem 43 (packing) of Ghazi et al. (2023)"
+        packing = discrete_packing(self.size, error) if error < 0.5 else None
+        return self._floor(packing, epsilon, theorem)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CdfTask(_DistributionTask):
+    """A distribution function over cells, as in :class:`~quorate.distributions.EmpiricalCDF`.
+
+    The error is the largest distance of the distribution functions (Kolmogorov's).
+
+    Parameters
+    ----------
+    size : int, default=1024
+        Cells.
+
+    Examples
+    --------
+    >>> CdfTask(records=4).error(3000, 1.0) < 0.06
+    True
+    """
+
+    size: int = 1024
+
+    name: ClassVar[str] = "cdf"
+    error_meaning: ClassVar[str] = "largest distance from the population's distribution function"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size)
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the distance kept, sampling included."""
+        hierarchy = choose_hierarchy(self.size)
+        width = 2.0 if self.relation is Relation.REPLACE else 1.0
+        scale = width * hierarchy.levels / (users * epsilon)
+        noise = hierarchy.largest_error(scale=scale, beta=0.8 * self.beta)
+        # Kolmogorov's law: the largest distance of n records exceeds s / sqrt(n) with 2 e^(-2 s^2).
+        sampling = math.sqrt(-0.5 * math.log(0.5 * self.beta)) * math.sqrt(self._variance / users)
+        return min(1.0, math.hypot(noise, sampling))
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the only algorithm there is."""
+        del users, epsilon
+        levels = choose_hierarchy(self.size).levels
+        name = "hierarchy" if levels > 1 else "cells"
+        return name, f"{levels} level(s) of nested intervals are best for {self.size} cells."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users for which the mechanism's law and sampling suffice, people differing."""
+        worst = CdfTask(
+            size=self.size,
+            heterogeneity=1.0,
+            confidence=self.confidence,
+            relation=self.relation,
+        )
+        users = smallest_users(lambda n: worst.error(n, epsilon), error)
+        return PublishedBound(
+            users=None if users is None else float(users),
+            theorem="Dvoretzky, Kiefer, Wolfowitz; law of the mechanism",
+            holds=True,
+            note="whoever the people are; the law of the noise is read off public draws",
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the floor for two crowds."""
+        del error
+        return self._floor(None, epsilon, "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalTask(_DistributionTask):
+    """A normal mean, as in :class:`~quorate.distributions.GaussianDistribution`.
+
+    The error is the distance from the population's mean in standard deviations of one record.
+
+    Parameters
+    ----------
+    dimension : int, default=1
+    bounds : float or pair, default=1000.0
+        Public range of every coordinate, in standard deviations of one record.
+
+    Examples
+    --------
+    >>> NormalTask(records=16).error(100, 1.0) < 0.12
+    True
+    """
+
+    dimension: int = 1
+    bounds: Any = 1000.0
+
+    name: ClassVar[str] = "normal"
+    error_meaning: ClassVar[str] = (
+        "distance from the population's mean, in standard deviations of one record"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(dimension=self.dimension)
+
+    @property
+    def largest_error(self) -> float:
+        """The whole range."""
+        return self._mean().largest_error
+
+    def _mean(self) -> MeanTask:
+        return MeanTask(
+            dimension=self.dimension,
+            bounds=self.bounds,
+            scale=math.sqrt(self._variance * self.records),
+            records=self.records,
+            delta=self.delta,
+            confidence=self.confidence,
+            relation=self.relation,
+        )
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the distance kept by the way that the estimator takes."""
+        from scipy.special import ndtri
+
+        medians = MedianTask(
+            dimension=self.dimension,
+            bounds=self.bounds,
+            scale=math.sqrt(self._variance),
+            confidence=self.confidence,
+            relation=self.relation,
+        )
+        rank, error = medians.error(users, epsilon), self.largest_error
+        if rank < 0.5:
+            each = float(ndtri(0.5 + rank)) * math.sqrt(self._variance)
+            error = min(error, math.sqrt(self.dimension) * each)
+        if self.way(users, epsilon)[0] == "mean":
+            # A private radius is looked for only where it is worth it.
+            return min(error, self._mean().error(users, epsilon))
+        return error
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return whether medians or a mean are taken."""
+        if self.delta == 0 or (
+            users * epsilon < _RADIUS_USERS and self.relation is Relation.REPLACE
+        ):
+            return "medians", "medians of users' means need no private radius."
+        return "mean", "a private radius pays."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users of Theorem 45; the total variation is 0.4 times the distance."""
+        theorem = "Theorem 45 of Ghazi et al. (2023)"
+        size = float(self.dimension)
+        return self._order(size, epsilon=epsilon, error=min(1.0, 0.4 * error), theorem=theorem)
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the packing bound of Theorem 45."""
+        from scipy.special import ndtr
+
+        close = 2.0 * float(ndtr(0.5 * error)) - 1.0
+        packing = normal_packing(self.dimension, close) if 0 < close < 0.49 else None
+        theorem = "Theorem 45 (packing) of Ghazi et al. (2023)"
+        return self._floor(packing, epsilon, theorem)
