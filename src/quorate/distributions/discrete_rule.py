@@ -43,8 +43,10 @@ _LENIENT = (15.0, 0.05, 0.015, 0.65)
 _GAIN = 0.9
 # Two norms are compared for users who are this far from their centre in L2, and for alike users
 # with a Zipf distribution that is so much in L1.
-_COMPARED = 0.1
+_COMPARED = 0.06
 _L1_PER_L2, _L1_POWER = 0.8, 0.45
+# A centre that was made a distribution is nearer to the users than its noise says.
+_NEARER = 0.7
 _CANDIDATES = 2.0 ** (np.arange(-28.0, 1.0) / 4.0)
 
 
@@ -96,7 +98,7 @@ def ball_noise(*, users: float, categories: int, mu: float, spread: float) -> fl
     first, _, second, _, last = BALL_SHARES
     noise = math.sqrt(2.0 / first) / (users * mu)
     for share in (second, last):
-        error = noise * math.sqrt(_survivors(categories, noise))
+        error = _NEARER * noise * math.sqrt(_survivors(categories, noise))
         radius = min(1.4, 1.12 * widening(categories) * math.hypot(spread, error))
         noise = 2.0 * radius / (users * mu * math.sqrt(share))
     return noise
