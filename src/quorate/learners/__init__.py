@@ -5,12 +5,14 @@
 the ``smallest_error_search`` · ``loss_selector`` the best of many candidates by a bounded loss,
 ``covers`` of a box · ``scores`` what users contribute · ``automatic`` which score when ·
 ``selection`` from losses to a hypothesis · ``parity_learner`` parities by linear equations, planned
-by ``parity_plan`` · ``generalization`` the papers' bounds.
+by ``parity_plan`` · ``concise_learner`` short rules first, with the bounds of ``occam`` ·
+``generalization`` the papers' bounds.
 """
 
 from __future__ import annotations
 
 from quorate.learners.concept_learner import ConceptLearner
+from quorate.learners.concise_learner import ConciseLearner
 from quorate.learners.covers import box_cover
 from quorate.learners.loss_selector import LossSelector
 from quorate.learners.min_error import PrivateMinError
@@ -20,6 +22,7 @@ from quorate.learners.threshold import ThresholdLearner
 
 __all__ = [
     "ConceptLearner",
+    "ConciseLearner",
     "LossSelector",
     "ParityLearner",
     "PrivateMinError",

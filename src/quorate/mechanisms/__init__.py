@@ -22,13 +22,7 @@
 * :mod:`quorate.mechanisms.wrappers.truncated_laplace`: the noisy limit of a test.
 * :mod:`quorate.mechanisms.wrappers.stable_release`: sums of users who are alike, or nothing.
 * :mod:`quorate.mechanisms.wrappers.mixture_release`: a mixture of finite laws behind such a limit.
-* :mod:`quorate.mechanisms.randomizers`: what a user's own device answers.
-* :mod:`quorate.mechanisms.local_oracle`: questions to such devices, charged before they are drawn.
 * :mod:`quorate.mechanisms.parallel`: one price for releases about disjoint groups of users.
-* :mod:`quorate.mechanisms.subsampled`: any mechanism on a secret sample of fixed size.
-* :mod:`quorate.mechanisms.truncated_laplace`: the noisy limit of a test.
-* :mod:`quorate.mechanisms.stable_release`: sums of users who are alike, or nothing.
-* :mod:`quorate.mechanisms.mixture_release`: a mixture of finite laws behind such a limit.
 """
 
 from __future__ import annotations

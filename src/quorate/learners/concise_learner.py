@@ -1,0 +1,213 @@
+"""Learn a rule of a short description: Occam's razor in its compression version, privately."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import float_down
+from quorate.concepts.base import Concept, ConceptClass
+from quorate.estimators import UserEstimator
+from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.grid import Interval, choose_grid
+from quorate.guarantees import Relation
+from quorate.learners.occam import concise_rounds
+from quorate.learners.refusals import check_classes, check_columns, check_labels
+from quorate.learners.scores import Mistakes
+from quorate.learners.selection import choose_by_score
+from quorate.mechanisms.parallel import disjoint_accounts
+from quorate.mechanisms.sums import LaplaceSum
+from quorate.public_randomness import RandomState
+from quorate.users import UserData
+from quorate.users.grouping import group
+
+__all__ = ["ConciseLearner"]
+
+
+class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
+    r"""Try ever larger classes of rules on ever more users, and stop at the first rule that fits.
+
+    A rule that fits and has a short description lies in a small class, which few users suffice to
+    search; nobody has to know in advance how short. Each round takes users who were not asked
+    before: some choose a rule of the next class, others test it.
+
+    Learning
+    --------
+    concept class : the last of ``classes_of_rules``; each is meant to hold the shorter rules of the
+        next
+    setting : realizable; one record of each user counts
+    users needed : ``users_needed()`` in the worst case; those of the first rounds if a short rule
+        fits, which is what compression means
+
+    Privacy
+    -------
+    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    neighbours : replace all records of one user
+    trust : central
+    public : all parameters, the classes, the number of users
+    numerics : exact
+    proof : Blocks of users are cut by public ids and a seed, so a user takes part in one choice or
+        in one test, each of which is :math:`\varepsilon`-DP; whether later blocks are asked at all
+        follows from released answers. Released are ``concept_``, ``round_`` and ``accepted_``.
+
+    Complexity
+    ----------
+    That of the choices: mistakes of all rules of a class for each user of its block.
+
+    Parameters
+    ----------
+    classes_of_rules : sequence of ConceptClass
+        Of increasing size, over the same features.
+    epsilon : float, default=1.0
+    error : float, default=0.1
+        Error that an accepted rule may have.
+    failure : float, default=0.05
+        Chance of a wrong end that is allowed.
+    classes : sequence of two labels, default=(0, 1)
+    relation, ledger, data_name, random_state
+        As everywhere; ``relation`` must be ``Relation.REPLACE``.
+
+    Attributes
+    ----------
+    concept_ : Concept
+        The accepted rule, or the last one tried.
+    accepted_ : bool
+        Whether its test was passed.
+    round_ : int
+        How many classes were tried.
+    guarantee_ : Guarantee
+
+    References
+    ----------
+    .. [1] Kasiviswanathan et al. What can we learn privately? SIAM J. Comput. 40(3), 2011, end of
+       Section 3.1.
+
+    Examples
+    --------
+    >>> from quorate.concepts import Thresholds, Intervals
+    >>> ages = np.random.default_rng(0).integers(0, 16, size=20_000)
+    >>> learner = ConciseLearner([Thresholds(0, 15), Intervals(16)], epsilon=2.0, error=0.2)
+    >>> learner = learner.fit(ages.reshape(-1, 1), ages >= 9, users=range(20_000))
+    >>> learner.round_, learner.accepted_
+    (1, True)
+    """
+
+    def __init__(
+        self,
+        classes_of_rules: Sequence[ConceptClass],
+        epsilon: float = 1.0,
+        *,
+        error: float = 0.1,
+        failure: float = 0.05,
+        classes: Sequence[Any] = (0, 1),
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.classes_of_rules = classes_of_rules
+        self.epsilon = epsilon
+        self.error = error
+        self.failure = failure
+        self.classes = classes
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def users_needed(self) -> int:
+        """Return how many users all rounds need together; public numbers only."""
+        self._check_parameters()
+        return sum(map(sum, self._rounds()))
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ConciseLearner:
+        """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
+        self._check_parameters()
+        check_columns(X, expected=self.classes_of_rules[0].n_features)
+        check_labels(y, self.classes)
+        self._check_use(X, y, users, target=True)
+        present = X.n_users if isinstance(X, UserData) else len(group(users).keys)
+        if present < (needed := self.users_needed()):
+            raise NotEnoughUsersError(
+                f"Expected at least {needed} users for {len(self.classes_of_rules)} classes at "
+                f"error={self.error!r} and epsilon={self.epsilon!r}, got {present}."
+            )
+        account = self._charge(X, y, users, target=True)
+        data = self._gather(X, y, users, classes=self.classes)
+        blocks = self._blocks(data)
+        accounts = disjoint_accounts(account, epsilon=self.epsilon, groups=2 * len(blocks))
+        for turn, (concepts, (choosers, testers)) in enumerate(
+            zip(self.classes_of_rules, blocks, strict=True)
+        ):
+            choose, test = accounts[2 * turn : 2 * turn + 2]
+            index = choose_by_score(concepts, choosers, Mistakes(records=1), account=choose)
+            concept = concepts.concept(index)
+            accepted = self._noisy_error(concept, testers, test) <= 0.75 * self.error
+            if accepted:
+                break
+        self.guarantee_ = self._promise(account)
+        self.concept_, self.accepted_, self.round_ = concept, bool(accepted), turn + 1
+        self.classes_ = np.asarray(self.classes)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict one of the two classes for every row of ``X`` by the released rule."""
+        check_is_fitted(self, "concept_")
+        concept: Concept = self.concept_
+        labels: NDArray[Any] = self.classes_[concept.predict(self._features(X))]
+        return labels
+
+    def _check_parameters(self) -> None:
+        rules = self.classes_of_rules
+        if not rules or not all(isinstance(each, ConceptClass) for each in rules):
+            raise ParameterError("Expected classes_of_rules to hold at least one ConceptClass.")
+        if len({each.n_features for each in rules}) > 1 or any(
+            first.size > second.size for first, second in pairwise(rules)
+        ):
+            raise ParameterError("Expected classes over the same features, in order of size.")
+        _validate.positive(epsilon=self.epsilon)
+        _validate.probability(error=self.error, failure=self.failure)
+        check_classes(self.classes)
+        if self.relation is not Relation.REPLACE:
+            raise ParameterError("Expected relation=Relation.REPLACE: blocks are of public sizes.")
+
+    def _rounds(self) -> list[tuple[int, int]]:
+        return concise_rounds(
+            log_sizes=[math.log(each.size) for each in self.classes_of_rules],
+            alpha=self.error,
+            beta=self.failure,
+            epsilon=float(self.epsilon),
+        )
+
+    def _blocks(self, data: UserData) -> list[tuple[UserData, UserData]]:
+        """Cut the users into blocks, by their ids and the public seed; one record of each."""
+        capped = data.cap(records=1, random_state=self.random_state)
+        order = np.argsort(data.public_draws(self.random_state), kind="stable")
+        blocks, start = [], 0
+        for choosers, testers in self._rounds():
+            middle, end = start + choosers, start + choosers + testers
+            blocks.append((capped.take(order[start:middle]), capped.take(order[middle:end])))
+            start = end
+        return blocks
+
+    def _noisy_error(self, concept: Concept, testers: UserData, account: Account) -> float:
+        """Return a noisy share of users whose record the rule gets wrong."""
+        wrong = np.zeros((testers.n_users, 1))
+        labels = np.zeros(testers.n_records) if testers.y is None else testers.y
+        counts = (labels == 0) | (labels == 1)
+        missed = (concept.predict(testers.X) != labels) & counts if testers.n_records else counts
+        wrong[testers.user_index()[missed]] = 1.0
+        grid = choose_grid(Interval(0.0, 1.0, centre=0.0), n_users=testers.n_users, max_steps=2)
+        noisy = LaplaceSum(grid=grid, epsilon=float_down(account.left))
+        total = noisy.release_values(wrong, account=account)
+        return float(total[0]) / max(1, testers.n_users)

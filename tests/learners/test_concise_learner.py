@@ -1,0 +1,64 @@
+"""Short rules first: it stops early where one fits, goes on where none does, and pays once."""
+
+import numpy as np
+import pytest
+
+from quorate import UserData
+from quorate.accounting.compose import price
+from quorate.concepts import Conjunctions, Intervals, Thresholds
+from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.concise_learner import ConciseLearner
+from quorate.noise import SeededNoise, use_noise
+
+CLASSES = [Thresholds(0, 15), Intervals(16)]
+AGES = np.random.default_rng(0).integers(0, 16, size=12_000).astype(float).reshape(-1, 1)
+
+
+def fit(labels, seed=0, **changes):
+    learner = ConciseLearner(CLASSES, 2.0, error=0.2, random_state=seed, **changes)
+    with use_noise(SeededNoise(seed)):
+        return learner.fit(AGES, labels, users=range(len(AGES)))
+
+
+def test_a_short_rule_ends_it_after_one_round():
+    labels = AGES[:, 0] >= 9
+    found = [fit(labels, seed) for seed in range(10)]
+    assert all(each.round_ == 1 and each.accepted_ for each in found)
+    assert all(each.score(AGES, labels) >= 0.8 for each in found)
+
+
+def test_a_longer_rule_is_found_in_the_next_round():
+    labels = (AGES[:, 0] >= 5) & (AGES[:, 0] < 11)
+    found = [fit(labels, seed) for seed in range(10)]
+    assert all(each.round_ == 2 and each.accepted_ for each in found)
+    assert all(each.score(AGES, labels) >= 0.8 for each in found)
+
+
+def test_where_nothing_fits_nothing_is_accepted():
+    labels = np.random.default_rng(1).integers(0, 2, len(AGES))
+    assert not fit(labels).accepted_
+
+
+def test_all_rounds_cost_epsilon_once_and_blocks_are_disjoint():
+    learner = fit(np.zeros(len(AGES), int))
+    (event,) = learner.guarantee_.events
+    assert price(event, delta=0.0, relation=Relation.REPLACE) == pytest.approx(2.0)
+    data = UserData.from_arrays(AGES, np.zeros(len(AGES)), users=range(len(AGES)))
+    keys = [part.keys() for block in learner._blocks(data) for part in block]
+    assert len(np.unique(np.concatenate(keys))) == sum(map(len, keys))
+    assert sum(map(len, keys)) == learner.users_needed()
+
+
+def test_refusals():
+    with pytest.raises(NotEnoughUsersError, match="Expected at least"):
+        ConciseLearner(CLASSES).fit(AGES[:100], AGES[:100, 0] > 3, users=range(100))
+    for changes, message in (
+        ({"classes_of_rules": []}, "ConceptClass"),
+        ({"classes_of_rules": CLASSES[::-1]}, "order of size"),
+        ({"classes_of_rules": [Thresholds(0, 3), Conjunctions(3)]}, "same features"),
+        ({"relation": Relation.ADD_REMOVE}, "REPLACE"),
+        ({"error": 0.0}, "error"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            ConciseLearner(**({"classes_of_rules": CLASSES} | changes)).users_needed()
