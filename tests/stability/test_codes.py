@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.concepts import Constant
-from quorate.concepts.booleans import all_patterns
+from quorate.concepts.boolean.booleans import all_patterns
 from quorate.stability.codes import (
     DecisionListCode,
     HalfspaceCode,
@@ -64,7 +64,7 @@ def test_terms_are_conjunctions_of_different_features():
 
 
 def test_both_literals_of_a_feature_are_a_constant():
-    from quorate.concepts.conjunctions import Literals
+    from quorate.concepts.boolean.conjunctions import Literals
 
     never = Literals(literals=((0, True), (0, False)), any_of=False, names=("a", "b", "c"))
     found = LiteralsCode(3).decode(LiteralsCode(3).encode(never))

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from quorate.concepts import Conjunctions
-from quorate.concepts.booleans import all_patterns
+from quorate.concepts.boolean.booleans import all_patterns
 from quorate.concepts.tables import FiniteTable
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import SharedSeed

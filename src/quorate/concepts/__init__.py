@@ -16,22 +16,22 @@ from quorate.concepts.base import (
     Constant,
     OrderedConceptClass,
 )
+from quorate.concepts.boolean.conjunctions import Conjunctions, Disjunctions, Literals
+from quorate.concepts.boolean.decision_lists import DecisionList, DecisionLists
+from quorate.concepts.boolean.parities import Parities, Parity
 from quorate.concepts.classifiers import Classifier, Classifiers
-from quorate.concepts.conjunctions import Conjunctions, Disjunctions, Literals
-from quorate.concepts.decision_lists import DecisionList, DecisionLists
 from quorate.concepts.dimensions import littlestone_dimension, vc_dimension
-from quorate.concepts.domains import OrderedDomain
-from quorate.concepts.halfspaces import Halfspace
-from quorate.concepts.intervals import Interval, Intervals
 from quorate.concepts.labelings import Labelings, distinct_labelings, sauer_bound
 from quorate.concepts.masked_parities import MaskedParity
 from quorate.concepts.mistake_events import BestRanges, MistakeEvents
-from quorate.concepts.parities import Parities, Parity
-from quorate.concepts.points import Point, PointFunctions
-from quorate.concepts.rectangles import Rectangle, Rectangles
-from quorate.concepts.stumps import Stump, Stumps
+from quorate.concepts.numeric.domains import OrderedDomain
+from quorate.concepts.numeric.halfspaces import Halfspace
+from quorate.concepts.numeric.intervals import Interval, Intervals
+from quorate.concepts.numeric.points import Point, PointFunctions
+from quorate.concepts.numeric.rectangles import Rectangle, Rectangles
+from quorate.concepts.numeric.stumps import Stump, Stumps
+from quorate.concepts.numeric.thresholds import CutOff, Direction, Thresholds
 from quorate.concepts.tables import FiniteTable, TableRow
-from quorate.concepts.thresholds import CutOff, Direction, Thresholds
 
 __all__ = [
     "MAX_ENUMERATED",

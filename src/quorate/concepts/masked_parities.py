@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept, as_features
-from quorate.concepts.booleans import all_patterns
+from quorate.concepts.boolean.booleans import all_patterns
 from quorate.exceptions import ParameterError
 
 __all__ = ["MaskedParity", "all_masked_parities", "masked_inputs", "split_masked"]

@@ -24,7 +24,7 @@ _HOMES = {
     "Box": "quorate.bounds",
     "Conjunctions": "quorate.concepts",
     "DecisionLists": "quorate.concepts",
-    "Direction": "quorate.concepts.thresholds",
+    "Direction": "quorate.concepts.numeric.thresholds",
     "Disjunctions": "quorate.concepts",
     "Interval": "quorate.bounds",
     "Intervals": "quorate.concepts",

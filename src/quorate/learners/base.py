@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.concepts.base import Concept, ConceptClass
-from quorate.concepts.thresholds import Direction, Thresholds
+from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation

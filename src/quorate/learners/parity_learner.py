@@ -16,8 +16,8 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept, Constant, feature_names
+from quorate.concepts.boolean.parities import Parity
 from quorate.concepts.linear_equations import pack_bits, solve
-from quorate.concepts.parities import Parity
 from quorate.estimators import UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation

@@ -36,7 +36,7 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.mistake_events import MistakeEvents, group_by_user
-from quorate.concepts.thresholds import Direction
+from quorate.concepts.numeric.thresholds import Direction
 from quorate.guarantees import Relation
 from quorate.learners.base import RuleLearner
 from quorate.learners.scores.base import Integers, MistakeLine

@@ -13,7 +13,7 @@ import numpy as np
 
 from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
-from quorate.concepts.thresholds import Direction, Thresholds
+from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import MistakeLine, MistakeTable, Score

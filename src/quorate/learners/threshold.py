@@ -10,7 +10,7 @@ from typing import Any
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.arrays import described
-from quorate.concepts.thresholds import Direction, Thresholds
+from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Way

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept
-from quorate.concepts.booleans import walsh
+from quorate.concepts.boolean.booleans import walsh
 from quorate.concepts.masked_parities import MaskedParity, masked_inputs, split_masked
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import public_generator

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.concepts.base import Concept
-from quorate.concepts.booleans import all_patterns
+from quorate.concepts.boolean.booleans import all_patterns
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState, public_generator
 from quorate.queries.statistical import Reduction, StatisticalQuery

@@ -12,9 +12,9 @@ from itertools import combinations, product
 
 from quorate import _validate
 from quorate.concepts.base import Concept, Constant, feature_names
-from quorate.concepts.conjunctions import Literals
-from quorate.concepts.decision_lists import DecisionList
-from quorate.concepts.halfspaces import Halfspace
+from quorate.concepts.boolean.conjunctions import Literals
+from quorate.concepts.boolean.decision_lists import DecisionList
+from quorate.concepts.numeric.halfspaces import Halfspace
 
 __all__ = ["Code", "DecisionListCode", "HalfspaceCode", "LiteralsCode"]
 

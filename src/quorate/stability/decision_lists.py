@@ -58,7 +58,7 @@ class TermList(Concept):
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:  # type: ignore[override]
         """Predict 0 or 1 for every row of ``X``."""
-        from quorate.concepts.booleans import read_booleans
+        from quorate.concepts.boolean.booleans import read_booleans
 
         truth = read_booleans(X, n_features=len(self.names))
         label = np.full(len(truth), self.default, dtype=np.int64)

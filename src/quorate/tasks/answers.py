@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from quorate.concepts.thresholds import CutOff
+from quorate.concepts.numeric.thresholds import CutOff
 from quorate.exceptions import ParameterError
 
 __all__ = ["Answer", "answer", "figure"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.concepts.halfspaces import Halfspace
+from quorate.concepts.numeric.halfspaces import Halfspace
 from quorate.queries import Population
 from quorate.queries.algorithms import HalfspaceQueries
 from quorate.queries.oracles import ExactOracle, against_all_signs

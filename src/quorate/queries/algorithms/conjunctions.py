@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept, Constant, feature_names
-from quorate.concepts.conjunctions import Literals
+from quorate.concepts.boolean.conjunctions import Literals
 from quorate.exceptions import ParameterError
 from quorate.queries.statistical import NonAdaptive, Reduction, StatisticalQuery
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept, Constant, feature_names
-from quorate.concepts.decision_lists import DecisionList
+from quorate.concepts.boolean.decision_lists import DecisionList
 from quorate.queries.statistical import QueryAlgorithm, QueryOracle, StatisticalQuery
 
 __all__ = ["DecisionListQueries"]

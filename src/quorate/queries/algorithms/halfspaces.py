@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept, feature_names
-from quorate.concepts.halfspaces import Halfspace
+from quorate.concepts.numeric.halfspaces import Halfspace
 from quorate.queries.statistical import NonAdaptive, StatisticalQuery
 
 __all__ = ["HalfspaceQueries"]

@@ -2,7 +2,8 @@
 
 Every feature is absent, required true or required false. The records on which a conjunction is 1
 form a subcube, so the mistakes of all 3**d rules are sums over subcubes of the user's counts of
-patterns (:func:`quorate.concepts.booleans.subcube_sums`), O(3**d) a user after one histogram.
+patterns (:func:`quorate.concepts.boolean.booleans.subcube_sums`), O(3**d) a user after one
+histogram.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from quorate.concepts.base import (
     check_enumerable,
     feature_names,
 )
-from quorate.concepts.booleans import pattern_votes, read_booleans, subcube_sums
+from quorate.concepts.boolean.booleans import pattern_votes, read_booleans, subcube_sums
 from quorate.concepts.dimensions import Dimension
 
 __all__ = ["Conjunctions", "Disjunctions", "Literals"]

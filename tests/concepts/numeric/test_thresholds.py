@@ -17,7 +17,7 @@ from quorate.concepts import (
     littlestone_dimension,
     vc_dimension,
 )
-from quorate.concepts.thresholds import _order
+from quorate.concepts.numeric.thresholds import _order
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
 

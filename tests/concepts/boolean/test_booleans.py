@@ -8,7 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from quorate.concepts.booleans import all_patterns, patterns, read_booleans, subcube_sums, walsh
+from quorate.concepts.boolean.booleans import (
+    all_patterns,
+    patterns,
+    read_booleans,
+    subcube_sums,
+    walsh,
+)
 
 
 def test_true_means_greater_than_one_half():

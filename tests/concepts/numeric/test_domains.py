@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.concepts import OrderedDomain
-from quorate.concepts.domains import at_least
+from quorate.concepts.numeric.domains import at_least
 from quorate.exceptions import ParameterError
 
 

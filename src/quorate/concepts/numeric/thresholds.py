@@ -26,8 +26,8 @@ from quorate.concepts.base import (
     labelled_records,
 )
 from quorate.concepts.dimensions import Dimension
-from quorate.concepts.domains import OrderedDomain, at_least
 from quorate.concepts.mistake_events import MistakeEvents, group_by_user
+from quorate.concepts.numeric.domains import OrderedDomain, at_least
 from quorate.exceptions import ParameterError
 
 if TYPE_CHECKING:

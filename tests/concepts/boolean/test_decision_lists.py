@@ -14,7 +14,7 @@ from quorate.concepts import (
     littlestone_dimension,
     vc_dimension,
 )
-from quorate.concepts.booleans import all_patterns
+from quorate.concepts.boolean.booleans import all_patterns
 
 
 def functions_of_all_lists(features):

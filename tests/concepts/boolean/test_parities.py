@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorate.concepts import Constant, Parities, Parity, littlestone_dimension, vc_dimension
-from quorate.concepts.booleans import all_patterns
+from quorate.concepts.boolean.booleans import all_patterns
 
 
 def test_bits_say_which_features():

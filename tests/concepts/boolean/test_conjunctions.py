@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.concepts import Conjunctions, Disjunctions, littlestone_dimension, vc_dimension
-from quorate.concepts.booleans import all_patterns
+from quorate.concepts.boolean.booleans import all_patterns
 
 
 def test_digits_in_base_three_say_which_literals():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from quorate.concepts.booleans import all_patterns
-from quorate.concepts.halfspaces import Halfspace
+from quorate.concepts.boolean.booleans import all_patterns
+from quorate.concepts.numeric.halfspaces import Halfspace
 from quorate.exceptions import ParameterError
 
 RULE = Halfspace(weights=(0.1, -0.7, 0.2, 0.3), offset=0.05, names=("a", "b", "c", "d"))

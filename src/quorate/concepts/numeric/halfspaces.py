@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate.concepts.base import Concept
-from quorate.concepts.booleans import read_booleans
+from quorate.concepts.boolean.booleans import read_booleans
 from quorate.exceptions import ParameterError
 
 __all__ = ["Halfspace"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.concepts import Intervals, littlestone_dimension, vc_dimension
-from quorate.concepts.intervals import Range
+from quorate.concepts.numeric.intervals import Range
 from quorate.exceptions import ParameterError
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept, ConceptClass, Constant, LabelledRecords, feature_names
-from quorate.concepts.booleans import all_patterns, pattern_votes, read_booleans
+from quorate.concepts.boolean.booleans import all_patterns, pattern_votes, read_booleans
 from quorate.concepts.dimensions import Dimension, littlestone_or_bound
 from quorate.concepts.tables import votes_for
 from quorate.exceptions import ParameterError

@@ -21,7 +21,7 @@ from quorate.concepts.base import (
     check_enumerable,
     feature_names,
 )
-from quorate.concepts.booleans import pattern_votes, read_booleans, walsh
+from quorate.concepts.boolean.booleans import pattern_votes, read_booleans, walsh
 from quorate.concepts.dimensions import Dimension
 
 __all__ = ["Parities", "Parity"]
