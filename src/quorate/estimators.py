@@ -158,12 +158,14 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         *,
         target: bool = False,
         reserve: Fraction | float = 0,
+        aside: Fraction | float = 0,
     ) -> Account:
         """Refuse wrong use, then charge the budget; return the account that the fit draws from.
 
         ``X``, ``y`` and ``users`` are asked for what they are (types, shapes, the unit), never for
         what they hold: a mistake costs nothing, and a crash after this line costs budget.
-        ``reserve`` is the part of ``delta`` for draws with a failure probability of their own.
+        ``reserve`` is the part of ``delta`` for draws with a failure probability of their own,
+        ``aside`` that of epsilon for pure draws beside Gaussian noise.
         """
         _validate.positive(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
@@ -179,6 +181,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             delta=self.delta,
             relation=self.relation,
             reserve=reserve,
+            aside=aside,
             unit=X.unit if isinstance(X, Crowd) else "user",
             trust=self._trust,
         )

@@ -103,6 +103,25 @@ class TestGroups:
         account.pay(Pure(0.25))
         assert account.event == Composed((Pure(0.25), Pure(0.5)))
 
+    def test_each_group_may_spend_the_whole_account(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        for group in disjoint_groups(account, 3):
+            assert group.square_left == account.square
+            group.pay(Gaussian(group.multiplier(group.square_left)))
+            assert group.square_left < account.square / 10**9
+        assert account.square_left < account.square / 10**9
+
+    def test_each_group_may_follow_a_plan_of_its_own(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        for group in disjoint_groups(account, 2):
+            group.plan(Repeated(Pure(0.03), 64))
+            for _ in range(64):
+                group.pay(Pure(0.03))
+            with pytest.raises(NumericalFailure):
+                group.pay(Pure(0.03))
+        with pytest.raises(NumericalFailure):
+            account.pay(Pure(0.001))
+
     def test_gaussian_noise_in_a_group_closes_the_pure_filter_of_the_whole(self):
         account = Account.open(epsilon=1.0, delta=1e-6)
         half, _ = disjoint_groups(account, 2)

@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian, Repeated
 from quorate.exceptions import ParameterError
@@ -40,12 +41,16 @@ class TestSample:
     def test_everybody_joins_at_the_rate(self):
         with use_noise(SeededNoise(0)):
             sample = UserSample(rate=0.1, multiplier=1.0)
-            joined = sum(np.isin(np.arange(50), sample.draw(50)) for _ in range(2000))
+            account = Account.open(epsilon=1.0, delta=1e-6)
+            joined = sum(
+                np.isin(np.arange(50), sample.draw(account).members(50)) for _ in range(2000)
+            )
         # Binomial(2000, 0.1) beyond 6 standard deviations for one of 50: below 1e-6.
         assert np.all(np.abs(joined - 200) < 6 * np.sqrt(180))
 
     def test_nobody_can_be_drawn_from_nobody(self):
-        assert UserSample(rate=0.5, multiplier=1.0).draw(0).size == 0
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        assert UserSample(rate=0.5, multiplier=1.0).draw(account).members(0).size == 0
 
     @pytest.mark.parametrize("rate", [0.0, 1.0, np.nan])
     def test_a_rate_lies_between_zero_and_one(self, rate):

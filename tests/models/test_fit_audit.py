@@ -17,7 +17,7 @@ from quorate.models import (
     gradients,
     minimize,
 )
-from quorate.releases import user_releases as releases
+from quorate.releases import user_releases
 from quorate.releases.user_releases import NoisyMean, UserReleases, sum_in_parts
 from quorate.users import UserData
 
@@ -146,11 +146,11 @@ def with_a_radius_from_the_data(self, vectors, exponents, *, dimension, unit=1.0
 
 class TestBrokenTwins:
     def test_no_clip_is_caught(self, monkeypatch):
-        monkeypatch.setattr(releases, "bounded_mean", without_a_clip)
+        monkeypatch.setattr(user_releases, "bounded_mean", without_a_clip)
         assert not audit(minimum).holds
 
     def test_noise_that_does_not_follow_the_radius_is_caught(self, monkeypatch):
-        monkeypatch.setattr(releases, "bounded_mean", with_noise_for_radius_one)
+        monkeypatch.setattr(user_releases, "bounded_mean", with_noise_for_radius_one)
         assert not audit(minimum).holds
 
     def test_a_radius_nobody_paid_for_is_caught(self, monkeypatch):

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
+from quorate.accounting.events import Gaussian
 from quorate.bounds import Ball
 from quorate.engines import LocalEngine, UserMeans
 from quorate.exceptions import ParameterError
@@ -14,22 +16,26 @@ from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 
 
+def sampled_run(people, sample, steps):
+    account = Account.open(epsilon=50.0, delta=1e-2)
+    account.plan(sample.total(Gaussian(10.0), steps))
+    return UserReleases.start(people, LocalEngine(), account, sample=sample)
+
+
 class TestSampledMean:
     def test_the_mean_is_unbiased(self):
         people = UserData(np.ones((2000, 1)), offsets=np.arange(2001))
         with use_noise(SeededNoise(0)):
-            run = UserReleases.start(people, LocalEngine(), mu=1.0, relation=Relation.REPLACE)
-            sample = UserSample(rate=0.1, multiplier=1.0)
+            run = sampled_run(people, UserSample(rate=0.1, multiplier=1.0), 50)
             statistic = UserMeans(Ball(1.0, dimension=1))
-            found = [sampled_mean(sample, run, statistic).value[0] for _ in range(50)]
+            found = [sampled_mean(run, statistic).value[0] for _ in range(50)]
         assert np.mean(found) == pytest.approx(1.0, abs=6 * 0.07 / np.sqrt(50))
 
     def test_an_empty_sample_is_released_like_any_other(self):
         people = UserData(np.ones((3, 1)), offsets=np.arange(4))
         with use_noise(SeededNoise(0)):
-            run = UserReleases.start(people, LocalEngine(), mu=1.0, relation=Relation.REPLACE)
-            sample = UserSample(rate=1e-9, multiplier=1.0)
-            assert sampled_mean(sample, run, UserMeans(Ball(1.0, dimension=1))).value.shape == (1,)
+            run = sampled_run(people, UserSample(rate=1e-9, multiplier=1.0), 1)
+            assert sampled_mean(run, UserMeans(Ball(1.0, dimension=1))).value.shape == (1,)
 
 
 class TestPublicSteps:

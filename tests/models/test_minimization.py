@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from quorate.accounting.compose import price
-from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics, Relation
 from quorate.models import (
     Adam,
     AveragedDescent,
-    Budget,
     ClippedGradients,
     Loss,
     RandomIterateDescent,
@@ -18,7 +17,7 @@ from quorate.models import (
     WinsorizedGradients,
     minimize,
 )
-from quorate.models.minimization import guarantee_of, initial_point, plan_steps
+from quorate.models.minimization import initial_point, plan_steps
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -93,19 +92,13 @@ class TestPromise:
         assert found.guarantee.unit == "patient"
         assert found.guarantee.numerics is Numerics.VOID
         cost = price(found.guarantee.events[0], delta=1e-6, relation=Relation.REPLACE)
-        assert 1.99 < cost <= 2.0 + 1e-8
+        assert 1.99 < cost <= 2.0
 
     def test_with_real_noise_it_is_exact(self):
         found = minimize(
             people(300), SquaredLoss(), epsilon=2.0, delta=1e-6, steps=2, curvature=1.0
         )
         assert found.guarantee.numerics is Numerics.EXACT
-
-    def test_a_run_that_costs_more_promises_nothing(self):
-        from quorate.accounting.events import Gaussian
-
-        with pytest.raises(NumericalFailure, match="no guarantee"):
-            guarantee_of(Gaussian(1.0), Budget(epsilon=1.0, delta=1e-6), unit="user")
 
     def test_the_trace_holds_released_numbers_only(self):
         found = fitted(steps=5)

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from drawing import gaussian_account
 from quorate.accounting.account import Account
 from quorate.engines import LocalEngine
 from quorate.exceptions import ParameterError
@@ -19,7 +20,7 @@ from quorate.users import UserData
 def start(counts, mu=0.24, relation=Relation.REPLACE):
     offsets = np.concatenate([[0], np.cumsum(counts)])
     people = UserData(np.zeros((offsets[-1], 1)), offsets=offsets)
-    return UserReleases.start(people, LocalEngine(), mu=mu, relation=relation)
+    return UserReleases.start(people, LocalEngine(), gaussian_account(mu, relation))
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -33,16 +34,16 @@ def test_the_estimate_brackets_the_median_user(relation):
 def test_the_estimate_is_paid_for():
     with use_noise(SeededNoise(1)):
         run = start(np.full(300, 10))
-        before = run.allowance.left
+        before = run.account.square_left
         typical_records(run, "auto")
-    assert 0 < before - run.allowance.left <= 0.05 * run.allowance.mu**2
+    assert 0 < before - run.account.square_left <= 0.05 * 0.24**2
 
 
 def test_a_stated_number_costs_nothing():
     run = start(np.full(300, 10))
-    before = run.allowance.left
+    before = run.account.square_left
     assert typical_records(run, 12) == 12.0
-    assert run.allowance.left == before
+    assert run.account.square_left == before
 
 
 def test_a_giant_user_is_no_problem():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from drawing import gaussian_account
 from quorate.bounds import Ball
 from quorate.engines import LocalEngine, MemoryCrowd, UserMeans
 from quorate.exceptions import NumericalFailure
@@ -33,7 +34,7 @@ def people(n=2000, d=3, seed=0):
 
 
 def started(data, mu=0.24, relation=Relation.REPLACE):
-    return UserReleases.start(data, LocalEngine(), mu=mu, relation=relation)
+    return UserReleases.start(data, LocalEngine(), gaussian_account(mu, relation))
 
 
 def means(users):
@@ -54,9 +55,9 @@ class TestRadius:
     def test_it_is_paid_for(self):
         with use_noise(SeededNoise(2)):
             run = started(people())
-            before = run.allowance.left
+            before = run.account.square_left
             run.radius(means, WIDE, dimension=3)
-        paid = before - run.allowance.left
+        paid = float(before - run.account.square_left)
         assert paid == pytest.approx(search_square(WIDE.size, n_users=2000, mu=0.24))
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e308, 0.0])
@@ -123,7 +124,7 @@ class TestMean:
                 people(),
                 statistic,
                 multiplier=3.0,
-                relation=relation,
+                account=gaussian_account(1 / 3, relation),
                 n_users=2000.0,
             ).noise
             for relation in (Relation.REPLACE, Relation.ADD_REMOVE)
@@ -135,7 +136,7 @@ class TestBudget:
     def test_asking_for_more_than_is_left_is_refused(self):
         run = started(people())
         run.mean(means, dimension=3, radius=1.0, square=0.05)
-        with pytest.raises(NumericalFailure, match="no guarantee"):
+        with pytest.raises(NumericalFailure, match="nothing was drawn"):
             run.mean(means, dimension=3, radius=1.0, square=0.05)
 
     def test_few_users_spend_no_more_than_the_cap_on_a_search(self):
@@ -146,7 +147,7 @@ class TestBudget:
             run = started(people(), relation=Relation.ADD_REMOVE)
         assert run.n_users != 2000
         assert abs(run.n_users - 2000) < 6 / (0.24 * math.sqrt(0.03))
-        assert run.allowance.left < 0.98 * 0.24**2
+        assert run.account.square_left < 0.98 * 0.24**2
 
     def test_a_huge_budget_is_fine_under_add_remove(self):
         with use_noise(SeededNoise(4)):
@@ -168,7 +169,7 @@ class TestBudget:
             data,
             BoundedVectors(means, Ball(1.0, dimension=3)),
             multiplier=1.0,
-            relation=Relation.ADD_REMOVE,
+            account=gaussian_account(1.0, Relation.ADD_REMOVE),
             n_users=1.0,
         )
         assert np.all(np.isfinite(noisy.value))

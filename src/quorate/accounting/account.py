@@ -52,6 +52,7 @@ from quorate.accounting.costs import (
     pure_loss,
     rounded_square,
     weight,
+    whole_units,
     words,
 )
 from quorate.accounting.events import (
@@ -117,7 +118,7 @@ class Account:
     ) -> None:
         self.declared = declared
         self.epsilon = epsilon
-        self.square = square
+        self.square = whole_units(square)
         self.reserve = reserve
         self.aside = aside
         self._noise = noise
@@ -218,7 +219,7 @@ class Account:
         )
         return cls(
             epsilon=Fraction(0) if pure is None else pure,
-            square=Fraction(0) if square is None else square,
+            square=Fraction(0) if square is None else rounded_square(square),
             reserve=failures,
             noise=noise,
             declared=declared,
@@ -401,6 +402,7 @@ class Account:
             for each in [each for each in self._planned if isinstance(each, Gaussian)]:
                 square = 1 / exact(each.noise_multiplier) ** 2
                 self.square += self._planned.pop(each) * square
+            self.square = whole_units(self.square)
 
     # The promise.
 

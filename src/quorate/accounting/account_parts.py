@@ -6,6 +6,7 @@ in the part, which is less than a release about everybody would cost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from quorate.accounting.account import Account, Integers
 from quorate.accounting.costs import Costs
 from quorate.accounting.events import Event, Subsampled
 from quorate.accounting.rounding import float_up
-from quorate.exceptions import NumericalFailure
+from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Relation
 
 __all__ = ["GroupAccount", "SampleAccount", "disjoint_groups"]
@@ -100,6 +101,39 @@ class GroupAccount(Account):
             parent=parent,
         )
         self._others = others
+        self._is_planned = False
+
+    @property
+    def left(self) -> Fraction:
+        """How much pure epsilon is left: up to the costliest group nothing more is paid."""
+        parent = Fraction(0) if self._parent is None else self._parent.left
+        own = self.epsilon - self._pure if self._pure_only else Fraction(0)
+        return min(own, parent + self._covered(lambda group: group._pure))
+
+    @property
+    def square_left(self) -> Fraction:
+        """How much of mu squared is left, in the same way."""
+        parent = Fraction(0) if self._parent is None else self._parent.square_left
+        own = max(Fraction(0), self.square - self._squares)
+        return min(own, parent + self._covered(lambda group: group._squares))
+
+    def _covered(self, spent: Callable[[GroupAccount], Fraction]) -> Fraction:
+        """Return what other groups have paid for already, of which there is nothing new to pay."""
+        return max(Fraction(0), max(map(spent, self._others)) - spent(self))
+
+    def plan(self, event: Event) -> None:
+        """Set the whole account aside for one chain in each group; see :meth:`Account.plan`."""
+        parent = self._parent
+        if parent is None or parent._drawn or self._drawn:
+            raise ParameterError("Expected a plan before anything is drawn, for whole groups.")
+        self._parent = None
+        try:
+            super().plan(event)
+        finally:
+            self._parent = parent
+        # Everything goes to chains that were priced as a whole, one for each group.
+        self._is_planned = True
+        parent.epsilon = parent.square = parent.reserve = Fraction(0)
 
     def _more(self, costs: Costs) -> Costs:
         """Return by how much a draw makes this group the costliest so far."""
@@ -114,13 +148,14 @@ class GroupAccount(Account):
         )
 
     def _ask_parent(self, event: Event, costs: Costs) -> None:
-        super()._ask_parent(event, self._more(costs))
+        if not self._is_planned:
+            super()._ask_parent(event, self._more(costs))
 
     def _write(self, event: Event, costs: Costs) -> None:
         more = self._more(costs)
         self._drawn[event] += 1
         self._spend(event, costs)
-        if self._parent is not None:
+        if self._parent is not None and not self._is_planned:
             self._parent._spend(event, more)
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "pure_loss",
     "rounded_square",
     "weight",
+    "whole_units",
     "words",
 ]
 
@@ -190,6 +191,15 @@ def _times(costs: Costs, count: int) -> Costs:
 def rounded_square(square: Fraction) -> Fraction:
     """Return ``square`` rounded up to few digits, so that sums of many stay small."""
     return math.ceil(square / _UNIT) * _UNIT
+
+
+def whole_units(square: Fraction) -> Fraction:
+    """Return ``square`` rounded down to the units in which squares are added up.
+
+    >>> whole_units(Fraction(1, 4))
+    Fraction(1, 4)
+    """
+    return math.floor(square / _UNIT) * _UNIT
 
 
 def words(event: Event, pure: Fraction | None) -> str:

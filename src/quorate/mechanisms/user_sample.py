@@ -7,15 +7,14 @@ large data; for a given budget full batches are at least as accurate.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass
 
 from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.account_parts import SampleAccount
 from quorate.accounting.calibrate import calibrate, gaussian_multiplier
 from quorate.accounting.events import Composed, Event, Gaussian, Repeated, Subsampled
 from quorate.guarantees import Relation
-from quorate.noise import NoiseSource, ambient_noise
 
 __all__ = ["UserSample"]
 
@@ -53,7 +52,6 @@ class UserSample:
         Probability with which a user joins a step.
     multiplier : float
         Standard deviation of the noise over the radius.
-    noise : NoiseSource
 
     References
     ----------
@@ -62,13 +60,14 @@ class UserSample:
     Examples
     --------
     >>> sample = UserSample(rate=0.1, multiplier=2.0)
-    >>> 50 < sample.draw(1000).size < 200
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> account.plan(sample.total(Gaussian(20.0), steps=3))
+    >>> 50 < sample.draw(account).members(1000).size < 200
     True
     """
 
     rate: float
     multiplier: float
-    noise: NoiseSource = field(default_factory=ambient_noise, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _validate.probability(rate=self.rate)
@@ -121,10 +120,6 @@ class UserSample:
         step = Subsampled(Gaussian(self.multiplier), self.rate)
         return Composed((setup, Repeated(step, steps)))
 
-    def draw(self, n_users: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Return the places of the sampled users: one uniform integer below 2^32 decides each."""
-        if n_users == 0:
-            return np.empty(0, dtype=np.int64)
-        bits = self.noise.uniform_below(2 ** (32 * n_users)).to_bytes(4 * n_users, "little")
-        chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
-        return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
+    def draw(self, account: Account) -> SampleAccount:
+        """Return the account of one fresh sample, which knows its members and pays for its mean."""
+        return SampleAccount(account, rate=self.rate)

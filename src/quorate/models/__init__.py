@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from quorate.models.budget import Budget
 from quorate.models.classification import LinearSVC, LogisticRegression
 from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.gradients import ClippedGradients, WinsorizedGradients
@@ -29,7 +28,6 @@ from quorate.models.regression import HuberRegression, LinearRegression, Ridge
 __all__ = [
     "Adam",
     "AveragedDescent",
-    "Budget",
     "ClippedGradients",
     "Feasibility",
     "HuberLoss",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.arrays import row_products
 from quorate.bounds import Box
@@ -18,7 +19,6 @@ from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.budget import Budget
 from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.geometry import PreconditionedLoss, release_geometry
 from quorate.models.gradients import ClippedGradients
@@ -26,6 +26,7 @@ from quorate.models.losses import LinearLoss
 from quorate.models.minibatches import check_public_steps
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
+from quorate.models.runs import check_budget, open_run, setup_mu
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits, features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
@@ -186,7 +187,7 @@ class LinearModel(UserEstimator):
     def _stored(self) -> tuple[Vector, Vector]:
         raise NotImplementedError
 
-    def _check_parameters(self) -> Budget:
+    def _check_parameters(self) -> None:
         _validate.non_negative(penalty=self.penalty)
         check_records(self.records)
         if self.steps is not None:
@@ -201,9 +202,7 @@ class LinearModel(UserEstimator):
         check_public_steps(
             self.batch_rate, steps=self.steps, records=self.records, relation=self.relation
         )
-        return Budget(
-            epsilon=self.epsilon, delta=self.delta, relation=self.relation, rate=self.batch_rate
-        )
+        check_budget(epsilon=self.epsilon, delta=self.delta, rate=self.batch_rate)
 
     def _feasibility(self, n_users: int, n_features: int) -> Feasibility:
         return model_feasibility(
@@ -220,12 +219,12 @@ class LinearModel(UserEstimator):
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             self._feasibility(n_users, n_features).require()
 
-    def refuse(self, X: Any, users: Any, *, halves: int = 1) -> Budget:
-        """Refuse what parameters, types and public numbers show to be wrong; return the budget.
+    def refuse(self, X: Any, users: Any, *, halves: int = 1) -> None:
+        """Refuse what parameters, types and public numbers show to be wrong.
 
         ``halves`` is the number of parts into which the users will be split.
         """
-        budget = self._check_parameters()
+        self._check_parameters()
         self._loss()
         if self.bounds is not None:
             Box(*told_limits(self.bounds, X))
@@ -233,42 +232,66 @@ class LinearModel(UserEstimator):
             sizes = public_sizes(X, users)
             if sizes is not None:
                 self.refuse_hopeless(sizes[0] // halves, sizes[1])
-        return budget
 
     def _fit(
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
     ) -> LinearModel:
         # Before the charge: a refusal costs nothing, as it follows from public knowledge.
-        budget = self.refuse(X, users)
+        self.refuse(X, users)
         self._refuse_warm_start(features_told(X))
         # The charge forgets what the last fit released.
         last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
-        self._charge(X, y, users, target=True)
+        account = self._charge(X, y, users, target=True)
         data = self._crowd(X, y, users, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self.bounds, data.n_features, names_told(X))
         if last is not None:
             self._refuse_features(last.weights, data.n_features)
         scaled = data.derive(_Scaled(limits, self._scaled_targets))
-        self._release(scaled, budget, limits, last)
+        self._release(scaled, account, limits, last)
+        self._set_public()
         return self
+
+    def fit_from(self, data: Crowd, account: Account) -> LinearModel:
+        """Fit as a step of something larger, which checked, charged and pays through ``account``.
+
+        What is promised is what the larger thing promises.
+        """
+        self._declared = account.declared
+        crowd = self._crowd(data)
+        limits = FeatureRange(self.bounds, crowd.n_features, crowd.feature_names)
+        scaled = crowd.derive(_Scaled(limits, self._scaled_targets))
+        self._release(scaled, account, limits, None)
+        self._set_public()
+        return self
+
+    def _set_public(self) -> None:
+        """Set the fitted attributes that follow from parameters alone."""
 
     def _release(
         self,
         data: Crowd,
-        budget: Budget,
+        account: Account,
         limits: FeatureRange,
         last: _LastFit | None,
     ) -> None:
         inner = self._loss()
         dimension = inner.dimension(data.n_features)
-        run = budget.start(data, self._engine())
+        steps, rate = self.steps, self.batch_rate
+        if rate is not None and steps is None:
+            steps = plan_steps(
+                n_users=data.n_users,
+                mu=setup_mu(account, rate=rate),
+                records=float(self.records),
+                dimension=dimension,
+            )
+        run = open_run(data, self._engine(), account, rate=rate, steps=steps)
         if self._feasibility(round(run.n_users), data.n_features).hopeless:
             self._release_constant(run, inner)
             return
-        steps = self.steps or plan_steps(
+        steps = steps or plan_steps(
             n_users=run.n_users,
-            mu=budget.mu,
+            mu=account.mu,
             records=typical_records(run, self.records),
             dimension=dimension,
         )
@@ -280,7 +303,6 @@ class LinearModel(UserEstimator):
         minimum = descend(
             run,
             PreconditionedLoss(inner, geometry),
-            budget=budget,
             steps=steps,
             optimizer=AveragedDescent(),
             gradients=ClippedGradients(),
@@ -296,9 +318,7 @@ class LinearModel(UserEstimator):
         weights = rows[:, : data.n_features]
         offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
         # The result carries what the last fit released, so it promises no more than both together.
-        self.guarantee_ = self._promise(
-            minimum.event, after=None if last is None else last.guarantee
-        )
+        self.guarantee_ = self._promise(account, after=None if last is None else last.guarantee)
         self.trace_ = minimum.trace
         self._store(*limits.unscaled(weights, offsets))
 
@@ -311,9 +331,8 @@ class LinearModel(UserEstimator):
             return users.user_sums(self._constant_targets(held)) / counts[:, None]
 
         size = self._constant_targets(np.zeros(0)).shape[1]
-        square = run.allowance.left * (1.0 - 1e-9)
-        noisy = run.mean(targets, dimension=size, radius=1.0, square=square)
-        self.guarantee_ = self._promise(run.allowance.event)
+        noisy = run.mean(targets, dimension=size, radius=1.0, square=float(run.account.square_left))
+        self.guarantee_ = self._promise(run.account)
         self.trace_ = ()
         zeros = np.zeros((loss.outputs, run.data.n_features))
         offsets = self._constant_offsets(noisy.value)

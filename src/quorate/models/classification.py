@@ -66,8 +66,10 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         """
         labels = self._check_classes()
         self._fit(X, y, users, classes=labels)
-        self.classes_ = np.asarray(self.classes)
         return self
+
+    def _set_public(self) -> None:
+        self.classes_ = np.asarray(self.classes)
 
     def decision_function(self, X: Any) -> Vector:
         """Return scores: (records,) for two classes, (records, classes) for more."""
@@ -128,7 +130,7 @@ class LogisticRegression(_LinearClassifier):
     proof : A rough number of records per user, the centre and second moment of the features, two
         radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
         one bounded contribution a user, each with its part of one
-        :class:`~quorate.releases.allowance.Allowance`; the rest is post-processing.
+        :class:`~quorate.accounting.account.Account`; the rest is post-processing.
 
     Utility
     -------

@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.events import Event
+from quorate.accounting.account import Account
 from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError
 from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
-from quorate.models.budget import Budget
 from quorate.models.losses import Loss, by_user
 from quorate.models.minibatches import sampled_mean
 from quorate.public_randomness import RandomState
@@ -66,11 +65,6 @@ class ReleasedGradient:
 class GradientRun(ABC):
     """The gradients of one minimisation."""
 
-    @property
-    @abstractmethod
-    def event(self) -> Event:
-        """What the whole run costs: these gradients and whatever was released before."""
-
     @abstractmethod
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         """Release the mean user gradient at ``theta``."""
@@ -80,7 +74,7 @@ class GradientRelease(ABC):
     """A strategy; ``start`` binds it to data, a loss and a number of steps."""
 
     @abstractmethod
-    def start(self, run: UserReleases, loss: Loss, *, steps: int, budget: Budget) -> GradientRun:
+    def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
         """Plan the budget of ``steps`` releases; nothing is released yet."""
 
 
@@ -105,12 +99,12 @@ class ClippedGradients(GradientRelease):
 
     Examples
     --------
+    >>> from quorate.accounting.account import Account
     >>> from quorate.engines import LocalEngine
     >>> from quorate.models.losses import SquaredLoss
     >>> people = UserData(np.ones((4000, 1)), np.ones(4000), offsets=np.arange(4001))
-    >>> budget = Budget(epsilon=4.0, delta=1e-6)
-    >>> run = budget.start(people, LocalEngine())
-    >>> gradients = ClippedGradients().start(run, SquaredLoss(), steps=4, budget=budget)
+    >>> run = UserReleases.start(people, LocalEngine(), Account.open(epsilon=4.0, delta=1e-6))
+    >>> gradients = ClippedGradients().start(run, SquaredLoss(), steps=4)
     >>> released = gradients.release(np.zeros(2), 0)
     >>> bool(np.all(released.value < -0.3)), released.radius < 2.0
     (True, True)
@@ -122,9 +116,9 @@ class ClippedGradients(GradientRelease):
         if self.radius is not None:
             _validate.positive(radius=self.radius)
 
-    def start(self, run: UserReleases, loss: Loss, *, steps: int, budget: Budget) -> GradientRun:
+    def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
         """Set aside what the searches cost; the rest is for the steps."""
-        mu = run.allowance.mu
+        mu = run.account.mu
         searches = {} if self.radius is not None else {0: WIDE}
         again = round(steps / 3)
         price = search_square(NARROW.size, n_users=run.n_users, mu=mu)
@@ -133,10 +127,10 @@ class ClippedGradients(GradientRelease):
         reserved = sum(
             search_square(grid.size, n_users=run.n_users, mu=mu) for grid in searches.values()
         )
-        left = run.allowance.left * (1.0 - 1e-9) - reserved
+        left = float(run.account.square_left) - reserved
         growth = _GROWTH ** np.arange(steps)
         squares = left * growth / growth.sum()
-        return _ClippedRun(run, loss, self.radius, searches, squares, budget)
+        return _ClippedRun(run, loss, self.radius, searches, squares)
 
 
 class _ClippedRun(GradientRun):
@@ -147,19 +141,10 @@ class _ClippedRun(GradientRun):
         radius: float | None,
         searches: dict[int, Vector],
         squares: Vector,
-        budget: Budget,
     ) -> None:
         self._run, self._loss = run, loss
-        self._sample = None if budget.rate is None else budget.sample(len(squares))
         self._radius, self._searches, self._squares = radius, searches, squares
         self._dimension = loss.dimension(run.data.n_features)
-
-    @property
-    def event(self) -> Event:
-        whole = self._run.allowance.event
-        if self._sample is None:
-            return whole
-        return self._sample.total(whole, len(self._squares))
 
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         run, gradients = self._run, _gradients_at(self._loss, theta)
@@ -172,12 +157,15 @@ class _ClippedRun(GradientRun):
             )
             self._radius = found * _TIGHTER
         radius = 1.0 if self._radius is None else self._radius
-        if self._sample is not None:
+        if run.sample is not None:
             bound = Ball(radius, dimension=self._dimension)
-            noisy = sampled_mean(self._sample, run, BoundedVectors(gradients, bound))
+            noisy = sampled_mean(run, BoundedVectors(gradients, bound))
             whole = noisy.noise / math.sqrt(len(self._squares))
             return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
         square = float(self._squares[step])
+        if step == len(self._squares) - 1:
+            # Searches look less often than they may, so a little more than planned is left.
+            square = float(run.account.square_left)
         noisy = run.mean(gradients, dimension=self._dimension, radius=radius, square=square)
         whole = noisy.noise * math.sqrt(square / float(self._squares.sum()))
         return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
@@ -207,9 +195,10 @@ class WinsorizedGradients(GradientRelease):
 
     Examples
     --------
+    >>> from quorate.accounting.account import Account
     >>> strategy = WinsorizedGradients(bound=1.0, radius=0.1)
-    >>> budget = Budget(epsilon=1.0, delta=1e-6)
-    >>> mean = strategy.mechanism(budget, n_users=10_000, dimension=4, steps=10)
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> mean = strategy.mechanism(account, n_users=10_000, dimension=4, steps=10)
     >>> mean.queries, mean.padded
     (10, 4)
     """
@@ -224,34 +213,35 @@ class WinsorizedGradients(GradientRelease):
         _validate.one_of(("calibrated", "published"), constants=self.constants)
 
     def mechanism(
-        self, budget: Budget, *, n_users: int, dimension: int, steps: int
+        self, account: Account, *, n_users: int, dimension: int, steps: int
     ) -> RotatedWinsorizedMean:
         """Return the mechanism that answers all steps."""
         return RotatedWinsorizedMean(
             bound=self.bound,
             radius=self.radius,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
+            epsilon=account.declared.epsilon,
+            delta=account.declared.delta,
             n_users=n_users,
             dimension=dimension,
             queries=steps,
             constants=self.constants,
         )
 
-    def start(self, run: UserReleases, loss: Loss, *, steps: int, budget: Budget) -> GradientRun:
+    def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
         """Build the mechanism."""
-        if budget.rate is not None or budget.relation is not Relation.REPLACE:
+        if run.sample is not None or run.relation is not Relation.REPLACE:
             raise ParameterError(
                 "WinsorizedGradients needs Relation.REPLACE and full batches; use ClippedGradients."
             )
-        if run.allowance.left < run.allowance.mu**2 * (1.0 - 1e-9):
+        if run.account.square_left < run.account.square:
             raise ParameterError(
                 "WinsorizedGradients spends the whole budget; give steps= or a public records=."
             )
         dimension = loss.dimension(run.data.n_features)
         mechanism = self.mechanism(
-            budget, n_users=run.data.n_users, dimension=dimension, steps=steps
+            run.account, n_users=run.data.n_users, dimension=dimension, steps=steps
         )
+        run.account.plan(mechanism.event)
         rotation = Rotation.random(dimension, random_state=self.random_state)
         return _WinsorizedRun(run, loss, mechanism, rotation)
 
@@ -267,10 +257,6 @@ class _WinsorizedRun(GradientRun):
         self._run, self._loss, self._mechanism = run, loss, mechanism
         self._rotation = rotation
 
-    @property
-    def event(self) -> Event:
-        return self._mechanism.event
-
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         mechanism = self._mechanism
         reach = np.full(mechanism.dimension, mechanism.bound)
@@ -279,7 +265,7 @@ class _WinsorizedRun(GradientRun):
         bounded = BoundedVectors(_gradients_at(self._loss, theta), grid.bound)
         steps = self._run.data.votes(bounded, grid)
         vectors = grid.decode(steps, count=0.0)
-        value = mechanism.release(vectors, rotation=self._rotation)
+        value = mechanism.release(vectors, rotation=self._rotation, account=self._run.account)
         noise = mechanism.coordinate.noise_scale * math.sqrt(2.0)
         whole = noise / math.sqrt(mechanism.queries)
         return ReleasedGradient(value, noise, whole, mechanism.radius)

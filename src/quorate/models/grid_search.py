@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone
 
 from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.account_parts import disjoint_groups
 from quorate.accounting.calibrate import gdp_mu
-from quorate.accounting.events import Composed, Event
 from quorate.accounting.gaussian_dp import epsilon_bound
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Box
 from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
-from quorate.exceptions import ParameterError, UnsupportedEventError
+from quorate.exceptions import ParameterError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
@@ -184,30 +186,32 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         _validate.probability(
             selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
         )
-        chosen_cost = self.selection_share * self.epsilon
-        mu = gdp_mu(self.epsilon - chosen_cost, self.delta)
+        for_choice = exact(self.selection_share) * exact(self.epsilon)
+        mu = gdp_mu(float(exact(self.epsilon) - for_choice), float(self.delta))
         each = mu * math.sqrt(self.fit_share / len(settings))
         # Before the charge, as it follows from public knowledge.
         for setting in settings:
             self._configured(setting, each).refuse(X, users, halves=2)
-        self._charge(X, y, users, target=True)
+        account = self._charge(X, y, users, target=True, aside=for_choice)
         classes = getattr(self.estimator, "classes", None)
         data = self._crowd(X, y, users, classes=classes)
         halves = data.split(0.5, relation=self.relation, random_state=self.random_state)
+        # Everybody is in one half: both halves together cost what one of them costs.
+        square = exact(self.fit_share) * account.square / len(settings)
         judged = [
-            tuple(self._fitted(part, setting, each) for setting in settings) for part in halves
+            tuple(self._fitted(part, setting, group.part_of(square=square)) for setting in settings)
+            for part, group in zip(halves, disjoint_groups(account, 2), strict=True)
         ]
         choice = ChooseBest(
             candidates=len(settings),
-            epsilon=chosen_cost,
+            epsilon=float_down(for_choice),
             sensitivity=round(1.0 / _MARK_STEP),
             relation=self.relation,
         )
         marks = self._marks(halves[1], judged[0]) + self._marks(halves[0], judged[1])
-        chosen = choice.release(marks)
-        best = self._fitted(data, settings[chosen], mu * math.sqrt(1.0 - self.fit_share))
-        fits = (*judged[0], best)
-        self.guarantee_ = self._promise(Composed((*map(_cost, fits), choice.event)))
+        chosen = choice.release(marks, account=account)
+        best = self._fitted(data, settings[chosen], account.part_of(square=account.square_left))
+        self.guarantee_ = self._promise(account)
         self.best_index_ = chosen
         self.best_params_ = dict(settings[chosen])
         self.best_estimator_ = best
@@ -256,27 +260,27 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
                 f"{', '.join(sorted(map(str, unknown)))}."
             )
         owned = {"epsilon", "delta", "relation", "ledger", "data_name", "engine", "classes"}
-        # Sampled chains cost differently, so which one is fitted last must not be a choice.
-        owned |= (
-            {"batch_rate"}
-            if self.estimator.batch_rate is None
-            else {"batch_rate", "steps", "records"}
-        )
+        if self.estimator.batch_rate is not None:
+            raise ParameterError(
+                "Expected an estimator with full batches: sampled chains cost differently, so "
+                "which one is fitted last must not be a choice. Use batch_rate=None."
+            )
+        owned.add("batch_rate")
         taken = owned & {name for setting in settings for name in setting}
         if taken:
             raise ParameterError(
                 f"Expected settings of the model, got {sorted(taken)}: the search divides the "
-                "budget itself; classes and minibatches are the estimator's."
+                "budget itself; classes are the estimator's, and batches are full."
             )
         return settings
 
-    def _fitted(self, data: Crowd, setting: Mapping[str, Any], mu: float) -> LinearModel:
-        return self._configured(setting, mu).fit(data)
+    def _fitted(self, data: Crowd, setting: Mapping[str, Any], account: Account) -> LinearModel:
+        return self._configured(setting, account.mu).fit_from(data, account)
 
     def _configured(self, setting: Mapping[str, Any], mu: float) -> LinearModel:
         model: LinearModel = clone(self.estimator)
-        # A little below, so that the parameter the model calibrates back never exceeds mu.
-        epsilon = epsilon_bound(self.delta, mu * (1.0 - 1e-9)) * (1.0 - 1e-12)
+        # For what the model plans from; what it may draw is decided by its account.
+        epsilon = epsilon_bound(self.delta, mu)
         model.set_params(
             **setting,
             epsilon=epsilon,
@@ -292,11 +296,3 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         statistic = UserMarks(models)
         grid = Grid(statistic.bound, step=_MARK_STEP)
         return sum_in_parts(self._engine(), data, statistic, grid)
-
-
-def _cost(model: LinearModel) -> Event:
-    """Return what a fit cost, in the accountant's words."""
-    [event] = model.guarantee_.events
-    if not isinstance(event, Event):
-        raise UnsupportedEventError(f"No rule prices {event!r}.")
-    return event

@@ -7,15 +7,16 @@ large data; for a given budget full batches are at least as accurate.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from quorate.engines.base import Statistic
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.mechanisms.user_sample import UserSample
 from quorate.releases.user_releases import NoisyMean, UserReleases, bounded_mean
 
 __all__ = ["SETUP_SHARE", "check_public_steps", "sampled_mean"]
 
-SETUP_SHARE = 0.3
+SETUP_SHARE = Fraction(3, 10)
 """Share of mu squared for radii and geometry, which see all users, in a run with minibatches."""
 
 
@@ -37,9 +38,13 @@ def check_public_steps(
         )
 
 
-def sampled_mean(sample: UserSample, run: UserReleases, statistic: Statistic) -> NoisyMean:
+def sampled_mean(run: UserReleases, statistic: Statistic) -> NoisyMean:
     """Release the mean of a bounded statistic, estimated from a fresh sample."""
-    sampled = run.data.take_ranked(sample.draw(run.data.n_users))
+    sample = run.sample
+    if sample is None:
+        raise ParameterError("Expected a run with minibatches, got one of full batches.")
+    account = sample.draw(run.account)
+    sampled = run.data.take_ranked(account.members(run.data.n_users))
     # For a user who comes or stays away the sensitivity is the radius; the accountant knows
     # what replacement adds.
     return bounded_mean(
@@ -47,6 +52,6 @@ def sampled_mean(sample: UserSample, run: UserReleases, statistic: Statistic) ->
         sampled,
         statistic,
         multiplier=sample.multiplier,
-        relation=Relation.ADD_REMOVE,
+        account=account,
         n_users=sample.rate * run.n_users,
     )

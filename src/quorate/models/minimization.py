@@ -14,20 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.compose import price
+from quorate.accounting.account import Account
 from quorate.accounting.events import Event
 from quorate.engines.base import Engine
 from quorate.engines.local import LocalEngine
-from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.budget import Budget
 from quorate.models.geometry import PreconditionedLoss
 from quorate.models.gradients import ClippedGradients, GradientRelease
 from quorate.models.losses import LinearLoss, Loss
 from quorate.models.minibatches import check_public_steps
 from quorate.models.optimizers import Adam, AveragedDescent, Optimizer, OptimizerState
 from quorate.models.progress import follow
-from quorate.noise import ambient_noise
+from quorate.models.runs import check_budget, open_run, setup_mu
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.user_releases import UserReleases
 from quorate.users.crowd import Crowd
@@ -36,7 +35,6 @@ __all__ = [
     "Minimum",
     "TraceStep",
     "descend",
-    "guarantee_of",
     "initial_point",
     "minimize",
     "plan_steps",
@@ -49,7 +47,6 @@ FEWEST_STEPS = 8
 MOST_STEPS = 40
 _STEPS_PER_SIGNAL = 0.6
 _SHRINKAGE = 1.5
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +103,6 @@ def descend(
     run: UserReleases,
     loss: Loss,
     *,
-    budget: Budget,
     steps: int,
     optimizer: Optimizer,
     gradients: GradientRelease,
@@ -126,11 +122,10 @@ def descend(
     --------
     >>> from quorate.models.losses import SquaredLoss
     >>> people = UserData(np.ones((5000, 1)), np.full(5000, 2.0), offsets=np.arange(5001))
-    >>> budget = Budget(epsilon=8.0, delta=1e-6)
+    >>> account = Account.open(epsilon=8.0, delta=1e-6)
     >>> minimum = descend(
-    ...     budget.start(people, LocalEngine()),
+    ...     open_run(people, LocalEngine(), account),
     ...     SquaredLoss(intercept=False),
-    ...     budget=budget,
     ...     steps=10,
     ...     optimizer=AveragedDescent(),
     ...     gradients=ClippedGradients(),
@@ -140,7 +135,7 @@ def descend(
     >>> bool(abs(minimum.theta[0] - 2.0) < 0.1)
     True
     """
-    released = gradients.start(run, loss, steps=steps, budget=budget)
+    released = gradients.start(run, loss, steps=steps)
     state = OptimizerState.start(initial, steps=steps)
     penalized = ~loss.unpenalized(run.data.n_features)
     signal = 0.0
@@ -171,7 +166,7 @@ def descend(
                 penalty=shrinkage + penalty,
             )
         )
-    return Minimum(theta=optimizer.aggregate(state), event=released.event, trace=tuple(trace))
+    return Minimum(theta=optimizer.aggregate(state), event=run.account.event, trace=tuple(trace))
 
 
 def _penalty(loss: Loss, theta: Vector, strength: float) -> tuple[Vector, float]:
@@ -215,7 +210,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
         number of users; released: the radii, the noisy gradients and what follows from them
     numerics : exact
     proof : Every step is a Gaussian mechanism on clipped user gradients, every radius a noisy
-        search; each takes its part of one :class:`~quorate.releases.allowance.Allowance`, and the
+        search; each takes its part of one :class:`~quorate.accounting.account.Account`, and the
         squares never add up to more than the whole. With minibatches the steps are Poisson samples
         priced by the accountant; with :class:`~quorate.models.gradients.WinsorizedGradients` the
         steps are queries of one winsorized mean. Optimisers see released gradients only.
@@ -272,7 +267,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     >>> minimum.guarantee.epsilon
     4.0
     """
-    budget = Budget(epsilon=epsilon, delta=delta, relation=relation, rate=batch_rate)
+    check_budget(epsilon=epsilon, delta=delta, rate=batch_rate)
     check_records(records)
     check_public_steps(batch_rate, steps=steps, records=records, relation=relation)
     if not isinstance(data, Crowd):
@@ -283,11 +278,21 @@ def minimize(  # noqa: PLR0913 - the common keywords
         _validate.positive_integer(steps=steps)
     if curvature is not None:
         _validate.positive(curvature=curvature)
-    run = budget.start(data, LocalEngine() if engine is None else engine)
+    account = Account.open(epsilon=epsilon, delta=delta, relation=relation, unit=data.unit)
+    if batch_rate is not None and steps is None:
+        steps = plan_steps(
+            n_users=data.n_users,
+            mu=setup_mu(account, rate=batch_rate),
+            records=float(records),
+            dimension=dimension,
+        )
+    run = open_run(
+        data, LocalEngine() if engine is None else engine, account, rate=batch_rate, steps=steps
+    )
     if steps is None:
         steps = plan_steps(
             n_users=run.n_users,
-            mu=budget.mu,
+            mu=account.mu,
             records=typical_records(run, records),
             dimension=dimension,
         )
@@ -296,7 +301,6 @@ def minimize(  # noqa: PLR0913 - the common keywords
     minimum = descend(
         run,
         loss,
-        budget=budget,
         steps=steps,
         optimizer=optimizer,
         gradients=ClippedGradients() if gradients is None else gradients,
@@ -309,7 +313,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
         theta=minimum.theta,
         event=minimum.event,
         trace=minimum.trace,
-        guarantee=with_caveat(guarantee_of(minimum.event, budget, unit=data.unit), loss),
+        guarantee=with_caveat(account.guarantee(), loss),
     )
 
 
@@ -332,26 +336,3 @@ def initial_point(initial: Any, dimension: int) -> Vector:
             f"Expected initial to be {dimension} finite numbers, got shape {theta.shape}."
         )
     return theta
-
-
-def guarantee_of(event: Event, budget: Budget, *, unit: str) -> Guarantee:
-    """Price what was done and promise the budget, if it was kept.
-
-    >>> from quorate.accounting.events import Gaussian
-    >>> guarantee_of(Gaussian(5.0), Budget(epsilon=1.0, delta=1e-6), unit="user").epsilon
-    1.0
-    """
-    cost = price(event, delta=budget.delta, relation=budget.relation)
-    if not cost <= budget.epsilon * (1 + _ROUNDING):
-        raise NumericalFailure(
-            f"The run planned a cost of epsilon={cost!r} for a budget of {budget.epsilon!r}: no "
-            "guarantee is claimed. Please report this."
-        )
-    return Guarantee(
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        unit=unit,
-        relation=budget.relation,
-        numerics=ambient_noise().numerics,
-        events=(event,),
-    )

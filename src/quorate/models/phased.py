@@ -15,21 +15,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.account_parts import disjoint_groups
+from quorate.accounting.calibrate import gdp_mu
 from quorate.engines.base import Engine
 from quorate.engines.local import LocalEngine
 from quorate.exceptions import NotEnoughUsersError
-from quorate.models.budget import Budget
 from quorate.models.gradients import ClippedGradients, GradientRelease, WinsorizedGradients
 from quorate.models.losses import Loss
 from quorate.models.minimization import (
     Minimum,
     descend,
-    guarantee_of,
     initial_point,
     plan_steps,
     with_caveat,
 )
 from quorate.models.optimizers import AveragedDescent, Optimizer, OptimizerState, RestartedDescent
+from quorate.models.runs import check_budget, open_run
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users.crowd import Crowd
 
@@ -189,12 +191,12 @@ class PhasedMinimizer:
         )
         _validate.positive_integer(records=self.records, phases=self.phases)
         _validate.one_of(("calibrated", "published"), constants=self.constants)
-        _ = self.budget
+        check_budget(epsilon=self.epsilon, delta=self.delta)
 
     @property
-    def budget(self) -> Budget:
-        """The budget of every phase."""
-        return Budget(epsilon=self.epsilon, delta=self.delta)
+    def mu(self) -> float:
+        """The Gaussian parameter of every phase: no user is in two of them."""
+        return gdp_mu(float(self.epsilon), float(self.delta))
 
     def strength(self, *, n_users: int, dimension: int) -> float:
         """Return lambda, the pull before the first phase."""
@@ -245,14 +247,15 @@ class PhasedMinimizer:
         theta = initial_point(initial, dimension)
         order = np.argsort(data.public_draws(self.random_state), kind="stable")
         strategy = self._strategy(dimension)
+        account = Account.open(epsilon=self.epsilon, delta=self.delta, unit=data.unit)
+        groups = disjoint_groups(account, len(phases))
         start, minimum = 0, None
-        for phase in phases:
+        for phase, group in zip(phases, groups, strict=True):
             part = data.take(order[start : start + phase.n_users])
             start += phase.n_users
             minimum = descend(
-                self.budget.start(part, LocalEngine() if engine is None else engine),
+                open_run(part, LocalEngine() if engine is None else engine, group),
                 loss,
-                budget=self.budget,
                 steps=phase.steps,
                 optimizer=self._optimizer(theta, phase.strength),
                 gradients=strategy,
@@ -263,8 +266,8 @@ class PhasedMinimizer:
             theta = minimum.theta
         if minimum is None:
             raise NotEnoughUsersError("Expected at least one phase; use more users.")
-        promise = guarantee_of(minimum.event, self.budget, unit=data.unit)
-        return replace(minimum, guarantee=with_caveat(promise, loss))
+        promise = with_caveat(account.guarantee(), loss)
+        return replace(minimum, event=account.event, guarantee=promise)
 
     def _count(self, n_users: int, dimension: int) -> int:
         if self.constants == "calibrated":
@@ -277,7 +280,7 @@ class PhasedMinimizer:
         if self.constants == "calibrated":
             return plan_steps(
                 n_users=size,
-                mu=self.budget.mu,
+                mu=self.mu,
                 records=float(self.records),
                 dimension=dimension,
             )

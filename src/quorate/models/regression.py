@@ -41,7 +41,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     proof : A rough number of records per user, the centre and second moment of the features, two
         radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
         one bounded contribution a user, each with its part of one
-        :class:`~quorate.releases.allowance.Allowance`; the rest is post-processing.
+        :class:`~quorate.accounting.account.Account`; the rest is post-processing.
 
     Utility
     -------

@@ -7,7 +7,6 @@ wrong one costs accuracy. :class:`HeldRecords` buys it with a pure part of an ac
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,25 +48,25 @@ def typical_records(run: UserReleases, records: int | str) -> float:
     Examples
     --------
     >>> from quorate.engines import LocalEngine
-    >>> from quorate.guarantees import Relation
+    >>> from quorate.accounting.account import Account
     >>> from quorate.users import UserData
     >>> people = UserData(np.zeros((30_000, 1)), offsets=np.arange(0, 30_001, 6))
-    >>> run = UserReleases.start(people, LocalEngine(), mu=1.0, relation=Relation.REPLACE)
+    >>> run = UserReleases.start(people, LocalEngine(), Account.open(epsilon=5.0, delta=1e-6))
     >>> typical_records(run, "auto"), typical_records(run, 7)
     (8.0, 7.0)
     """
     if not isinstance(records, str):
         return float(records)
     looks = looks_needed(len(RECORD_LADDER))
-    square = min(looks / (run.n_users / 8.0) ** 2, _LARGEST_SHARE * run.allowance.mu**2)
+    square = min(looks / (run.n_users / 8.0) ** 2, _LARGEST_SHARE * float(run.account.square))
     search = NoisySearch(
         thresholds=np.array(RECORD_LADDER, dtype=np.float64),
         target=run.n_users / 2.0,
-        noise_multiplier=run.allowance.take(square) * math.sqrt(looks),
+        noise_multiplier=run.account.multiplier(square, count=looks),
         relation=run.relation,
     )
     counts = run.data.counts(UserData.record_counts, search.thresholds)
-    return float(RECORD_LADDER[search.release_counts(counts)])
+    return float(RECORD_LADDER[search.release_counts(counts, account=run.account)])
 
 
 @dataclass

@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.accounting.account import Account
 from quorate.arrays import row_lengths
 from quorate.bounds import Ball, Bound, Interval
 from quorate.engines.base import Engine
@@ -24,7 +26,7 @@ from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
-from quorate.releases.allowance import Allowance
+from quorate.mechanisms.user_sample import UserSample
 from quorate.users import UserData
 from quorate.users.crowd import Crowd, counts_up_to
 from quorate.users.statistics import Statistic, check_statistic, encode_users, sum_users
@@ -55,6 +57,7 @@ NARROW = np.arange(-5.5, 0.75, 0.25)
 """Candidates relative to a radius that was released before."""
 
 _LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
+_COUNT_SHARE = Fraction(3, 100)
 LARGEST_SEARCH = 0.08
 """Share of the squared budget that a search may cost, however few the users."""
 # Contributions of a part of the users, as floats, stay below this number of entries.
@@ -128,23 +131,25 @@ class NoisyMean:
 
 @dataclass(frozen=True, kw_only=True)
 class UserReleases:
-    """What is asked about the users of one data set, within one allowance.
+    """What is asked about the users of one data set, through one account.
 
     Parameters
     ----------
     data : UserData or another crowd
     engine : Engine
-    allowance : Allowance
-        What is left of the run's budget.
-    relation : Relation
+    account : Account
+        What pays for every draw of the run.
     n_users : float
         Public under ``Relation.REPLACE``; a released count under add/remove. See :meth:`start`.
+    sample : UserSample, optional
+        The minibatches that the account is set aside for, if any.
 
     Examples
     --------
     >>> from quorate.engines.local import LocalEngine
     >>> people = UserData(np.arange(4000.0)[:, None] % 2, offsets=np.arange(4001))
-    >>> run = UserReleases.start(people, LocalEngine(), mu=1.0, relation=Relation.REPLACE)
+    >>> account = Account.open(epsilon=5.0, delta=1e-6)
+    >>> run = UserReleases.start(people, LocalEngine(), account)
     >>> radius = run.radius(UserData.user_means, WIDE, dimension=1)
     >>> 0.9 < radius < 1.5
     True
@@ -155,25 +160,29 @@ class UserReleases:
 
     data: Crowd = field(repr=False)
     engine: Engine
-    allowance: Allowance
-    relation: Relation
+    account: Account
     n_users: float
+    sample: UserSample | None = None
 
     @classmethod
-    def start(cls, data: Crowd, engine: Engine, *, mu: float, relation: Relation) -> UserReleases:
+    def start(
+        cls, data: Crowd, engine: Engine, account: Account, *, sample: UserSample | None = None
+    ) -> UserReleases:
         """Begin a run; under add/remove the number of users is bought first."""
-        allowance = Allowance(mu)
-        if relation is Relation.REPLACE:
+        if account.relation is Relation.REPLACE:
             n_users = max(1.0, float(data.n_users))
         else:
             grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-28)
-            multiplier = allowance.take(0.03 * mu**2)
-            count = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
+            multiplier = account.multiplier(_COUNT_SHARE * account.square)
+            count = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
             totals = sum_in_parts(engine, data, BoundedVectors(_ones, grid.bound), grid)
-            n_users = max(1.0, float(count.release(totals, count=0.0)[0]))
-        return cls(
-            data=data, engine=engine, allowance=allowance, relation=relation, n_users=n_users
-        )
+            n_users = max(1.0, float(count.release(totals, count=0.0, account=account)[0]))
+        return cls(data=data, engine=engine, account=account, n_users=n_users, sample=sample)
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that the account is about."""
+        return self.account.relation
 
     def radius(
         self, vectors: UserVectors, exponents: Vector, *, dimension: int, unit: float = 1.0
@@ -182,20 +191,20 @@ class UserReleases:
 
         ``exponents`` are the candidates as powers of two, times ``unit``.
         """
-        mu = self.allowance.mu
+        mu = self.account.mu
         square = search_square(exponents.size, n_users=self.n_users, mu=mu)
         looks = max(1, looks_needed(exponents.size))
         shifted = exponents + math.log2(unit)
         search = NoisySearch(
             thresholds=shifted / _LOG_GRID.step,
             target=(1.0 - cut_share(self.n_users, mu)) * self.n_users,
-            noise_multiplier=self.allowance.take(square) * math.sqrt(looks),
+            noise_multiplier=self.account.multiplier(square, count=looks),
             relation=self.relation,
         )
         counts = self.data.add_up(
             InBatches(partial(_counted, vectors=vectors, thresholds=search.thresholds), dimension)
         )
-        found = search.release_counts(counts)
+        found = search.release_counts(counts, account=self.account)
         return float(2.0 ** shifted[found])
 
     def mean(
@@ -206,8 +215,8 @@ class UserReleases:
             self.engine,
             self.data,
             BoundedVectors(vectors, Ball(radius, dimension=dimension)),
-            multiplier=self.allowance.take(square),
-            relation=self.relation,
+            multiplier=self.account.multiplier(square),
+            account=self.account,
             n_users=self.n_users,
         )
 
@@ -218,7 +227,7 @@ def bounded_mean(
     statistic: Statistic,
     *,
     multiplier: float,
-    relation: Relation,
+    account: Account,
     n_users: float,
 ) -> NoisyMean:
     """Release the sum of a bounded statistic over ``n_users``, with Gaussian noise.
@@ -231,7 +240,7 @@ def bounded_mean(
     ...     people,
     ...     statistic,
     ...     multiplier=1.0,
-    ...     relation=Relation.REPLACE,
+    ...     account=Account.open(epsilon=9.0, delta=1e-6),
     ...     n_users=1000.0,
     ... )
     >>> bool(abs(mean.value[0] - 1.0) < 0.02), round(mean.noise, 6)
@@ -242,8 +251,9 @@ def bounded_mean(
         n_users=_room(n_users),
         noise_scale=multiplier * statistic.bound.l2_diameter,
     )
-    mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
-    total = mechanism.release(sum_in_parts(engine, data, statistic, grid), count=0.0)
+    mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
+    totals = sum_in_parts(engine, data, statistic, grid)
+    total = mechanism.release(totals, count=0.0, account=account)
     return NoisyMean(total / n_users, mechanism.standard_error / n_users)
 
 
