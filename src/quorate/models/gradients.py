@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
+from quorate.accounting.events import Nothing
 from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError
 from quorate.grid import choose_grid
@@ -233,7 +234,7 @@ class WinsorizedGradients(GradientRelease):
             raise ParameterError(
                 "WinsorizedGradients needs Relation.REPLACE and full batches; use ClippedGradients."
             )
-        if run.account.square_left < run.account.square:
+        if not isinstance(run.account.event, Nothing):
             raise ParameterError(
                 "WinsorizedGradients spends the whole budget; give steps= or a public records=."
             )
