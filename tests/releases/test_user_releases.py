@@ -193,9 +193,8 @@ class TestParts:
             found = []
             for crowd in (data, MemoryCrowd(data, n_parts=n_parts)):
                 with use_noise(SeededNoise(7)):
-                    run = UserReleases.start(
-                        crowd, LocalEngine(), mu=1.0, relation=Relation.ADD_REMOVE
-                    )
+                    account = gaussian_account(1.0, Relation.ADD_REMOVE)
+                    run = UserReleases.start(crowd, LocalEngine(), account)
                     radius = run.radius(means, WIDE, dimension=3)
                     mean = run.mean(means, dimension=3, radius=radius, square=0.1)
                 found.append((run.n_users, radius, *mean.value))

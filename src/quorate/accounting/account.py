@@ -132,6 +132,7 @@ class Account:
         self._drawn: Counter[Event] = Counter()
         self._groups: list[list[Account]] = []
         self._planned: Counter[Event] = Counter()
+        self._planned_pure: Counter[Fraction] = Counter()
 
     @classmethod
     def open(
@@ -399,9 +400,12 @@ class Account:
                 )
             self._planned = elementary(event)
             self.epsilon = self.square = self.reserve = Fraction(0)
-            for each in [each for each in self._planned if isinstance(each, Gaussian)]:
-                square = 1 / exact(each.noise_multiplier) ** 2
-                self.square += self._planned.pop(each) * square
+            for each in list(self._planned):
+                if isinstance(each, Gaussian):
+                    square = 1 / exact(each.noise_multiplier) ** 2
+                    self.square += self._planned.pop(each) * square
+                elif isinstance(each, Pure):
+                    self._planned_pure[exact(each.epsilon)] += self._planned.pop(each)
             self.square = whole_units(self.square)
 
     # The promise.
@@ -433,7 +437,7 @@ class Account:
 
     def _check(self, event: Event, costs: Costs) -> None:
         pure, square, failures = costs
-        by_plan = self._planned_for(event) is not None
+        by_plan = self._planned_for(event, pure) is not None
         by_sum = pure is not None and self._pure_only and self._pure + pure <= self.epsilon
         if self._fits_aside(pure):
             square = Fraction(0)
@@ -454,12 +458,15 @@ class Account:
     def _spend(self, event: Event, costs: Costs) -> None:
         pure, square, failures = costs
         self._failures += failures
-        if (planned := self._planned_for(event)) is not None:
-            # The plan was priced as a whole: its steps cost the filters nothing more. What a pure
-            # step leaves of its planned epsilon may go to another pure step.
+        planned = self._planned_for(event, pure)
+        if isinstance(planned, Fraction):
+            # What a pure step leaves of its planned loss may go to another one.
+            self._planned_pure[planned] -= 1
+            self._planned_pure[planned - (pure or 0)] += 1
+            return
+        if planned is not None:
+            # The plan was priced as a whole: its steps cost the filters nothing more.
             self._planned[planned] -= 1
-            if isinstance(planned, Pure) and isinstance(event, Pure):
-                self._planned[Pure(float_down(exact(planned.epsilon) - exact(event.epsilon)))] += 1
             return
         self._pure_only &= pure is not None
         self._pure += pure or 0
@@ -472,8 +479,10 @@ class Account:
     def _fits_aside(self, pure: Fraction | None) -> bool:
         return pure is not None and self._aside + pure <= self.aside
 
-    def _planned_for(self, event: Event) -> Event | None:
+    def _planned_for(self, event: Event, pure: Fraction | None) -> Event | Fraction | None:
         """Return what the plan holds for this draw: the cheapest that costs at least as much."""
+        if pure is not None:
+            return min((p for p, n in self._planned_pure.items() if n and pure <= p), default=None)
         able = [p for p, left in self._planned.items() if left and covers(p, event)]
         return min(able, key=weight, default=None)
 

@@ -121,6 +121,7 @@ def descend(
     Examples
     --------
     >>> from quorate.models.losses import SquaredLoss
+    >>> from quorate.users import UserData
     >>> people = UserData(np.ones((5000, 1)), np.full(5000, 2.0), offsets=np.arange(5001))
     >>> account = Account.open(epsilon=8.0, delta=1e-6)
     >>> minimum = descend(
@@ -257,6 +258,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     Examples
     --------
     >>> from quorate.models.losses import SquaredLoss
+    >>> from quorate.users import UserData
     >>> rows = np.random.default_rng(0).normal(size=(8000, 2))
     >>> people = UserData(rows, rows @ [1.0, -1.0], offsets=np.arange(0, 8001, 2))
     >>> minimum = minimize(

@@ -152,6 +152,7 @@ class PhasedMinimizer:
     Examples
     --------
     >>> from quorate.models.losses import SquaredLoss
+    >>> from quorate.users import UserData
     >>> rows = np.random.default_rng(0).normal(size=(20_000, 1))
     >>> people = UserData(rows, 2.0 * rows[:, 0], offsets=np.arange(0, 20_001, 5))
     >>> phased = PhasedMinimizer(
