@@ -14,7 +14,6 @@ from quorate.engines.base import Engine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import FeatureRange, LinearModel
-from quorate.models.budget import Budget
 from quorate.models.losses import HuberLoss, LinearLoss, SquaredLoss
 from quorate.public_randomness import RandomState
 
@@ -178,9 +177,9 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         errors = (self._stored_predictions(rows)[:, 0] - targets) / (2.0 * limits.half_width[0])
         return np.asarray(np.clip(1.0 - errors**2, 0.0, 1.0))
 
-    def _check_parameters(self) -> Budget:
+    def _check_parameters(self) -> None:
         FeatureRange(self.target_bounds, 1)
-        return super()._check_parameters()
+        super()._check_parameters()
 
     def _loss(self) -> LinearLoss:
         return SquaredLoss(intercept=bool(self.fit_intercept))
