@@ -123,6 +123,20 @@ def test_the_same_test_catches_a_certificate_that_keeps_everybody():
     assert shift > 2
 
 
+@every_kind
+@pytest.mark.parametrize("outliers", [0, 1, 2, 3])
+def test_as_many_users_are_chosen_as_the_proof_leaves(kind, outliers):
+    """Eight times the reach, four times for one number: fewer would not reach common users."""
+    reach, squared = 1, Fraction(100)
+    scores = np.zeros((14, 3), dtype=np.int64)
+    scores[:outliers, 0] = 10**4 * np.arange(1, outliers + 1)
+    by_cover, by_sorting = certificates(kind, reach, squared)
+    passes = outliers <= 2 * reach
+    assert by_cover(scores).chosen.sum() == (14 - 8 * reach if passes else 0)
+    assert by_sorting(scores).chosen.sum() == (14 - 4 * reach if passes else 0)
+    assert not by_cover(scores).chosen[:outliers].any()
+
+
 def test_a_gap_that_a_root_would_blur_is_decided_in_integers():
     scores = np.zeros((9, 1), dtype=np.int64)
     scores[0] = 10**8
