@@ -130,17 +130,18 @@ def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 def described(value: Any) -> str:
     """Return what a message may say about a parameter that may have been given data by mistake.
 
+    Neither entries nor lengths: how many records there are is private.
+
     >>> described((0, 9)), described([[1.5], [2.5]]), described(np.zeros((3, 2)))
-    ('(0, 9)', 'list of length 2', 'ndarray of shape (3, 2)')
+    ('(0, 9)', 'a list', 'a ndarray of 2 axes')
     """
-    shape = getattr(value, "shape", ())
-    if shape:
-        return f"{type(value).__name__} of shape {tuple(shape)}"
+    if shape := getattr(value, "shape", ()):
+        axes = "1 axis" if len(shape) == 1 else f"{len(shape)} axes"
+        return f"a {type(value).__name__} of {axes}"
     parts = value if isinstance(value, list | tuple) else [value]
     if len(parts) <= _SHORT and all(isinstance(p, _SCALARS) or p is None for p in parts):
         return repr(value)
-    size = f" of length {len(value)}" if hasattr(value, "__len__") else ""
-    return f"{type(value).__name__}{size}"
+    return f"a {type(value).__name__}"
 
 
 def readonly(array: NDArray[Any]) -> NDArray[Any]:

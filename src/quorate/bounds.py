@@ -52,6 +52,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate.arrays import described
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
@@ -152,12 +153,13 @@ class _Rectangle(Bound):
         if low.shape != high.shape or not np.all(high - low >= _SMALLEST):
             raise ParameterError(
                 f"Expected lower < upper in every coordinate (by at least 2^-256), "
-                f"got lower={lower!r} and upper={upper!r}."
+                f"got lower={described(lower)} and upper={described(upper)}."
             )
         middle = low / 2 + high / 2 if centre is None else _vector(centre, "centre")
         if middle.shape != low.shape or not np.all((low <= middle) & (middle <= high)):
             raise ParameterError(
-                f"Expected lower <= centre <= upper in every coordinate, got centre={centre!r}."
+                "Expected lower <= centre <= upper in every coordinate, got "
+                f"centre={described(centre)}."
             )
         object.__setattr__(self, "dimension", low.size)
         object.__setattr__(self, "centre", _frozen(middle))
@@ -469,9 +471,9 @@ def _vector(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Return a public vector as floats; refuse what is not finite or of an absurd size."""
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or not 0 < vector.size <= _MAX_DIMENSION:
-        raise ParameterError(f"Expected {name} to be a vector, got shape {vector.shape}.")
+        raise ParameterError(f"Expected {name} to be a vector, got {vector.ndim} axes.")
     if not np.all(np.abs(vector) <= _LARGEST):
         raise ParameterError(
-            f"Expected {name} to be finite and at most 2^256, got {name}={values!r}."
+            f"Expected {name} to be finite and at most 2^256, got {described(values)}."
         )
     return vector

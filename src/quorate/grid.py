@@ -192,9 +192,10 @@ class Grid:
         if rows.ndim == 1 and self.bound.dimension == 1:
             rows = rows[:, None]
         if rows.ndim != 2 or rows.shape[1] != self.bound.dimension:
+            # How many rows there are may be private, so the shape itself is not told.
+            found = f"{rows.shape[1]} columns" if rows.ndim == 2 else f"{rows.ndim} axes"
             raise SchemaError(
-                f"Expected one row per user with {self.bound.dimension} columns, "
-                f"got an array of shape {rows.shape}."
+                f"Expected one row per user with {self.bound.dimension} columns, got {found}."
             )
         return rows
 

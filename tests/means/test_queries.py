@@ -2,6 +2,9 @@
 
 import copy
 import pickle
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -252,3 +255,34 @@ class TestRefusal:
     def test_bad_parameters_are_refused(self, options):
         with pytest.raises(ParameterError):
             desk(**options)
+
+
+class TestForeignCode:
+    """Neither the errors nor the warnings of a question come out, from any number of threads."""
+
+    def test_questions_in_threads_show_no_warning_and_restore_the_filters(self):
+        desk = UserQueries(epsilon=1.0, delta=1e-6, queries=8, bounds=9.0)
+        desk.fit(np.arange(400.0).reshape(-1, 1), users=np.arange(400) // 2)
+        filters = list(warnings.filters)
+
+        def noisy(records):
+            warnings.warn(f"patient {records[0, 0]}", stacklevel=1)
+            return np.log(-np.abs(records)).mean()
+
+        with ThreadPoolExecutor(4) as pool:
+            answers = [pool.submit(desk.ask, noisy) for _ in range(8)]
+            assert all(answer.result() for answer in answers)
+        assert warnings.filters == filters
+
+    def test_a_question_that_exits_makes_the_user_absent(self):
+        X = np.r_[np.zeros(300), 9.0].reshape(-1, 1)
+        desk = UserQueries(epsilon=1.0, delta=1e-6, queries=2, bounds=9.0).fit(X, users=range(301))
+
+        def leaves(records):
+            if records[0, 0] == 9.0:
+                raise SystemExit("patient 301")
+            return 0.0
+
+        assert np.isfinite(desk.ask(leaves).value).all()
+        with pytest.raises(ParameterError, match="made-up"):
+            desk.ask(lambda records: sys.exit("now"))

@@ -16,12 +16,21 @@ class TestResults:
     def test_an_exception_is_withheld(self):
         assert call_quietly(lambda: [][31337]) is None
 
-    def test_somebody_who_wants_to_stop_can(self):
-        def stop():
-            raise KeyboardInterrupt
+    @pytest.mark.parametrize("kind", [SystemExit, GeneratorExit, BaseException, MemoryError])
+    def test_nothing_a_record_sets_off_ends_the_program(self, kind):
+        def leave():
+            raise kind("31337")
 
-        with pytest.raises(KeyboardInterrupt):
+        assert call_quietly(leave) is None
+
+    def test_somebody_who_wants_to_stop_can_and_tells_nothing(self):
+        def stop():
+            raise KeyboardInterrupt("31337")
+
+        with pytest.raises(KeyboardInterrupt) as caught:
             call_quietly(stop)
+        assert caught.value.args == ()
+        assert caught.value.__context__ is None
 
 
 class TestWarnings:

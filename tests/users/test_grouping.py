@@ -2,6 +2,8 @@
 
 import datetime
 import uuid
+from enum import Enum
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -246,3 +248,48 @@ class TestKernels:
     def test_ranges_without_a_loop(self):
         assert ranges(np.array([5, 9, 1]), np.array([2, 0, 3])).tolist() == [5, 6, 1, 2, 3]
         assert ranges(np.empty(0, int), np.empty(0, int)).tolist() == []
+
+
+class Colour(str, Enum):  # noqa: UP042 - a StrEnum prints its value
+    """Text that prints itself by another name."""
+
+    RED = "red"
+
+
+class TestIdsOfOneUserAreReadAlone:
+    """How an id is read must not depend on the type of another user's id."""
+
+    ODD = (
+        7,
+        b"x",
+        b"\xff",
+        Fraction(1, 2),
+        "\ud800",
+        1.5,
+        None,
+        bytearray(b"y"),
+        Colour.RED,
+        ("a",),
+    )
+
+    @pytest.mark.parametrize("own", ["red", Colour.RED, b"red", bytearray(b"red"), np.str_("red")])
+    @pytest.mark.parametrize("other", ODD, ids=repr)
+    def test_the_key_is_the_same_beside_whatever_id(self, own, other):
+        expected = group(["red"]).keys[0]
+        ids = np.empty(3, dtype=object)
+        ids[:] = [own, other, own]
+        found = group(ids)
+        assert found.codes[0] == found.codes[2] >= 0
+        assert found.keys[found.codes[0]] == expected
+
+    def test_the_broken_twin_reads_an_enum_by_its_name_if_another_id_is_odd(self):
+        assert str(Colour.RED) != str.__str__(Colour.RED)
+
+    def test_the_key_of_an_integer_is_neither_its_value_nor_its_place(self):
+        many = group(np.array([3, 5, 7, 11]))
+        for place, own in enumerate([3, 5, 7, 11]):
+            alone = group(np.array([own])).keys[0]
+            assert many.keys[place] == alone
+            assert alone not in (own, place)
+        shifted = group(np.array([5, 7, 11]))
+        assert (shifted.keys == many.keys[1:]).all()

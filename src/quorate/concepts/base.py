@@ -135,7 +135,9 @@ def as_features(X: ArrayLike, *, n_features: int) -> NDArray[Any]:
         values = values[:, np.newaxis]
     if values.ndim != 2 or values.shape[1] != n_features:
         raise SchemaError(
-            f"Expected a table with {n_features} columns in X, got shape={values.shape}."
+            f"Expected a table with {n_features} columns in X, got "
+            f"{values.shape[1] if values.ndim == 2 else values.ndim} "
+            f"{'columns' if values.ndim == 2 else 'axes'}."
         )
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), -np.inf, values)

@@ -216,7 +216,7 @@ class PrivateQuantile:
         lower, upper = _values(lower), _values(upper)
         if lower.shape != upper.shape:
             raise SchemaError(
-                f"Expected as many lower as upper limits, got {lower.size} and {upper.size}."
+                "Expected as many lower as upper limits, one of each a user, got other numbers."
             )
         return quantile_pieces(lower, upper, domain=self.domain, quantile=self.exact_quantile)
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -363,16 +364,20 @@ def as_text(objects: NDArray[Any]) -> Any:
     """
     import pyarrow as pa
 
-    try:
-        return pa.array(objects, type=pa.large_string(), from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError):
-        return pa.array([_text(value) for value in objects], type=pa.large_binary())
+    # Arrow takes more for text than _text does (bytes, members of an Enum). Which of the two reads
+    # an id must not depend on the ids of others, so Arrow gets only what both read alike.
+    if set(map(type, objects)) <= {str, float, type(None)}:
+        with suppress(pa.ArrowException, TypeError, ValueError):
+            return pa.array(objects, type=pa.large_string(), from_pandas=True)
+    return pa.array([_text(value) for value in objects], type=pa.large_binary())
 
 
 def _text(value: object) -> bytes | None:
     """Return the bytes of a plain value, or None for everything else."""
-    if isinstance(value, bytes):
-        return value
+    if isinstance(value, bytes | bytearray):
+        return bytes(value)
+    if isinstance(value, str):
+        value = str.__str__(value)  # of an Enum its value, not its name
     if isinstance(value, float | np.floating) and value.is_integer():
         value = int(value)
     if not isinstance(value, str | int | np.integer | uuid.UUID | datetime.date) or value != value:
