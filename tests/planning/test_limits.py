@@ -96,9 +96,18 @@ class TestPacking:
 
     def test_lemma_4_of_ghazi_is_capped_by_delta(self):
         pure = limits.representation_users(dimension=100.0, epsilon=0.5, delta=0.0)
-        assert pure == pytest.approx(2.0)
+        assert pure == pytest.approx((100.0 - math.log(100.0)) / 0.5)
         approximate = limits.representation_users(dimension=100.0, epsilon=0.5, delta=1e-6)
         assert approximate == pytest.approx(0.01 * math.log(1e6) / 0.5)
+        small = limits.representation_users(dimension=4.0, epsilon=0.5)
+        assert small == 0.0  # fewer than 100 hypotheses prove nothing
+
+    def test_lemma_4_and_the_representation_from_a_learner_are_two_sides_of_one_bound(self):
+        """A learner for n users gives 100 ceil(e^(epsilon n)) hypotheses and no fewer users."""
+        for users in (3, 5, 8):
+            outputs = 100 * math.ceil(math.exp(users))
+            needed = limits.representation_users(dimension=math.log(outputs), epsilon=1.0)
+            assert users - 0.2 <= needed <= users + 0.2
 
 
 class TestFano:

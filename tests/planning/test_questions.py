@@ -26,6 +26,9 @@ SETTINGS = {
     "shares": ({"size": 20, "delta": 1e-6, "records": 256}, 1.0, 0.01),
     "cdf": ({"size": 256}, 1.0, 0.1),
     "normal": ({"dimension": 2, "records": 16}, 1.0, 0.05),
+    "agreement": ({"size": 2**14, "records": 1024}, 1.0, 0.03),
+    "agreement-shuffle": ({"size": 2**14, "records": 1024, "delta": 1e-6}, 1.0, 0.03),
+    "agreement-local": ({"size": 2**14, "records": 1024}, 1.0, 0.03),
 }
 
 

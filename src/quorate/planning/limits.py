@@ -164,19 +164,28 @@ def packing_users(
     return max(0.0, (others + math.log1p(-beta) - math.log(beta)) / epsilon)
 
 
-def representation_users(*, dimension: float, epsilon: float, delta: float) -> float:
+def representation_users(*, dimension: float, epsilon: float, delta: float = 0.0) -> float:
     """Return the users needed by a class of this representation dimension (Lemma 4 of [G]_).
 
-    0.01 min(ln(1/delta), dimension) / epsilon, for error and failure probability up to 1/4; the
-    constant is that of the proof. ``dimension`` is in nats, ``delta`` = 0 means pure privacy.
+    A learner for n users that errs at most alpha with probability 1/2 gives, by its outputs on
+    public data, 100 ceil(e^(epsilon n)) hypotheses that represent the class
+    (:class:`~quorate.stability.from_learner.LearnerRepresentation`); the class has no
+    representation smaller than ``dimension`` nats at (alpha, 0.01), so
+    n >= ln(e^dimension / 100 - 1) / epsilon. The proof needs n <= 0.01 ln(1/delta) / epsilon, so
+    with delta > 0 the smaller of the two is all that is shown; its 0.01 is about delta alone.
 
-    >>> representation_users(dimension=22.2, epsilon=0.5, delta=1e-6)
-    0.27...
+    >>> round(representation_users(dimension=22.2, epsilon=0.5), 1)
+    35.2
+    >>> round(representation_users(dimension=22.2, epsilon=0.5, delta=1e-6), 2)
+    0.28
     """
     _validate.positive(dimension=dimension, epsilon=epsilon)
     _validate.delta(delta=delta)
-    capped = dimension if delta == 0 else min(dimension, -math.log(delta))
-    return 0.01 * capped / epsilon
+    above = dimension - math.log(100.0)
+    pure = _log_expm1(above) / epsilon if above > math.log(2.0) else 0.0
+    if delta == 0:
+        return pure
+    return min(pure, -0.01 * math.log(delta) / epsilon)
 
 
 def fano_users(

@@ -13,15 +13,18 @@ from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
 from quorate.planning.tasks import (
+    AgreementTask,
     CdfTask,
     ConceptTask,
     LinearTask,
+    LocalAgreementTask,
     LogisticTask,
     MeanTask,
     MedianTask,
     NormalTask,
     SelectTask,
     SharesTask,
+    ShuffleAgreementTask,
     Task,
     ThresholdTask,
 )
@@ -42,6 +45,9 @@ _KINDS: dict[str, type[Task]] = {
         SharesTask,
         CdfTask,
         NormalTask,
+        AgreementTask,
+        ShuffleAgreementTask,
+        LocalAgreementTask,
     )
 }
 
@@ -60,6 +66,7 @@ class TaskNumbers(TypedDict, total=False):
     scale: float | None
     heterogeneity: float | None
     error_level: float | None
+    plurality: float | None
 
 
 _CURVE_POINTS = 33
@@ -85,8 +92,9 @@ def plan(
 
     Parameters
     ----------
-    task : {"mean", "median", "threshold", "concept", "logistic", "linear", "select", "shares", \
-            "cdf", "normal"}
+    task : str
+        "mean", "median", "threshold", "concept", "logistic", "linear", "select", "shares", "cdf",
+        "normal", "agreement", "agreement-shuffle" or "agreement-local".
     users : int, optional
     records : int, default=1
         Records a user.
@@ -114,6 +122,8 @@ def plan(
         Standard deviation of the users' own means around the common one, in each coordinate.
     error_level : float, optional
         Error of the best rule.
+    plurality : float, optional
+        Share of the users who agree on one rule, if it is known.
 
     Examples
     --------

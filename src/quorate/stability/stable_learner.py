@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,7 @@ class Selection:
     reason: str
 
 
+@lru_cache(maxsize=1024)
 def choose_selection(
     *, size: int, seeds: int, epsilon: float, delta: float, relation: Relation
 ) -> Selection:
