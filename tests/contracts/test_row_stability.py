@@ -74,6 +74,12 @@ from quorate.models.losses import (
 from quorate.models.minimization import minimize
 from quorate.models.optimizers import AveragedDescent
 from quorate.noise import SeededNoise, use_noise
+from quorate.queries import Reduction, StatisticalQuery
+from quorate.queries.algorithms import ConjunctionQueries
+from quorate.queries.local_masked_parity import AgreesWithParity, SignOfVotes
+from quorate.queries.oracles.central import QueryValues
+from quorate.queries.oracles.local import Combination, Share
+from quorate.queries.query_learner import QueryLearner
 from quorate.releases.user_releases import BoundedVectors, _LogNorms
 from quorate.rotation import Rotation
 from quorate.users import UserData
@@ -189,6 +195,20 @@ def asked(users):
     return desk._evaluate(lambda records: (records @ MATRIX).sum(), users)
 
 
+class MeanOfColumns:
+    """A real value of one record, by whole operations on its row."""
+
+    row_wise = True
+
+    def __call__(self, X, y):
+        return np.clip(X, -1.0, 1.0).sum(axis=1) / D
+
+
+REAL_QUERY = StatisticalQuery(function=MeanOfColumns(), tolerance=0.1, low=-1.0)
+OWN_QUERY = StatisticalQuery(
+    function=lambda X, y: np.tanh(X @ np.full(D, 0.1)), tolerance=0.1, low=-1.0
+)
+
 STATISTICS = {
     "means": UserData.user_means,
     "weighted sums": lambda users: users.user_sums(weights=np.sin(users.X[:, 0])),
@@ -213,6 +233,13 @@ STATISTICS = {
     "marks of three classes": UserMarks((fitted(LogisticRegression(classes=(0, 1, 2)), 3),)),
     "losses of the caller": SELECTOR._mean_losses,
     "a question of the caller": asked,
+    "values of queries": QueryValues((*ConjunctionQueries(D).queries(), REAL_QUERY)),
+    "some record": ConjunctionQueries(D, reduction=Reduction.ANY).queries()[0].on_users,
+    "a query of the caller": OWN_QUERY.on_users,
+    "a share for randomized response": Share(REAL_QUERY),
+    "a joint report": Combination(ConjunctionQueries(D).queries(), 1.0, np.uint64(3)),
+    "a sign of votes": SignOfVotes(D - 2, np.uint64(3)),
+    "agreement with a parity": AgreesWithParity(D - 2, 0b101),
     **{f"gradients, {name}": gradients(loss) for name, loss in LOSSES.items()},
     **{f"gradients at ones, {name}": at_ones(loss) for name, loss in LOSSES.items()},
 }
@@ -402,6 +429,7 @@ ESTIMATORS = {
     "UserCovariance": UserCovariance(bounds=9.0, **COMMON),
     "PrivateMedian": PrivateMedian(epsilon=40.0, bounds=(-9.0, 9.0)),
     "UserQuantiles": UserQuantiles(epsilon=40.0, bounds=(-9.0, 9.0)),
+    "QueryLearner": QueryLearner(ConjunctionQueries(D), 40.0),
     "LogisticRegression": LogisticRegression(**MODEL),
     "LogisticRegression, three": LogisticRegression(classes=(0, 1, 2), **MODEL),
     "LogisticRegression, add/remove": LogisticRegression(relation=Relation.ADD_REMOVE, **MODEL),
