@@ -14,8 +14,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quorate.concepts import Direction, Thresholds
 from quorate.grid import Bound, Box, Grid
+from quorate.guarantees import Relation
+from quorate.learners import (
+    ConceptLearner,
+    LossSelector,
+    PrivateMinError,
+    PrivateThreshold,
+    ThresholdLearner,
+)
+from quorate.means import (
+    PrivateMedian,
+    UserCovariance,
+    UserMean,
+    UserQuantiles,
+    UserQueries,
+    UserScaler,
+)
+from quorate.models import (
+    HuberRegression,
+    LinearRegression,
+    LinearSVC,
+    LogisticLoss,
+    LogisticRegression,
+    PhasedMinimizer,
+    PrivateGridSearch,
+    Ridge,
+    minimize,
+)
+from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from quorate.users.assembly import ordered_users
 from quorate.users.statistics import UserMeans, encode_users
 
 BOX = Box(np.full(3, -64.0), np.full(3, 64.0))
@@ -96,3 +126,167 @@ def digest(crowd, kind=Bent):
         rows = np.concatenate(data.map(Everything(kind)))
         found.update(rows[np.argsort(rows[:, 0].view(np.uint64))].tobytes())
     return found.hexdigest()
+
+
+def _first_feature(users):
+    """Return the users with one feature, in steps of a tenth, for cut-offs."""
+    return ordered_users(
+        np.ascontiguousarray(users.X[:, :1]),
+        users.y,
+        users.offsets,
+        users.keys(),
+        users.unit,
+        ("a",),
+    )
+
+
+def _threshold(**options):
+    return lambda: ThresholdLearner(4.0, domain=(-4, 4), step=2.0**-20, random_state=0, **options)
+
+
+def _minimum(crowd):
+    found = minimize(
+        crowd, LogisticLoss(), epsilon=9.0, delta=1e-5, steps=3, records=20, progress=False
+    )
+    return [found.theta]
+
+
+def _phases(crowd):
+    phases = PhasedMinimizer(
+        epsilon=9.0,
+        delta=1e-5,
+        records=20,
+        gradient_bound=9.0,
+        gradient_spread=1.0,
+        smoothness=9.0,
+        radius=9.0,
+        random_state=0,
+    )
+    return [phases.minimize(crowd, LogisticLoss()).theta]
+
+
+def _questions(crowd):
+    desk = UserQueries(9.0, delta=1e-5, queries=2, bounds=4.0, dimension=1).fit(crowd)
+    return [desk.ask(lambda records: records.max()).value, desk.ask(np.mean).value]
+
+
+MEAN = {"delta": 1e-5, "bounds": 10.0}
+MODEL = {"delta": 1e-5, "steps": 3, "records": 20, "progress": False}
+REMOVE = {"relation": Relation.ADD_REMOVE}
+
+# Name, what is fitted, and whether it looks at the first feature only.
+ESTIMATORS = {
+    "mean by a ball": (lambda: UserMean(9.0, algorithm="ball", **MEAN), False),
+    "mean by a core": (lambda: UserMean(60.0, algorithm="core", **MEAN), False),
+    "mean by clipping": (lambda: UserMean(2.0, algorithm="clip", **MEAN), False),
+    "mean of weighted users": (lambda: UserMean(9.0, records="auto", **MEAN), False),
+    "mean of some users": (lambda: UserMean(9.0, **MEAN, **REMOVE), False),
+    "mean as published": (
+        lambda: UserMean(9.0, algorithm="winsorized", radius=3.0, random_state=0, **MEAN),
+        False,
+    ),
+    "pure mean": (lambda: UserMean(9.0, algorithm="quantile", bounds=10.0), False),
+    "pure mean of some users": (
+        lambda: UserMean(9.0, algorithm="clip", bounds=10.0, **REMOVE),
+        False,
+    ),
+    "median": (lambda: PrivateMedian(3.0, bounds=10.0), False),
+    "quantiles": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="middle half"), False),
+    "quantiles of means": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="mean"), False),
+    "scaler": (lambda: UserScaler(9.0, **MEAN), False),
+    "pure scaler": (lambda: UserScaler(9.0, bounds=10.0), False),
+    "covariance": (lambda: UserCovariance(20.0, **MEAN), False),
+    "variances": (lambda: UserCovariance(20.0, shape="diagonal", **MEAN), False),
+    "questions": (_questions, False),
+    "logistic regression": (lambda: LogisticRegression(9.0, classes=(0, 1), **MODEL), False),
+    "minibatches": (
+        lambda: LogisticRegression(9.0, classes=(0, 1), batch_rate=0.3, **MODEL),
+        False,
+    ),
+    "support vector machine": (lambda: LinearSVC(9.0, classes=(0, 1), bounds=4.0, **MODEL), False),
+    "linear regression": (lambda: LinearRegression(9.0, target_bounds=(0.0, 1.0), **MODEL), False),
+    "ridge": (lambda: Ridge(9.0, penalty=0.1, **(MODEL | REMOVE)), False),
+    "huber": (lambda: HuberRegression(9.0, **(MODEL | {"records": "auto"})), False),
+    "constant model": (lambda: LinearRegression(0.3, hopeless="constant", **MODEL), False),
+    "grid search": (
+        lambda: PrivateGridSearch(
+            LinearRegression(target_bounds=(0.0, 1.0), **MODEL),
+            {"penalty": [0.0, 0.5]},
+            epsilon=30.0,
+            delta=1e-5,
+            random_state=0,
+        ),
+        False,
+    ),
+    "minimisation": (_minimum, False),
+    "phases": (_phases, False),
+    "cut-off": (_threshold(), True),
+    "cut-off by own best": (_threshold(algorithm="own_best"), True),
+    "cut-off by crossing": (_threshold(algorithm="crossing"), True),
+    "cut-off by any rate": (_threshold(algorithm="kolmogorov_smirnov"), True),
+    "cut-off by the median": (_threshold(algorithm="median", direction=Direction.EITHER), True),
+    "cut-off by estimated level": (_threshold(algorithm="estimated_level"), True),
+    "private threshold": (lambda: PrivateThreshold(9.0, domain=(-4, 4), step=0.1), True),
+    "private threshold as published": (
+        lambda: PrivateThreshold(
+            9.0, domain=(-4, 4), step=0.1, constants="published", records=4, random_state=0
+        ),
+        True,
+    ),
+    "smallest error": (
+        lambda: PrivateMinError(Thresholds(-4, 4), 4.0, records=5, random_state=0),
+        True,
+    ),
+    "finite class": (lambda: ConceptLearner(Thresholds(-4, 4), 0.05), True),
+    "finite class by duels": (
+        lambda: ConceptLearner(Thresholds(-4, 4), 0.05, score="duels"),
+        True,
+    ),
+    "finite class as published": (
+        lambda: ConceptLearner(
+            Thresholds(-4, 4), 0.05, constants="published", records=4, random_state=0
+        ),
+        True,
+    ),
+    "losses": (lambda: LossSelector(0.02, bounds=(-4, 4)), False),
+    "losses by a reference": (
+        lambda: LossSelector(0.02, bounds=(-4, 4), algorithm="reference"),
+        False,
+    ),
+    "losses as published": (
+        lambda: LossSelector(30.0, bounds=(-4, 4), algorithm="published"),
+        False,
+    ),
+    "losses of candidates": (
+        lambda: LossSelector(0.02, bounds=(0, 9), candidates=[0.0, 1.0], loss=_distance),
+        False,
+    ),
+}
+
+
+def _distance(candidate, X, y):
+    return np.abs(X[:, 0] - candidate) + y
+
+
+def released(name, crowd, seed=0):
+    """Return everything that a fit releases about a crowd, as bytes and numbers."""
+    make, single = ESTIMATORS[name]
+    data = crowd.derive(_first_feature) if single else crowd
+    with use_noise(SeededNoise(seed)):
+        if make in (_minimum, _phases, _questions):
+            values = {str(i): value for i, value in enumerate(make(data))}
+        else:
+            fitted = make().fit(data)
+            values = {k: v for k, v in vars(fitted).items() if k.endswith("_") and k[0] != "_"}
+            values |= (
+                {"best": vars(values["best_estimator_"])} if "best_estimator_" in values else {}
+            )
+    return {key: _plain(value) for key, value in sorted(values.items())}
+
+
+def _plain(value):
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return repr(value)

@@ -145,9 +145,9 @@ class TestRefusals:
         selector = LossSelector(
             bounds=(0.0, 9.0), candidates=[1, 2], loss=hates_seven, vectorized=vectorized
         )
-        before = selector._mean_losses(UserData(rows, offsets=np.arange(0, 19, 3)))
+        before = selector._own_losses()(UserData(rows, offsets=np.arange(0, 19, 3)))
         rows[1] = 7.0
-        after = selector._mean_losses(UserData(rows, offsets=np.arange(0, 19, 3)))
+        after = selector._own_losses()(UserData(rows, offsets=np.arange(0, 19, 3)))
         assert (after[0] == 0.0).all()
         assert np.array_equal(before[1:], after[1:])
 

@@ -40,7 +40,7 @@ from quorate.learners.selection import (
 )
 from quorate.learners.smallest_error_search import choose_by_estimated_level
 from quorate.releases.records import HeldRecords
-from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["CONSTANTS", "RuleLearner"]
 
@@ -62,6 +62,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     excess: float
     constants: str
     classes: Sequence[Any]
+    _takes_crowds = True
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict one of the two classes for every row of ``X`` by the released rule."""
@@ -90,7 +91,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_columns(X, expected=concepts.n_features, single=self._single_feature)
         check_labels(y, self.classes)
         self._check_way(concepts, asked)
-        if isinstance(X, UserData) and is_walked(concepts) and _is_pairwise(asked):
+        if isinstance(X, Crowd) and is_walked(concepts) and _is_pairwise(asked):
             self._check_pieces(concepts, X)
 
     def _check_way(self, concepts: ConceptClass, asked: str | Score) -> None:
@@ -127,7 +128,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
 
     def _learn(
-        self, concepts: ConceptClass, data: UserData, asked: str | Way | Score, account: Account
+        self, concepts: ConceptClass, data: Crowd, asked: str | Way | Score, account: Account
     ) -> None:
         """Choose a concept and set all fitted attributes."""
         held = HeldRecords.stated(self.records, account)
@@ -152,7 +153,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.score_, self.reason_ = score, reason
         self.classes_ = np.asarray(self.classes)
 
-    def _situation(self, concepts: ConceptClass, data: UserData) -> Situation:
+    def _situation(self, concepts: ConceptClass, data: Crowd) -> Situation:
         return Situation(
             size=concepts.size,
             ordered=is_walked(concepts),
@@ -163,7 +164,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         )
 
     def _decide(
-        self, situation: Situation, data: UserData, asked: str | Way, held: HeldRecords
+        self, situation: Situation, data: Crowd, asked: str | Way, held: HeldRecords
     ) -> Decision:
         if asked != "auto":
             return Decision(Way(asked), "this algorithm was asked for")
@@ -179,7 +180,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     def _by_given_score(
         self,
         concepts: ConceptClass,
-        data: UserData,
+        data: Crowd,
         situation: Situation,
         score: Score,
         account: Account,
@@ -190,9 +191,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             return self._by_duels(concepts, data, situation, score, account)
         return self._by_score(concepts, data, score, account)
 
-    def _by_score(
-        self, concepts: ConceptClass, data: UserData, score: Score, account: Account
-    ) -> int:
+    def _by_score(self, concepts: ConceptClass, data: Crowd, score: Score, account: Account) -> int:
         return choose_by_score(
             concepts,
             data,
@@ -206,7 +205,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self,
         way: Way,
         concepts: ConceptClass,
-        data: UserData,
+        data: Crowd,
         situation: Situation,
         held: HeldRecords,
     ) -> int:
@@ -250,7 +249,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     def _by_duels(
         self,
         concepts: ConceptClass,
-        data: UserData,
+        data: Crowd,
         situation: Situation,
         score: Duels | ClippedPairwise,
         account: Account,
@@ -261,7 +260,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         capped = data.cap(records=int(self.records), random_state=self.random_state)
         return self._by_score(concepts, capped, score, account)
 
-    def _check_pieces(self, concepts: ConceptClass, data: UserData) -> None:
+    def _check_pieces(self, concepts: ConceptClass, data: Crowd) -> None:
         """Refuse duels along a line with too many users, whose number is public here."""
         both_ways = isinstance(concepts, Thresholds) and concepts.direction is Direction.EITHER
         pieces = data.n_users * int(self.records) * (2 if both_ways else 1) + 1

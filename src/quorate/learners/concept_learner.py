@@ -165,6 +165,6 @@ class ConceptLearner(RuleLearner):
         self._validate_common()
         self._refuse(self.concepts, self.score, X, y)
         account = self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users, classes=self.classes)
+        data = self._crowd(X, y, users, classes=self.classes)
         self._learn(self.concepts, data, self.score, account)
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,7 @@ from quorate.ranges import as_limits
 from quorate.releases.records import HeldRecords
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import Crowd
 
 __all__ = ["LossSelector"]
 
@@ -138,6 +140,8 @@ class LossSelector(UserEstimator):
     0.25
     """
 
+    _takes_crowds = True
+
     def __init__(  # noqa: PLR0913 - the common keywords
         self,
         epsilon: float = 1.0,
@@ -175,14 +179,12 @@ class LossSelector(UserEstimator):
         self._check_candidates(X)
         self._try_out(X, y)
         account = self._charge(X, y, users)
-        data = self._gather(X, y, users)
+        data = self._crowd(X, y, users)
         held = HeldRecords.stated(self.records, account)
         score, reason = self._decide(data, held)
-        means = self._mean_losses(data)
-        if score == "published":
-            index = self._restart(data, means, held)
-        else:
-            index = self._choose(score, _on_grid(means, self._range()), held)
+        index = (
+            self._restart(data, held) if score == "published" else self._choose(score, data, held)
+        )
         self.guarantee_ = self._promise(account)
         self.index_ = index
         self.candidate_ = index if self.candidates is None else self.candidates[index]
@@ -196,13 +198,13 @@ class LossSelector(UserEstimator):
     def _try_out(self, X: Any, y: Any) -> None:
         """Refuse a loss that fails on two made-up records, which are nobody's."""
         shape: tuple[int, ...] = getattr(X, "shape", ())
-        if isinstance(X, UserData):
+        if isinstance(X, Crowd):
             shape = (0, X.n_features)
         if self.loss is None or self.candidates is None or len(shape) != 2:
             return
-        with_target = X.has_target if isinstance(X, UserData) else y is not None
+        with_target = X.has_target if isinstance(X, Crowd) else y is not None
         made_up = np.zeros((2, shape[1])), np.zeros(2) if with_target else None
-        if self._losses_of(self.candidates[0], *made_up) is None:
+        if _losses_of(self.loss, self.candidates[0], *made_up) is None:
             raise ParameterError(
                 "Expected loss(candidate, X, y) to return one number for each record; on two "
                 "made-up records of zeros it did not. It was not asked about anybody."
@@ -239,12 +241,12 @@ class LossSelector(UserEstimator):
             return
         if self.candidates is not None:
             check_duellists(len(self.candidates), "duels")
-        elif isinstance(X, UserData):
+        elif isinstance(X, Crowd):
             check_duellists(X.n_features, "duels")
         elif len(getattr(X, "shape", ())) == 2:
             check_duellists(X.shape[1], "duels")
 
-    def _decide(self, data: UserData, held: HeldRecords) -> tuple[str, str]:
+    def _decide(self, data: Crowd, held: HeldRecords) -> tuple[str, str]:
         """Return what to do and why; buy what is known about records where it matters."""
         if self.algorithm in ("auto", "reference", "published") and held.known is None:
             held.buy(data, _RECORD_CUTS)
@@ -257,82 +259,48 @@ class LossSelector(UserEstimator):
             return "duels", f"{known}: users can judge all pairs"
         return "reference", f"{known}: differences to a reference are small"
 
-    def _n_candidates(self, data: UserData) -> int:
+    def _n_candidates(self, data: Crowd) -> int:
         return data.n_features if self.candidates is None else len(self.candidates)
 
-    def _mean_losses(self, data: UserData) -> NDArray[np.float64]:
-        """Return each user's mean loss (rows) of each candidate (columns), of clipped records.
+    def _own_losses(self) -> _OwnLosses:
+        """Return each user's mean losses as a function that can be sent to the users."""
+        return _OwnLosses(self.candidates, self.loss, bool(self.vectorized), self._range())
 
-        Clipping records first keeps a user's mean where the user's losses are; clipping again on
-        the grid is what privacy rests on.
-        """
-        if self.candidates is None or self.loss is None:
-            return data.user_means()
-        lower, upper = self._range()
-        columns = []
-        for candidate in self.candidates:
-            values = self._record_losses(candidate, data)
-            inside = np.clip(np.nan_to_num(values, nan=lower), lower, upper)
-            columns.append(data.user_sums(inside.reshape(-1, 1))[:, 0])
-        with np.errstate(all="ignore"):
-            return np.stack(columns, axis=1) / data.record_counts()[:, np.newaxis]
-
-    def _record_losses(self, candidate: Any, data: UserData) -> NDArray[np.float64]:
-        if self.vectorized:
-            values = self._losses_of(candidate, data.X, data.y)
-            if values is not None:
-                return values
-        values = np.full(data.n_records, np.nan)
-        ends = data.offsets.tolist()
-        for start, stop in itertools.pairwise(ends):
-            own = slice(start, stop)
-            found = self._losses_of(candidate, data.X[own], None if data.y is None else data.y[own])
-            if found is not None:
-                values[own] = found
-        return values
-
-    def _losses_of(self, candidate: Any, X: Any, y: Any) -> NDArray[np.float64] | None:
-        """Return one loss a record; None if there are none: neither text nor shape may tell why."""
-        loss = self.loss
-        values = call_quietly(
-            lambda: np.asarray(loss(candidate, X, y), dtype=np.float64)  # type: ignore[misc]
-        )
-        return None if values is None or values.shape != (len(X),) else values
-
-    def _choose(self, score: str, table: Integers, held: HeldRecords) -> int:
+    def _choose(self, score: str, data: Crowd, held: HeldRecords) -> int:
         account = held.account
         if score == "duels":
-            return self._by_score(table, Duels(), account)
+            return self._by_score(data, Duels(), account)
         if score == "exponential":
-            return self._by_sums(table, account)
+            return self._by_sums(data, account)
         first = account.part_of(epsilon=_REFERENCE_SHARE * account.left)
-        reference = self._by_sums(table, first)
+        reference = self._by_sums(data, first)
         typical = _typical_records(held.known)
         radius = min(_STEPS, math.ceil(_STEPS / math.sqrt(typical)))
         near = ClippedDifference(reference=reference, radius=radius)
-        return self._by_score(table, near, account)
+        return self._by_score(data, near, account)
 
-    def _by_sums(self, table: Integers, account: Account) -> int:
+    def _by_sums(self, data: Crowd, account: Account) -> int:
         chooser = ChooseBest(
-            candidates=table.shape[1],
+            candidates=self._n_candidates(data),
             epsilon=account.left,
             sensitivity=_STEPS,
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        return chooser.release(-table.sum(axis=0), account=account)
+        sums = data.add_up(_Tallied(self._own_losses(), None))
+        return chooser.release(-sums, account=account)
 
-    def _by_score(self, table: Integers, score: Score, account: Account) -> int:
+    def _by_score(self, data: Crowd, score: Score, account: Account) -> int:
         chooser = ChooseBest(
-            candidates=table.shape[1],
+            candidates=self._n_candidates(data),
             epsilon=account.left,
             sensitivity=score.sensitivity(self.relation),
             relation=self.relation,
         )
-        tally = score.tally(table, np.zeros(len(table), dtype=np.int64))
-        return chooser.release(-score.losses(tally, n_users=len(table)), account=account)
+        tally = data.add_up(_Tallied(self._own_losses(), score))
+        return chooser.release(-score.losses(tally, n_users=data.n_users), account=account)
 
-    def _restart(self, data: UserData, means: NDArray[np.float64], held: HeldRecords) -> int:
+    def _restart(self, data: Crowd, held: HeldRecords) -> int:
         lower, upper = self._range()
         restarts = RandomRestarts(
             lower=lower,
@@ -342,8 +310,69 @@ class LossSelector(UserEstimator):
             records=max(1, int(_typical_records(held.known))),
             alpha=self.alpha,
         )
+        means = data.gather(self._own_losses(), np.arange(data.n_users))
         index, _ = restarts.release(np.nan_to_num(means, nan=lower), account=held.account)
         return index
+
+
+@dataclass(frozen=True)
+class _OwnLosses:
+    """Each user's mean loss (rows) of each candidate (columns), of clipped records.
+
+    Clipping records first keeps a user's mean where the user's losses are; clipping again on the
+    grid is what privacy rests on.
+    """
+
+    candidates: Sequence[Any] | NDArray[Any] | None
+    loss: Callable[..., Any] | None
+    vectorized: bool
+    range: tuple[float, float]
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        if self.candidates is None or self.loss is None:
+            return users.user_means()
+        lower, upper = self.range
+        columns = []
+        for candidate in self.candidates:
+            values = self._record_losses(candidate, users)
+            inside = np.clip(np.nan_to_num(values, nan=lower), lower, upper)
+            columns.append(users.user_sums(inside.reshape(-1, 1))[:, 0])
+        with np.errstate(all="ignore"):
+            return np.stack(columns, axis=1) / users.record_counts()[:, np.newaxis]
+
+    def _record_losses(self, candidate: Any, users: UserData) -> NDArray[np.float64]:
+        if self.vectorized:
+            values = _losses_of(self.loss, candidate, users.X, users.y)
+            if values is not None:
+                return values
+        values = np.full(users.n_records, np.nan)
+        for start, stop in itertools.pairwise(users.offsets.tolist()):
+            own = slice(start, stop)
+            y = None if users.y is None else users.y[own]
+            found = _losses_of(self.loss, candidate, users.X[own], y)
+            if found is not None:
+                values[own] = found
+        return values
+
+
+@dataclass(frozen=True)
+class _Tallied:
+    """The tally of a score of the users' losses on the grid, or their plain sums."""
+
+    losses: _OwnLosses
+    score: Score | None
+
+    def __call__(self, users: UserData) -> Integers:
+        table = _on_grid(self.losses(users), self.losses.range)
+        if self.score is None:
+            return np.asarray(table.sum(axis=0))
+        return self.score.tally(table, np.zeros(len(table), dtype=np.int64))
+
+
+def _losses_of(loss: Any, candidate: Any, X: Any, y: Any) -> NDArray[np.float64] | None:
+    """Return one loss a record; None if there are none: neither text nor shape may tell why."""
+    values = call_quietly(lambda: np.asarray(loss(candidate, X, y), dtype=np.float64))
+    return None if values is None or values.shape != (len(X),) else values
 
 
 def _typical_records(known: RecordRange | None) -> float:

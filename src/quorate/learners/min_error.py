@@ -90,6 +90,8 @@ class PrivateMinError(UserEstimator):
     True
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         concepts: ConceptClass,
@@ -137,7 +139,7 @@ class PrivateMinError(UserEstimator):
         check_columns(X, expected=self.concepts.n_features)
         check_labels(y, self.classes)
         account = self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users, classes=self.classes)
+        data = self._crowd(X, y, users, classes=self.classes)
         held = HeldRecords.stated(self.records, account)
         search = MinErrorSearch.of_class(
             self.concepts,

@@ -31,11 +31,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.concepts.mistake_events import MistakeEvents, group_by_user
+from quorate.concepts.base import OrderedConceptClass
+from quorate.concepts.mistake_events import group_by_user
 from quorate.concepts.numeric.thresholds import Direction
 from quorate.guarantees import Relation
 from quorate.learners.base import RuleLearner
@@ -50,6 +52,7 @@ from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.sums import NoisyCount
 from quorate.public_randomness import RandomState
 from quorate.releases.records import HeldRecords
+from quorate.users import UserData
 
 __all__ = ["PrivateThreshold", "median_in_range"]
 
@@ -86,6 +89,37 @@ def median_in_range(
     >>> 4 <= median_in_range(line, account=Account.open(epsilon=4.0), **known) <= 6
     True
     """
+    sides = _Sides(line.concepts, first, last, mass, published)
+    lower, upper = (np.concatenate(ends) for ends in zip(*line.users.map(sides), strict=True))
+    # Numbered from the middle, up to 2**63 cut-offs fit into 64 bits with a sign.
+    middle = (first + last) // 2
+    shift = np.uint64(middle)
+    median = PrivateQuantile(
+        domain=(first - middle, last - middle), epsilon=account.left, relation=account.relation
+    )
+    return middle + median.release_between(
+        (lower - shift).view(np.int64), (upper - shift).view(np.int64), account=account
+    )
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Between which cut-offs each user of a part minds none: see :func:`median_in_range`."""
+
+    concepts: OrderedConceptClass
+    first: int
+    last: int
+    mass: float
+    published: bool
+
+    def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        line = MistakeLine(concepts=self.concepts, users=users)
+        return _sides(line, self.first, self.last, self.mass, published=self.published)
+
+
+def _sides(
+    line: MistakeLine, first: int, last: int, mass: float, *, published: bool
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     events, rate = line.events, separating_rate(mass / 2, 2 * mass / 3)
     low, high = np.uint64(first), np.uint64(last)
     reached = events.positions >= low if published else events.positions > low
@@ -104,23 +138,22 @@ def median_in_range(
     lower[counts] = edge[start[counts] + count[counts] - 1 - skip[counts]]
     if not published:
         lower[counts] -= np.uint64(1)
-    # Numbered from the middle, up to 2**63 cut-offs fit into 64 bits with a sign.
-    middle = (first + last) // 2
-    shift = np.uint64(middle)
-    median = PrivateQuantile(
-        domain=(first - middle, last - middle), epsilon=account.left, relation=account.relation
-    )
-    return middle + median.release_between(
-        (lower - shift).view(np.int64), (upper - shift).view(np.int64), account=account
-    )
+    return lower, upper
 
 
 @dataclass(frozen=True)
 class _Losses:
     """Users with more than t mistakes, piece by piece, and their minimum over ranges."""
 
-    events: MistakeEvents
+    starts: NDArray[np.uint64]
+    size: int
     above: Integers
+
+    @classmethod
+    def of(cls, line: MistakeLine, score: MoreThan) -> _Losses:
+        """Return the losses of a score along a line."""
+        above = score.losses_on_line(line)
+        return cls(line.starts, line.size, above)
 
     def smallest(self, first: int, last: int) -> int:
         """Return the smallest count over cut-offs first to last."""
@@ -129,11 +162,11 @@ class _Losses:
     def restricted(self, first: int, last: int) -> tuple[Any, Integers]:
         """Return lengths and counts of the pieces inside first to last."""
         pieces = self._pieces(first, last)
-        starts = np.maximum(self.events.starts[pieces], np.uint64(first))
+        starts = np.maximum(self.starts[pieces], np.uint64(first))
         return np.diff(starts, append=np.uint64(last + 1)), self.above[pieces]
 
     def _pieces(self, first: int, last: int) -> slice:
-        starts = self.events.starts
+        starts = self.starts
         begin = int(np.searchsorted(starts, np.uint64(first), side="right")) - 1
         return slice(begin, int(np.searchsorted(starts, np.uint64(last), side="right")))
 
@@ -254,7 +287,7 @@ class PrivateThreshold(RuleLearner):
         concepts = threshold_class(self.domain, step=self.step, direction=self.direction)
         self._refuse(concepts, "auto", X, y)
         account = self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users, classes=self.classes)
+        data = self._crowd(X, y, users, classes=self.classes)
         held = HeldRecords.stated(self.records, account)
         search = self._published if self.constants == "published" else self._calibrated
         index = search(MistakeLine(concepts=concepts, users=data), held)
@@ -282,9 +315,7 @@ class PrivateThreshold(RuleLearner):
         rounds = math.ceil(math.log(2 / self.excess, 1.5))
         each = half / (4 * rounds)
         line = MistakeLine(concepts=concepts, users=kept)
-        losses = _Losses(
-            line.events, MoreThan(rate=separating_rate(low, high)).losses_on_line(line)
-        )
+        losses = _Losses.of(line, MoreThan(rate=separating_rate(low, high)))
         noisy = NoisyCount(epsilon=each, relation=self.relation)
 
         def median(first: int, last: int, mass: float) -> int:
@@ -336,8 +367,8 @@ class PrivateThreshold(RuleLearner):
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        losses = _Losses(line.events, score.losses_on_line(line))
-        everybody = line.events.n_users
+        losses = _Losses.of(line, score)
+        everybody = line.n_users
 
         def median(first: int, last: int, mass: float) -> int:
             part = account.part_of(epsilon=for_medians / _ROUNDS)
@@ -368,7 +399,7 @@ class PrivateThreshold(RuleLearner):
         compare: Callable[[list[int | None]], int],
     ) -> tuple[int, int]:
         """Halve the range of cut-offs round by round; return what is left of it."""
-        first, last = 0, losses.events.size - 1
+        first, last = 0, losses.size - 1
         for k in range(rounds):
             if first == last:
                 break

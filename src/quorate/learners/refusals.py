@@ -12,7 +12,7 @@ from typing import Any
 from quorate import _validate
 from quorate.arrays import described
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users import UserData
+from quorate.users.crowd import Crowd
 from quorate.users.tables import as_labels
 
 __all__ = ["check_classes", "check_columns", "check_labels", "refuse_delta"]
@@ -48,7 +48,7 @@ def check_columns(X: Any, *, expected: int, single: bool = False) -> None:
     >>> check_columns(np.zeros((5, 1)), expected=1)
     """
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    found = X.n_features if isinstance(X, UserData) else None
+    found = X.n_features if isinstance(X, Crowd) else None
     if found is None and len(shape) == 2:
         found = shape[1]
     if found is None and single and len(shape) == 1:

@@ -7,9 +7,11 @@ sampling of pieces.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
@@ -26,6 +28,7 @@ from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = [
     "CROSSING_SHARE",
@@ -53,7 +56,7 @@ def is_walked(concepts: ConceptClass) -> bool:
 
 def choose_by_score(
     concepts: ConceptClass,
-    users: UserData,
+    users: Crowd,
     score: Score,
     *,
     account: Account,
@@ -85,7 +88,7 @@ def choose_by_score(
             relation=account.relation,
             one_sided=_is_one_sided(score, account.relation, published=published),
         )
-        return ordered.release(line.events.lengths, losses, account=account)
+        return ordered.release(line.lengths, losses, account=account)
     table = MistakeTable(concepts=concepts, users=users)
     chooser = _best_of(concepts.size, score, account, published=published)
     return chooser.release(-score.losses_of_table(table), account=account)
@@ -93,7 +96,7 @@ def choose_by_score(
 
 def choose_by_crossing(
     concepts: ConceptClass,
-    users: UserData,
+    users: Crowd,
     crossing: Crossing,
     *,
     account: Account,
@@ -112,7 +115,7 @@ def choose_by_crossing(
     )
 
 
-def choose_by_median(concepts: Thresholds, users: UserData, *, account: Account) -> int:
+def choose_by_median(concepts: Thresholds, users: Crowd, *, account: Account) -> int:
     """Choose the median of the users' own best cut-offs.
 
     Each user contributes one interval: from their first to their last cut-off with the fewest
@@ -122,7 +125,8 @@ def choose_by_median(concepts: Thresholds, users: UserData, *, account: Account)
     """
     if concepts.direction is Direction.EITHER:
         return _median_either_way(concepts, users, account=account)
-    first, last = concepts.mistake_events(users).best_ranges().hull()
+    hulls = users.map(_Hulls(concepts))
+    first, last = (np.concatenate(ends) for ends in zip(*hulls, strict=True))
     # Up to 2**63 + 1 cut-offs: numbered from the middle they fit into 64 bits with a sign.
     middle = concepts.size // 2
     median = PrivateQuantile(
@@ -136,7 +140,7 @@ def choose_by_median(concepts: Thresholds, users: UserData, *, account: Account)
     )
 
 
-def _median_either_way(concepts: Thresholds, users: UserData, *, account: Account) -> int:
+def _median_either_way(concepts: Thresholds, users: Crowd, *, account: Account) -> int:
     """Let users vote on the direction, then take the median in that direction."""
     sides = (Direction.ABOVE, Direction.BELOW)
     classes = [
@@ -145,10 +149,7 @@ def _median_either_way(concepts: Thresholds, users: UserData, *, account: Accoun
         )
         for side in sides
     ]
-    fewest = [fewest_mistakes(each.mistake_events(users)) for each in classes]
-    votes = np.array(
-        [np.count_nonzero(fewest[0] < fewest[1]), np.count_nonzero(fewest[1] < fewest[0])]
-    )
+    votes = users.add_up(_Directions(tuple(classes)), whole=True)
     vote = ChooseBest(
         candidates=2, epsilon=DIRECTION_SHARE * account.left, relation=account.relation
     )
@@ -160,6 +161,27 @@ def _median_either_way(concepts: Thresholds, users: UserData, *, account: Accoun
     if side == 1:
         index = points - index if index in (0, points) else points + index
     return index
+
+
+@dataclass(frozen=True)
+class _Hulls:
+    """The first and the last cut-off that are best for each user of a part."""
+
+    concepts: Thresholds
+
+    def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        return self.concepts.mistake_events(users).best_ranges().hull()
+
+
+@dataclass(frozen=True)
+class _Directions:
+    """How many users of a part err less with the first class, and with the second."""
+
+    classes: tuple[Thresholds, ...]
+
+    def __call__(self, users: UserData) -> NDArray[np.int64]:
+        first, second = (fewest_mistakes(each.mistake_events(users)) for each in self.classes)
+        return np.array([np.count_nonzero(first < second), np.count_nonzero(second < first)])
 
 
 def _is_one_sided(score: Score, relation: Relation, *, published: bool) -> bool:

@@ -29,7 +29,7 @@ from quorate.learners.scores.surrogate import Surrogate
 from quorate.learners.selection import choose_by_score, is_walked
 from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.public_randomness import RandomState
-from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["MinErrorSearch", "choose_by_estimated_level", "published_records"]
 
@@ -159,7 +159,7 @@ class MinErrorSearch:
         by_sampling = math.log(size / share) / (2 * (gap / 4) ** 2)
         return math.ceil(max(by_noise, by_sampling))
 
-    def run(self, concepts: ConceptClass, users: UserData, *, account: Account) -> float:
+    def run(self, concepts: ConceptClass, users: Crowd, *, account: Account) -> float:
         """Search; return the estimate. Spends what is left of the account in equal parts."""
         source: MistakeLine | MistakeTable
         if is_walked(concepts) and isinstance(concepts, OrderedConceptClass):
@@ -187,7 +187,7 @@ class MinErrorSearch:
 
 def choose_by_estimated_level(
     concepts: ConceptClass,
-    users: UserData,
+    users: Crowd,
     *,
     records: int,
     excess: float,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
@@ -19,6 +20,7 @@ from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.search.rough_records import RecordRange, RoughRecords, rough_records_budget
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["RECORD_LADDER", "HeldRecords", "check_records", "typical_records"]
 
@@ -90,7 +92,7 @@ class HeldRecords:
         """Start with a public number, or with nothing for ``"auto"``."""
         return cls(account, None if isinstance(records, str) else RecordRange.exactly(records))
 
-    def buy(self, data: UserData, cuts: tuple[int, ...]) -> None:
+    def buy(self, data: Crowd, cuts: tuple[int, ...]) -> None:
         """Spend a little on the range of records that holds the median user."""
         relation = self.account.relation
         rough = RoughRecords(
@@ -100,10 +102,17 @@ class HeldRecords:
             ),
             relation=relation,
         )
-        self.known = rough.release(data.record_counts(), account=self.account)
+        below = data.counts(UserData.record_counts, np.array(cuts, dtype=np.float64) - 0.5)
+        everybody = data.add_up(_one_each)
+        held = np.diff(np.concatenate([[0], below, everybody]))
+        self.known = rough.release_tally(held, account=self.account)
 
-    def typical(self, data: UserData) -> int:
+    def typical(self, data: Crowd) -> int:
         """Return the number of records an algorithm is tuned to, stated or bought."""
         if self.known is None:
             self.buy(data, RECORD_LADDER[1:13])
         return max(1, self.known.lower if self.known is not None else 1)
+
+
+def _one_each(users: UserData) -> NDArray[np.int64]:
+    return np.array([users.n_users])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from quorate.users.data import UserData
 from quorate.users.store import RecordStore, offsets_of
 
-__all__ = ["numbered_users", "ordered_users"]
+__all__ = ["joined_users", "numbered_users", "ordered_users"]
 
 
 def numbered_users(
@@ -48,3 +49,22 @@ def ordered_users(
     """
     store = RecordStore(rows, targets, None)
     return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
+
+
+def joined_users(parts: Sequence[UserData], nobody: UserData) -> UserData:
+    """Return the users of several parts, one part after the other.
+
+    >>> people = UserData.from_arrays([[1.0], [5.0]], users=["ann", "bob"])
+    >>> joined_users([people.take([1]), people.take([0])], people.take([])).X.ravel()
+    array([5., 1.])
+    """
+    every = [nobody, *parts]
+    targets = [part.y for part in every if part.y is not None]
+    return ordered_users(
+        np.concatenate([part.X for part in every]),
+        np.concatenate(targets) if targets else None,
+        offsets_of(np.concatenate([part.record_counts() for part in every])),
+        np.concatenate([part.keys() for part in every]),
+        nobody.unit,
+        nobody.feature_names,
+    )

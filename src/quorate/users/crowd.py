@@ -257,6 +257,17 @@ class Crowd(ABC):
         rows[order] = found
         return rows
 
+    def together(self) -> UserData:
+        """Return all users and records here, in the order of the keys; for few of them only.
+
+        >>> from quorate.users import UserData
+        >>> UserData.from_arrays([[1.0], [5.0]], users=["ann", "bob"]).together().n_users
+        2
+        """
+        from quorate.users.assembly import joined_users
+
+        return joined_users(self.map(_itself), self.nobody())
+
     def public_draws(self, random_state: RandomState = None) -> NDArray[np.float64]:
         """Return a public random number in [0, 1) per user, from the seed and the id alone.
 
@@ -348,6 +359,10 @@ class _Side:
         numbers = grouping.mix(users.keys() + self.word)
         low = numbers <= np.uint64(self.last) if self.last >= 0 else np.zeros(len(numbers), bool)
         return users.take(np.flatnonzero(low == self.left))
+
+
+def _itself(part: UserData) -> UserData:
+    return part
 
 
 def _counted(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores import Crossing, MistakeTable
@@ -22,7 +23,8 @@ class TestPrivacy:
 
     def test_the_exact_audit_of_both_steps_holds(self, relation, record_property):
         def choose(data):
-            return choose_by_crossing(LABELINGS, data, RATES, epsilon=1.0, relation=relation).index
+            account = Account.open(epsilon=1.0, relation=relation)
+            return choose_by_crossing(LABELINGS, data, RATES, account=account)
 
         found = audit(choose, relation)
         record_property("tightness", found.tightness)

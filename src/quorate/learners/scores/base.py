@@ -6,7 +6,8 @@ Records may be unequal, missing or adversarial: a user's contribution depends on
 mistakes and on how many records that user holds, and stays inside its bound whatever they are.
 
 The same score runs on two kinds of input: a :class:`MistakeTable` (finite classes, users in rows,
-read in blocks) and a :class:`MistakeLine` (ordered classes of any size, read as changes).
+read in blocks) and a :class:`MistakeLine` (ordered classes of any size, read as changes). Users may
+lie in parts: tallies of parts are added, and so are losses along a line, change by change.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from quorate.concepts.mistake_events import MistakeEvents
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
-__all__ = ["AdditiveScore", "Integers", "MistakeLine", "MistakeTable", "Score"]
+__all__ = ["AdditiveScore", "Integers", "MistakeLine", "MistakeTable", "Score", "all_here"]
 
 Integers = NDArray[np.int64]
 
@@ -43,7 +45,7 @@ class MistakeTable:
     """
 
     concepts: ConceptClass
-    users: UserData
+    users: Crowd
 
     @property
     def size(self) -> int:
@@ -55,14 +57,19 @@ class MistakeTable:
         """The number of users."""
         return self.users.n_users
 
+    @property
+    def part(self) -> UserData:
+        """The users, if they are all here."""
+        return all_here(self.users)
+
     @cached_property
     def held(self) -> Integers:
         """How many records of each user count."""
-        return labelled_records(self.users, n_features=self.concepts.n_features).counts()
+        return labelled_records(self.part, n_features=self.concepts.n_features).counts()
 
     def batches(self) -> Iterator[tuple[NDArray[np.int32], Integers]]:
         """Yield mistakes (users x hypotheses) and records held, for consecutive users."""
-        for rows, mistakes in self.concepts.mistakes_in_batches(self.users):
+        for rows, mistakes in self.concepts.mistakes_in_batches(self.part):
             yield mistakes, self.held[rows]
 
 
@@ -78,17 +85,50 @@ class MistakeLine:
     """
 
     concepts: OrderedConceptClass
-    users: UserData
+    users: Crowd
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether users lie in parts, so that nobody has all changes."""
+        return not isinstance(self.users, UserData)
+
+    @property
+    def n_users(self) -> int:
+        """The number of users."""
+        return self.users.n_users
+
+    @property
+    def size(self) -> int:
+        """The number of hypotheses."""
+        return self.concepts.size
+
+    @cached_property
+    def starts(self) -> NDArray[np.uint64]:
+        """The first hypothesis of each piece; the first piece starts at 0."""
+        if not self.in_parts:
+            return self.events.starts
+        return np.unique(np.concatenate(self.users.map(_Starts(self.concepts))))
+
+    @property
+    def lengths(self) -> NDArray[np.uint64]:
+        """The number of hypotheses in each piece, at least 1; they add up to ``size``."""
+        return np.diff(self.starts, append=np.uint64(self.size))
+
+    def merged(self, score: Score) -> Integers:
+        """Return the losses of all users, added up from what each part says along the line."""
+        starts, losses = self.users.along_a_line(_Along(score, self.concepts))
+        self.__dict__.setdefault("starts", starts)
+        return losses
 
     @cached_property
     def events(self) -> MistakeEvents:
-        """Where and for whom the number of mistakes changes."""
-        return self.concepts.mistake_events(self.users)
+        """Where and for whom the number of mistakes changes; all users must be here."""
+        return self.concepts.mistake_events(all_here(self.users))
 
     @cached_property
     def held(self) -> Integers:
-        """How many records of each user count."""
-        return labelled_records(self.users, n_features=self.concepts.n_features).counts()
+        """How many records of each user count; all users must be here."""
+        return labelled_records(all_here(self.users), n_features=self.concepts.n_features).counts()
 
     def add_up(
         self, changes: Integers, *, initial: int, which: NDArray[np.intp] | None = None
@@ -97,6 +137,44 @@ class MistakeLine:
         piece = self.events.piece if which is None else self.events.piece[which]
         moved = np.bincount(piece, weights=changes, minlength=self.events.n_pieces)
         return np.int64(initial) + np.cumsum(moved).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Starts:
+    concepts: OrderedConceptClass
+
+    def __call__(self, part: UserData) -> NDArray[np.uint64]:
+        return self.concepts.mistake_events(part).starts
+
+
+@dataclass(frozen=True)
+class _Along:
+    score: Score
+    concepts: OrderedConceptClass
+
+    def __call__(self, part: UserData) -> tuple[NDArray[np.uint64], Integers]:
+        line = MistakeLine(concepts=self.concepts, users=part)
+        return line.starts, self.score.losses_of_pieces(line)
+
+
+@dataclass(frozen=True)
+class _Tallied:
+    score: Score
+    concepts: ConceptClass
+
+    def __call__(self, part: UserData) -> Integers:
+        return self.score.tally_of_table(MistakeTable(concepts=self.concepts, users=part))
+
+
+def all_here(users: Crowd) -> UserData:
+    """Return users who are all in memory; refuse a crowd in parts.
+
+    >>> all_here(UserData([[1.0]], offsets=[0, 1])).n_users
+    1
+    """
+    if not isinstance(users, UserData):
+        raise ParameterError(f"Expected users in memory, got {type(users).__name__}.")
+    return users
 
 
 class Score(ABC):
@@ -131,6 +209,11 @@ class Score(ABC):
 
     def losses_of_table(self, table: MistakeTable) -> Integers:
         """Return the loss of every hypothesis of a finite class."""
+        total = table.users.add_up(_Tallied(self, table.concepts), whole=True)
+        return self.losses(total, n_users=table.n_users)
+
+    def tally_of_table(self, table: MistakeTable) -> Integers:
+        """Add up what the users of one part contribute."""
         total: Integers | None = None
         for mistakes, held in table.batches():
             part = self.tally(mistakes, held)
@@ -138,16 +221,23 @@ class Score(ABC):
         if total is None:
             empty = np.zeros((0, table.size), dtype=np.int32)
             total = self.tally(empty, np.zeros(0, dtype=np.int64))
-        return self.losses(total, n_users=table.n_users)
+        return total
 
     def check_class(self, concepts: ConceptClass, *, walked: bool) -> None:
         """Refuse a class, walked along its line or enumerated, that this score cannot judge."""
-        if walked and type(self).losses_on_line is Score.losses_on_line:
+        own = type(self)
+        adds_up = own.losses_of_pieces is not Score.losses_of_pieces
+        if walked and not adds_up and own.losses_on_line is Score.losses_on_line:
             raise ParameterError(self._needs_a_finite_class(concepts.size))
 
     def losses_on_line(self, line: MistakeLine) -> Integers:
         """Return the loss of every piece of an ordered class."""
-        raise ParameterError(self._needs_a_finite_class(line.events.size))
+        self.check_class(line.concepts, walked=True)
+        return line.merged(self) if line.in_parts else self.losses_of_pieces(line)
+
+    def losses_of_pieces(self, line: MistakeLine) -> Integers:
+        """Return the loss of every piece if all users are here; losses of parts add up."""
+        raise ParameterError(self._needs_a_finite_class(line.size))
 
     def _needs_a_finite_class(self, size: int) -> str:
         return (
@@ -198,7 +288,7 @@ class AdditiveScore(Score):
         del n_users
         return tally
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
+    def losses_of_pieces(self, line: MistakeLine) -> Integers:
         """Return the loss of every piece of an ordered class."""
         events = line.events
         held = line.held[events.user]

@@ -85,7 +85,7 @@ class Crossing(Score):
     def losses_on_line(self, line: MistakeLine) -> Integers:
         """Turn the counts along an ordered class into one loss for each rate."""
         fewest = [MoreThan(rate=rate).losses_on_line(line).min() for rate in self.rates]
-        return self.losses_of_fewest(np.array(fewest), n_users=line.events.n_users)
+        return self.losses_of_fewest(np.array(fewest), n_users=line.n_users)
 
     def losses_of_fewest(self, fewest: Integers, *, n_users: int) -> Integers:
         """Turn f, the fewest users above each rate, into one loss for each rate."""

@@ -67,8 +67,9 @@ class KolmogorovSmirnov(Score):
 
     def losses_on_line(self, line: MistakeLine) -> Integers:
         """Turn the counts along an ordered class into one loss for each piece."""
-        worst = np.zeros(line.events.n_pieces, dtype=np.int64)
+        worst: Integers | None = None
         for rate in self.rates:
             above = MoreThan(rate=rate).losses_on_line(line)
-            np.maximum(worst, above - above.min(), out=worst)
-        return worst
+            excess = above - above.min()
+            worst = excess if worst is None else np.maximum(worst, excess, out=worst)
+        return np.zeros(len(line.starts), dtype=np.int64) if worst is None else worst

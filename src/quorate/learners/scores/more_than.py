@@ -122,7 +122,7 @@ class MoreThan(AdditiveScore):
         above = mistakes > limits[:, np.newaxis]
         return np.asarray(np.count_nonzero(above, axis=0), dtype=np.int64)
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
+    def losses_of_pieces(self, line: MistakeLine) -> Integers:
         """Return the loss of every piece of an ordered class.
 
         A change between e and e + 1 mistakes moves the indicator of t = e alone, so only the

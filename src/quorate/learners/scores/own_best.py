@@ -83,7 +83,7 @@ class OwnBest(Score):
         del n_users
         return tally
 
-    def losses_on_line(self, line: MistakeLine) -> Integers:
+    def losses_of_pieces(self, line: MistakeLine) -> Integers:
         """Return the loss of every piece of an ordered class."""
         events = line.events
         fewest = fewest_mistakes(events)

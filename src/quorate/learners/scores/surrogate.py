@@ -125,14 +125,17 @@ class Surrogate(Score):
         the sensitivity of 2 tells the two scores apart.
         """
         if line.concepts != self.target or self.disagreements:
-            raise ParameterError(self._needs_a_finite_class(line.events.size))
+            raise ParameterError(self._needs_a_finite_class(line.size))
         return MoreThan(rate=self.rate).losses_on_line(line)
 
     def losses_of_table(self, table: MistakeTable) -> Integers:
         """Return the loss of every hypothesis of the representation ``table.concepts``."""
         self.check_class(table.concepts, walked=False)
-        users = table.users
-        records = labelled_records(users, n_features=table.concepts.n_features)
+        return super().losses_of_table(table)
+
+    def tally_of_table(self, table: MistakeTable) -> Integers:
+        """Count, for each concept and hypothesis, the users of one part who speak against them."""
+        records = labelled_records(table.part, n_features=table.concepts.n_features)
         predicted_by_c = _predictions(self.target, records.X)
         predicted_by_h = _predictions(table.concepts, records.X)
         wrong = predicted_by_c != records.y[:, np.newaxis]
@@ -143,7 +146,7 @@ class Surrogate(Score):
             limit = np.floor(self.rate * len(c))
             tally += (wrong[rows].sum(axis=0) > limit)[:, np.newaxis]
             tally += differ > self.disagreements + 0.5
-        return self.losses(tally, n_users=users.n_users)
+        return tally
 
 
 def _predictions(concepts: ConceptClass, X: NDArray[np.generic]) -> NDArray[np.bool_]:

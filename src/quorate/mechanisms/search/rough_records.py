@@ -171,12 +171,26 @@ class RoughRecords:
         """Return, for each range, the larger of the users below and above it."""
         place = np.searchsorted(np.asarray(self.cuts), counts, side="right")
         inside = np.bincount(place, minlength=len(self.cuts) + 1).astype(np.int64)
+        return self._losses_of_tally(inside)
+
+    def _losses_of_tally(self, inside: NDArray[np.int64]) -> NDArray[np.int64]:
         below = np.cumsum(inside) - inside
-        return np.asarray(np.maximum(below, len(counts) - below - inside))
+        return np.asarray(np.maximum(below, inside.sum() - below - inside))
 
     def release(self, counts: NDArray[np.int64], *, account: Account | None = None) -> RecordRange:
         """Release the range of the median user, given the records each user holds."""
-        place = self.chooser.release(-self.losses(counts), account=account)
+        return self._released(self.losses(counts), account)
+
+    def release_tally(
+        self, inside: NDArray[np.int64], *, account: Account | None = None
+    ) -> RecordRange:
+        """Release the range of the median user, given how many users are in each range."""
+        if inside.shape != (len(self.cuts) + 1,):
+            raise ParameterError("Expected one number of users for each range between the cuts.")
+        return self._released(self._losses_of_tally(inside), account)
+
+    def _released(self, losses: NDArray[np.int64], account: Account | None) -> RecordRange:
+        place = self.chooser.release(-losses, account=account)
         edges: tuple[int | None, ...] = (0, *self.cuts, None)
         return RecordRange(edges[place] or 0, edges[place + 1])
 

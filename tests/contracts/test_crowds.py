@@ -1,0 +1,63 @@
+"""Laws of crowds: the same integers and the same releases, however and wherever users lie."""
+
+import pytest
+
+from crowd_worlds import COLUMNS, ESTIMATORS, Reversed, digest, released, visits, write
+from quorate.engines import MemoryCrowd
+from quorate.engines.files import FileCrowd
+from quorate.users import UserData
+
+every_estimator = pytest.mark.parametrize("name", list(ESTIMATORS))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write(visits(), tmp_path_factory.mktemp("visits"))
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    return UserData.from_parquet(folder, **COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def in_files(folder):
+    return FileCrowd.from_parquet(folder, n_parts=5, **COLUMNS)
+
+
+@pytest.mark.parametrize("n_parts", [1, 8, 64])
+def test_parts_in_memory_have_the_integers_of_the_whole(whole, n_parts):
+    assert digest(MemoryCrowd(whole, n_parts=n_parts, threads=2)) == digest(whole)
+
+
+@pytest.mark.parametrize("n_parts", [1, 8, 64])
+def test_parts_in_files_have_the_integers_of_the_whole(whole, folder, n_parts):
+    assert digest(FileCrowd.from_parquet(folder, n_parts=n_parts, **COLUMNS)) == digest(whole)
+
+
+def test_another_order_of_a_users_records_would_be_seen(whole):
+    """The control: a statistic that adds up records backwards has other integers."""
+    assert digest(whole, Reversed) != digest(whole)
+    assert digest(MemoryCrowd(whole, n_parts=8), Reversed) == digest(whole, Reversed)
+
+
+@every_estimator
+def test_every_estimator_releases_the_same_about_parts(name, whole, in_files):
+    expected = released(name, whole)
+    for n_parts in (1, 8, 64) if name in ("mean by a ball", "cut-off") else (8,):
+        assert released(name, MemoryCrowd(whole, n_parts=n_parts)) == expected
+    assert released(name, in_files) == expected
+
+
+@pytest.mark.parametrize("name", ["mean by a ball", "median", "cut-off", "finite class", "losses"])
+def test_other_noise_releases_something_else(name, whole):
+    """The control: what is compared above does depend on the noise."""
+    several = [released(name, whole, seed) for seed in range(6)]
+    assert any(one != several[0] for one in several[1:])
+
+
+def test_other_records_release_something_else(whole):
+    """The control: what is compared above does depend on the data."""
+    other = UserData.from_frame(visits(seed=1), **COLUMNS)
+    assert digest(other) != digest(whole)
+    assert released("mean by a ball", other) != released("mean by a ball", whole)
