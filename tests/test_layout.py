@@ -119,6 +119,26 @@ def test_random_numbers_have_two_doors_only(path):
         assert not [node for node in ast.walk(ast.parse(path.read_text())) if draws(node)]
 
 
+NOISE_USERS = {
+    "noise.py": "the source itself",
+    "accounting": "the account, which captures a source and pays before it draws",
+    "mechanisms": "what draws, through an account",
+    "protocols": "devices, which draw for themselves",
+    "auditing": "doubles and enumerations",
+    "tasks": "says in a plan whether noise is secure; draws nothing",
+    "serve": "names of stored messages; hides nobody",
+    "stability": "a public draw of another learner's outputs, from a public seed",
+}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_nobody_else_knows_where_noise_comes_from(path):
+    """Estimators see released numbers; whatever they draw, they draw through their account."""
+    if any(name.startswith("quorate.noise") for name in imported(path)):
+        room = path.relative_to(SOURCE).parts[0]
+        assert room in NOISE_USERS, "draw through the account of the fit, in mechanisms/"
+
+
 def test_importing_quorate_loads_nothing_heavy():
     code = "import sys, quorate; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

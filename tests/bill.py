@@ -1,0 +1,119 @@
+"""What a fit really drew, added up by somebody who has never heard of the account.
+
+:class:`Bill` is a noise source. With every draw it looks who is drawing (the mechanism in the stack
+of calls) and writes down (how far one user moves what is released) / (scale of the noise), from
+sensitivities that stand here once more, by their proofs. A draw by somebody who is not in the list
+is an unpaid look.
+"""
+
+import inspect
+import math
+
+from scipy.stats import norm
+
+from quorate.guarantees import Relation
+from quorate.noise import SeededNoise
+
+# The noisy search adds its noise to sixteen times a count, which one user moves by 1.
+_FINENESS = 16
+
+
+def _l1(mechanism):
+    return mechanism.grid.bound.change(mechanism.relation)[0] / mechanism.grid.step
+
+
+def _l2(mechanism):
+    return mechanism.grid.bound.change(mechanism.relation)[1] / mechanism.grid.step
+
+
+def _difference(mechanism):
+    one_way = mechanism.one_sided and mechanism.relation is Relation.ADD_REMOVE
+    return float(mechanism.sensitivity) * (1 if one_way else 2)
+
+
+MOVES = {
+    "GaussianSum": _l2,
+    "LaplaceSum": _l1,
+    "NoisyCount": lambda _: 1.0,
+    "NoisySearch": lambda _: float(_FINENESS),
+    "CoreTest": lambda _: 1.0,
+    "CoreMean": lambda mechanism: float(mechanism.sensitivity),
+    "ChooseBest": _difference,
+    "ChooseOrdered": _difference,
+    "PrivateCompare": lambda mechanism: float(mechanism.sensitivity),
+}
+
+
+def drawing():
+    """Return the mechanism that is drawing and whether it works on a secret sample."""
+    frame, mechanism, sampled = inspect.currentframe(), None, False
+    while (frame := frame.f_back) is not None:
+        caller = frame.f_locals.get("self")
+        name = type(caller).__name__
+        if mechanism is None and name in MOVES:
+            mechanism = caller
+        sampled |= name == "SampleAccount"
+    return mechanism, sampled
+
+
+class Bill(SeededNoise):
+    """Seeded noise that adds up what it is asked for; ``group`` sorts draws about other users."""
+
+    def __init__(self, seed=0):
+        super().__init__(seed)
+        self.group = None
+        self.pure, self.squares, self.sampled = {}, {}, []
+
+    def _add(self, law, values, scale):
+        mechanism, sampled = drawing()
+        assert mechanism is not None, f"an unpaid look: {law} of scale {scale}"
+        ratio = MOVES[type(mechanism).__name__](mechanism) / scale
+        if law == "discrete_gaussian" and sampled:
+            self.sampled.append(ratio)
+        elif law == "discrete_gaussian":
+            self._note(self.squares, ratio**2)
+        else:
+            self._note(self.pure, ratio)
+        return super()._add(law, values, scale)
+
+    def _choose(self, law, scores, scale):
+        mechanism, _ = drawing()
+        assert mechanism is not None, f"an unpaid look: {law} of scale {scale}"
+        self._note(self.pure, MOVES[type(mechanism).__name__](mechanism) / scale)
+        return super()._choose(law, scores, scale)
+
+    def _sample(self, method, public, draw, law):
+        mechanism, _ = drawing()
+        assert mechanism is not None, f"an unpaid look: {method}"
+        self._note(self.pure, float(public["rate"]) * MOVES[type(mechanism).__name__](mechanism))
+        return super()._sample(method, public, draw, law)
+
+    def _note(self, book, cost):
+        book[self.group] = book.get(self.group, 0.0) + cost
+
+    @staticmethod
+    def _total(book):
+        """Add what is about everybody to the costliest of groups that share nobody."""
+        groups = [cost for group, cost in book.items() if group is not None]
+        return book.get(None, 0.0) + max(groups, default=0.0)
+
+    def epsilon(self, delta):
+        """Return the epsilon of everything at ``delta``: pure losses and the Gaussian profile."""
+        mu = math.sqrt(self._total(self.squares))
+        return self._total(self.pure) + (gaussian_epsilon(mu, delta) if mu else 0.0)
+
+
+def gaussian_epsilon(mu, delta):
+    """Return the smallest epsilon of ``mu``-GDP at ``delta``, by bisection of its definition."""
+
+    def excess(epsilon):
+        ratio = epsilon / mu
+        return norm.cdf(mu / 2 - ratio) - math.exp(epsilon) * norm.cdf(-mu / 2 - ratio) - delta
+
+    low, high = 0.0, 1.0
+    while excess(high) > 0:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high
