@@ -45,10 +45,10 @@ from quorate.means import (
     UserCovariance,
     UserMean,
     UserQuantiles,
-    UserQueries,
     UserScaler,
 )
 from quorate.means.covariance import outer_products
+from quorate.means.queries import _Evaluated
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
 from quorate.models import (
     HuberRegression,
@@ -191,8 +191,7 @@ def weighted(users):
 
 def asked(users):
     """Return what a question of the caller gives for each user."""
-    desk = UserQueries(epsilon=1.0, delta=1e-6, bounds=9.0).fit(users)._desk
-    return desk._evaluate(lambda records: (records @ MATRIX).sum(), users)
+    return _Evaluated(lambda records: (records @ MATRIX).sum(), 1)(users)
 
 
 class MeanOfColumns:
@@ -484,13 +483,14 @@ def contributions(blocks):
 
 class TestEstimators:
     @pytest.mark.parametrize("name", [*ESTIMATORS, *ONE_FEATURE])
-    def test_given_the_same_answers_everybody_else_contributes_the_same(self, name, seen):
+    def test_given_the_same_answers_everybody_else_contributes_the_same(
+        self, name, seen, monkeypatch
+    ):
+        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
+
         def run(data):
             seen.append([])
-            estimator = clone({**ESTIMATORS, **ONE_FEATURE}[name])
-            if "engine" in estimator.get_params():
-                estimator.set_params(engine=LocalEngine(batch_records=66))
-            return estimator.fit(data)
+            return clone({**ESTIMATORS, **ONE_FEATURE}[name]).fit(data)
 
         def world(first):
             if name in ONE_FEATURE:
@@ -574,7 +574,6 @@ class TestDemonstrations:
                 gradients=ClippedGradients(radius=1.0),
                 optimizer=AveragedDescent(step_size=1.0),
                 curvature=1.0,
-                engine=LocalEngine(batch_records=66),
                 progress=False,
             )
         return minimum.theta @ row / np.linalg.norm(row)
@@ -586,7 +585,9 @@ class TestDemonstrations:
     def test_with_the_matrix_product_it_moved_by_a_hundred_users(self):
         assert self.apart(Vectorized(Broken(intercept=False))) > 100
 
-    def test_the_neighbours_end_up_in_the_same_places(self):
+    def test_the_neighbours_end_up_in_the_same_places(self, monkeypatch):
+        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
+
         def ends(loss, extra, seeds):
             return np.sort([self.where_it_ends(loss, extra, seed) for seed in seeds])
 

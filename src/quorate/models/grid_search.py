@@ -186,6 +186,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         _validate.probability(
             selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
         )
+        _validate.positive(epsilon=self.epsilon)
         for_choice = exact(self.selection_share) * exact(self.epsilon)
         mu = gdp_mu(float(exact(self.epsilon) - for_choice), float(self.delta))
         each = mu * math.sqrt(self.fit_share / len(settings))
