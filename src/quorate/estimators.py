@@ -120,6 +120,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     _single_feature = False
     # Whether users may lie in parts, wherever those are.
     _takes_crowds = False
+    # Whether a column of X may hold labels of any kind, which the estimator reads itself.
+    _reads_labels = False
 
     epsilon: float
     delta: float = 0.0
@@ -236,7 +238,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             if getattr(X, "ndim", 2) != 2 and not (self._single_feature and X.ndim == 1):
                 raise SchemaError(_two_dimensions(X.ndim))
             check_ids(users)
-            if (empty := without_rows(X)) is not None:
+            if not self._reads_labels and (empty := without_rows(X)) is not None:
                 as_feature_matrix(empty, single=self._single_feature)
             if has_target:
                 check_targets(y, self._labels)

@@ -53,6 +53,7 @@ class UserDistribution(UserEstimator):
     """
 
     _single_feature = True
+    _takes_crowds = True
 
     records: int | str | None = None
     algorithm: str = "auto"

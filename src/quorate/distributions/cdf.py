@@ -133,7 +133,7 @@ class EmpiricalCDF(UserDistribution):
         edges = told_edges(self.edges, self.bounds, self.cells)
         self._check_one_feature(X)
         account = self._charge(X, None, users)
-        crowd = self._gather(X, None, users)
+        crowd = self._crowd(X, None, users)
         if crowd.n_features != 1:
             raise SchemaError("Expected one column of numbers, got more.")
         run = CumulativeRun(

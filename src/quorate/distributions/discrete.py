@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate import _validate
+from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.arrays import described
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.discrete_routes import DiscreteRun
+from quorate.distributions.popular import popular_labels, private_codes
 from quorate.distributions.released import ReleasedShares
 from quorate.distributions.shares import CategoryCodes, Coder
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
@@ -27,6 +30,8 @@ from quorate.users.tables import as_labels, as_vector
 __all__ = ["DiscreteDistribution"]
 
 _SHOWN = 30
+# Share of epsilon that finds popular labels.
+_LABEL_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,8 @@ def as_categories(categories: Any) -> tuple[Any, ...]:
     if categories is None:
         raise UnboundedContributionError(
             "A distribution over categories needs categories=, the public list of them; it must "
-            "not be taken from the data."
+            "not be taken from the data. With delta > 0 popular ones can be found privately: pass "
+            "categories='popular'."
         )
     if isinstance(categories, np.ndarray) and categories.ndim == 1:
         categories = categories.tolist()
@@ -117,7 +123,8 @@ class DiscreteDistribution(UserDistribution):
         *laplace*, *gaussian*: one noisy sum of such points. *polytope*, *ball*: a count of close
         pairs (sensitivity 1, hidden pairs), a rough centre, private radii, and sums of offsets
         inside a small ball (:class:`~quorate.distributions.trimming.Trimmed`), each drawn from one
-        account. Making the shares add up to 1 happens after the release.
+        account. Making the shares add up to 1 happens after the release. Popular labels: one vote
+        a user (:class:`~quorate.mechanisms.stable_choice.StableHistogram`).
 
     Utility
     -------
@@ -134,8 +141,11 @@ class DiscreteDistribution(UserDistribution):
     Parameters
     ----------
     epsilon : float
-    categories : sequence
+    categories : sequence or "popular"
         Public labels: all numbers, or read as text. Records with any other label are dropped.
+        ``"popular"`` finds the labels (text or whole numbers) that many people hold, for three
+        tenths of ``epsilon`` and half of ``delta``, which must be positive; all others are counted
+        together in ``other_``.
     delta : float, default=0.0
     algorithm : str, default="auto"
         ``"laplace"`` or ``"gaussian"`` noise on everybody's shares; ``"polytope"`` (pure) or
@@ -155,6 +165,8 @@ class DiscreteDistribution(UserDistribution):
     categories_ : tuple
     pmf_ : array of shape (k,)
         Released share of each category.
+    other_ : float
+        Released share of all other labels, with ``categories="popular"``; otherwise 0.
     error_ : DistributionError
     algorithm_ : Route
     guarantee_ : Guarantee
@@ -177,15 +189,17 @@ class DiscreteDistribution(UserDistribution):
     """
 
     _algorithms = ("auto", "laplace", "gaussian", "polytope", "ball")
+    _reads_labels = True
 
     categories_: tuple[Any, ...]
     pmf_: NDArray[np.float64]
+    other_: float
 
     def __init__(
         self,
         epsilon: float = 1.0,
         *,
-        categories: Sequence[Any] | None = None,
+        categories: Sequence[Any] | str | None = None,
         delta: float = 0.0,
         algorithm: str = "auto",
         alike: bool = False,
@@ -217,8 +231,10 @@ class DiscreteDistribution(UserDistribution):
         users : array of shape (records,)
             Whose record each row is.
         """
-        labels = as_categories(self.categories)
         self._check_common()
+        if isinstance(self.categories, str):
+            return self._fit_popular(X, users)
+        labels = as_categories(self.categories)
         crowd_of_text = isinstance(X, Crowd) and not are_numbers(labels)
         if crowd_of_text or (isinstance(X, Crowd) and X.n_features != 1):
             raise SchemaError(
@@ -227,9 +243,9 @@ class DiscreteDistribution(UserDistribution):
             )
         account = self._charge(X, None, users)
         if isinstance(X, Crowd):
-            crowd, coder = self._gather(X), _coder_of(labels)
+            crowd, coder = self._crowd(X), _coder_of(labels)
         else:
-            crowd = self._gather(label_places(_one_column(X), labels), None, users)
+            crowd = self._crowd(label_places(_one_column(X), labels), None, users)
             coder = CategoryCodes(len(labels))
         released = self._release(
             DiscreteRun(
@@ -241,9 +257,54 @@ class DiscreteDistribution(UserDistribution):
                 alike=bool(self.alike),
             )
         )
+        return self._tell(account, labels, released.shares, 0.0, released)
+
+    def _fit_popular(self, X: Any, users: Any) -> DiscreteDistribution:
+        """Find labels that many people hold, then release the distribution over them and others."""
+        _validate.one_of(("popular",), categories=self.categories)
+        if self.delta == 0:
+            raise ParameterError(
+                "categories='popular' needs delta > 0: without it labels that nobody holds must be "
+                "possible. Pass delta=, such as 1e-6, or a public list of categories."
+            )
+        if isinstance(X, Crowd):
+            raise SchemaError("Expected labels as an array, with users=, to find popular ones in.")
+        self._check_one_feature(X)
+        reserve = 0.5 * float(self.delta)
+        account = self._charge(X, None, users, reserve=reserve)
+        codes = private_codes(X)
+        labels = popular_labels(
+            codes,
+            self._gather(codes.numbers[:, None], None, users),
+            epsilon=_LABEL_SHARE * float(self.epsilon),
+            delta=reserve,
+            account=account,
+            random_state=self.random_state,
+        )
+        crowd = self._crowd(codes.places_of(labels)[:, None], None, users)
+        run = DiscreteRun(
+            crowd=crowd,
+            coder=CategoryCodes(len(labels) + 1),
+            categories=len(labels) + 1,
+            account=account,
+            cap=self._cap(crowd, account),
+            alike=bool(self.alike),
+        )
+        released = self._release(run)
+        other = float(released.shares[-1])
+        return self._tell(account, labels, released.shares[:-1], other, released)
+
+    def _tell(
+        self,
+        account: Account,
+        labels: tuple[Any, ...],
+        shares: NDArray[np.float64],
+        other: float,
+        released: ReleasedShares,
+    ) -> DiscreteDistribution:
         self.guarantee_ = self._promise(account)
         self.categories_ = labels
-        self.pmf_ = released.shares
+        self.pmf_, self.other_ = shares, other
         self.error_ = released.error
         self.algorithm_ = released.route
         return self
@@ -265,7 +326,12 @@ class DiscreteDistribution(UserDistribution):
             return np.log(self.pmf(X))
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> NDArray[Any]:
-        """Draw labels from the released distribution; no records are touched."""
+        """Draw labels from the released distribution; no records are touched.
+
+        Labels that were not popular are not drawn.
+        """
+        if not float(np.sum(self.pmf_)) > 0:
+            raise ParameterError("No category has a share to draw from: no label was popular.")
         seed = self.random_state if random_state is None else random_state
         labels = np.array(self.categories_, dtype=None if are_numbers(self.categories_) else object)
         return np.asarray(labels[draw(self.pmf_, n_samples, seed)])

@@ -153,7 +153,7 @@ class GaussianDistribution(UserDistribution):
         bound = for_squares(told_bound(self.bounds, X))
         known = self._known_covariance(bound.dimension)
         self._charge(X, None, users)
-        data = self._gather(X, None, users)
+        data = self._crowd(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features))
         if known is not None and len(known) != data.n_features:
             raise SchemaError(

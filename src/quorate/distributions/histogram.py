@@ -151,7 +151,7 @@ class Histogram(UserDistribution):
         edges = self._public_edges()
         self._check_one_feature(X)
         account = self._charge(X, None, users)
-        crowd = self._gather(X, None, users)
+        crowd = self._crowd(X, None, users)
         if crowd.n_features != 1:
             raise SchemaError("Expected one column of numbers, got more.")
         cap = self._cap(crowd, account)
