@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression as PlainRegression
 
-from quorate import ConceptLearner, Ledger, UserData
+from quorate import ConceptLearner, Ledger, LogisticRegression, UserData
 from quorate.accounting.compose import price
 from quorate.concepts import Conjunctions, Thresholds
+from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import BudgetExceededError, ParameterError
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
@@ -101,6 +102,34 @@ class TestModels:
                 Off(), X, X[:, 0], users=range(2000), epsilon=5.0, metric=metric, bound=(0.0, 10.0)
             )
         assert abs(found.value - truth) < 2 * found.error
+
+
+class TestCrowds:
+    def test_scores_do_not_depend_on_how_users_lie(self):
+        people = UserData.from_arrays(AGES.reshape(-1, 1), LABELS, users=USERS)
+        crowd = MemoryCrowd(people, n_parts=4)
+        found = []
+        for data in (people, crowd):
+            with use_noise(SeededNoise(0)):
+                found.append(private_score(RULE, data, epsilon=1.0).value)
+        assert found[0] == found[1]
+        with pytest.raises(ParameterError, match="UserData only"):
+            private_cross_val_score(ConceptLearner(Thresholds(0, 100)), crowd, epsilon=8.0)
+
+    def test_models_that_fit_crowds_are_validated_on_them(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(600, 2))
+        people = UserData.from_arrays(X, X[:, 0] > 0, users=range(600))
+        with use_noise(SeededNoise(0)):
+            result = private_cross_val_score(
+                LogisticRegression(),
+                MemoryCrowd(people, n_parts=2),
+                epsilon=20.0,
+                delta=1e-6,
+                folds=3,
+                random_state=0,
+            )
+        assert result.mean > 0.7
 
 
 class TestPrices:

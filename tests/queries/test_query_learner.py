@@ -6,6 +6,7 @@ import pytest
 from quorate import Ledger, UserData
 from quorate.accounting.compose import price
 from quorate.concepts import Constant, DecisionLists, Halfspace, Intervals, Literals
+from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import (
     BudgetExceededError,
     ParameterError,
@@ -69,6 +70,19 @@ class TestLearning:
         ).fit(people.X, words, users=range(50))
         assert set(learner.predict(people.X)) <= {"no", "yes"}
         assert len(learner.weak_) == 4
+
+
+class TestCrowds:
+    def test_a_curator_adds_up_wherever_users_lie(self):
+        people = Population.uniform_cube(4, AND).draw(3000, random_state=0)
+        crowd = MemoryCrowd(people, n_parts=3)
+        with use_noise(SeededNoise(0)):
+            parted = QueryLearner(ConjunctionQueries(4), random_state=0).fit(crowd)
+        with use_noise(SeededNoise(0)):
+            whole = QueryLearner(ConjunctionQueries(4), random_state=0).fit(people)
+        assert parted.concept_ == whole.concept_ == AND
+        with pytest.raises(ParameterError, match="takes a UserData"):
+            QueryLearner(ConjunctionQueries(4), trust=Trust.LOCAL).fit(crowd)
 
 
 class TestPromises:

@@ -7,7 +7,7 @@ over users gets noise. Folds are made of whole users.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.statistical import StatisticalQuery
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["CrossValidation", "Metric", "PrivateScore", "private_cross_val_score", "private_score"]
 
@@ -218,6 +219,8 @@ def private_cross_val_score(  # noqa: PLR0913 - those of a score, and folds
 class _Scorer(UserEstimator):
     """The order in which a score checks, charges, reads and promises."""
 
+    _takes_crowds = True
+
     def __init__(
         self,
         model: Any,
@@ -243,6 +246,12 @@ class _Scorer(UserEstimator):
         self.data_name = data_name
         self.random_state = random_state
 
+    @property
+    def _labels(self) -> Sequence[Any] | None:
+        """The labels of a fitted classifier, or those that an estimator was told."""
+        classes = getattr(self.model, "classes_", getattr(self.model, "classes", None))
+        return None if classes is None else list(classes)
+
     def _check(self) -> None:
         _validate.probability(beta=self.beta)
         if not callable(self.metric):
@@ -256,8 +265,7 @@ class _Scorer(UserEstimator):
         if not callable(getattr(self.model, "predict", None)):
             raise ParameterError(f"Expected a fitted model, got {type(self.model).__name__}.")
         account = self._charge(X, y, users, target=True)
-        classes = _classes(self.model)
-        data = self._gather(X, y, users, classes=None if classes is None else list(classes))
+        data = self._crowd(X, y, users, classes=self._labels)
         value, error = self._score(self.model, data, account, self.beta)
         return PrivateScore(
             value=value, error=error, beta=self.beta, guarantee=self._promise(account)
@@ -270,10 +278,11 @@ class _Scorer(UserEstimator):
         _validate.probability(score_share=share)
         if not (_validate._is_integer(folds) and folds >= 2):
             raise ParameterError(f"Expected an integer folds >= 2, got folds={folds!r}.")
-        self._fold_estimator(1.0, 0.0)
+        estimator = self._fold_estimator(1.0, 0.0)
+        if isinstance(X, Crowd) and not (estimator._takes_crowds or isinstance(X, UserData)):
+            raise ParameterError(f"{type(estimator).__name__} takes a UserData only.")
         account = self._charge(X, y, users, target=True, reserve=self.delta)
-        classes = getattr(self.model, "classes", None)
-        data = self._gather(X, y, users, classes=classes)
+        data = self._crowd(X, y, users, classes=self._labels)
         whole, part = exact(self.epsilon), exact(share)
         fit_epsilon = float_down((1 - part) * whole / (folds - 1))
         fit_delta = float_down(exact(self.delta) / (folds - 1))
@@ -308,7 +317,7 @@ class _Scorer(UserEstimator):
             raise ParameterError(f"{type(model).__name__} knows {model.relation} only.")
         return model.set_params(**{name: wanted[name] for name in wanted if name in known})
 
-    def _folds(self, data: UserData, folds: int) -> Iterator[tuple[UserData, UserData]]:
+    def _folds(self, data: Crowd, folds: int) -> Iterator[tuple[Crowd, Crowd]]:
         draws = data.public_draws(self.random_state)
         if self.relation is Relation.REPLACE:
             # Ids and their number are public: equal folds.
@@ -318,9 +327,7 @@ class _Scorer(UserEstimator):
         for each in range(folds):
             yield data.take(np.flatnonzero(fold != each)), data.take(np.flatnonzero(fold == each))
 
-    def _score(
-        self, model: Any, data: UserData, account: Account, beta: float
-    ) -> tuple[float, float]:
+    def _score(self, model: Any, data: Crowd, account: Account, beta: float) -> tuple[float, float]:
         low, high = self.bound
         query = StatisticalQuery(
             function=_RecordScores(model, self.metric),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import QueryAlgorithm, QueryOracle
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["QueryLearner"]
 
@@ -136,13 +137,18 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     def _trust(self) -> Trust:
         return self.trust
 
+    @property
+    def _takes_crowds(self) -> bool:  # type: ignore[override]
+        """A curator adds up wherever users lie; devices answer one by one."""
+        return self.trust is Trust.CENTRAL
+
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> QueryLearner:
         """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
         self._check_parameters()
         check_columns(X, expected=self.algorithm.n_features)
         check_labels(y, self.classes)
         account = self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users, classes=self.classes)
+        data = self._crowd(X, y, users, classes=self.classes)
         oracle = self._oracle(data, account)
         concept = self.algorithm.run(oracle)
         self.guarantee_ = self._promise(account)
@@ -189,12 +195,12 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                     "rounds."
                 )
 
-    def _oracle(self, data: UserData, account: Account) -> QueryOracle:
+    def _oracle(self, data: Crowd, account: Account) -> QueryOracle:
         if self.trust is Trust.CENTRAL:
             queries = self.algorithm.max_queries
             return CentralOracle(data, max_queries=queries, account=account)
         return LocalQueryOracle(
-            data,
+            cast("UserData", data),
             epsilon=self.epsilon,
             rounds=self.algorithm.rounds,
             shares=self.shares,
