@@ -15,6 +15,7 @@ from quorate.stability.decision_lists import DecisionListRule
 from quorate.stability.list_stable import ListLearner, ListRule
 from quorate.stability.query_rule import QueryRule
 from quorate.stability.representations import HashedPoints
+from quorate.stability.reproducible import AmplifiedRule, HeavyHitterRule
 from quorate.stability.rules import key_array, plurality
 from quorate.stability.softmax import SoftmaxRule
 from quorate.users import UserData
@@ -29,6 +30,8 @@ RULES = {
     "lists": ListRule(ListLearner(FiniteTable(np.tri(9, 8, -1))), chunk=5, first=2, others=2),
     "decision lists": DecisionListRule(3, length=2),
     "2-decision lists": DecisionListRule(3, length=2, width=2),
+    "heavy hitters": HeavyHitterRule(9, low=0.05, high=0.6),
+    "amplified": AmplifiedRule(SoftmaxRule(Thresholds(0, 40)), seeds=3, chunks=2),
     "query conjunctions": QueryRule(ConjunctionQueries(3, tolerance=0.2), steps=4),
     "query decision lists": QueryRule(DecisionListQueries(3, length=2, tolerance=0.2), steps=4),
     "query halfspaces": QueryRule(HalfspaceQueries(3), steps=8),

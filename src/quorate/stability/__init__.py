@@ -15,13 +15,16 @@ from quorate.stability.from_learner import LearnerRepresentation
 from quorate.stability.list_stable import ListLearner, ListRule
 from quorate.stability.query_rule import QueryRule
 from quorate.stability.representations import HashedPoints, Representation, WholeClass
+from quorate.stability.reproducible import AmplifiedRule, HeavyHitterRule
 from quorate.stability.rules import StableRule, plurality
 from quorate.stability.softmax import SoftmaxRule
 from quorate.stability.stable_learner import StableLearner
 
 __all__ = [
+    "AmplifiedRule",
     "DecisionListRule",
     "HashedPoints",
+    "HeavyHitterRule",
     "LearnerRepresentation",
     "ListLearner",
     "ListRule",
