@@ -181,7 +181,7 @@ def mean_excess(make, noise, n: int, m: int, ways, repetitions: int, seed: int):
         people = world.people(n, m, rng)
         for name, way in ways.items():
             with use_noise(SeededNoise([n, m, seed, repetition, len(name)])):
-                learner = ConceptLearner(world.concepts, 1.0, score=way).fit(people)
+                learner = ConceptLearner(world.concepts, 1.0, algorithm=way).fit(people)
             found[name].append(world.excess(learner.index_))
     return {name: float(np.mean(values)) for name, values in found.items()}
 

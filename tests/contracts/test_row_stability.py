@@ -619,7 +619,7 @@ class TestDemonstrations:
         chosen = 0
         with use_noise(SeededNoise(1)):
             for _ in range(fits):
-                learner = ConceptLearner(concepts, epsilon=0.5, score="any_mistake", records=1)
+                learner = ConceptLearner(concepts, epsilon=0.5, algorithm="any_mistake", records=1)
                 chosen += learner.fit(data).index_
         return chosen
 

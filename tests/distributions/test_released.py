@@ -2,7 +2,8 @@
 
 import pytest
 
-from quorate.distributions.released import DistributionError, Route
+from quorate.distributions.released import DistributionError
+from quorate.releases.route import Route
 
 
 def test_errors_and_ways_print_as_sentences():

@@ -43,7 +43,7 @@ def test_values_come_back(value):
     assert type(through_json(value)) is type(value)
 
 
-@pytest.mark.parametrize("bounds", [Interval(0.0, 2.0), Box([0.0], [9.0]), Ball(2.0, dimension=3)])
+@pytest.mark.parametrize("bound", [Interval(0.0, 2.0), Box([0.0], [9.0]), Ball(2.0, dimension=3)])
 def test_bounds_come_back(bound):
     again = through_json(bound)
     assert type(again) is type(bound)

@@ -53,13 +53,13 @@ def learners(relation=Relation.REPLACE):
     common = {"relation": relation, "random_state": 0}
     for way in Way:
         extra = LEVEL.get(way.value, {})
-        yield ConceptLearner(SMALL, score=way.value, **extra, **common)
+        yield ConceptLearner(SMALL, algorithm=way.value, **extra, **common)
         if relation is Relation.REPLACE or way.value not in LINE_DUELS:
             extra = {**extra, **LINE_DUELS.get(way.value, {})}
             yield ThresholdLearner(algorithm=way.value, **extra, **WIDE, **common)
     yield ConceptLearner(SMALL, **common)
     yield ConceptLearner(SMALL, constants="published", **common)
-    yield ConceptLearner(SMALL, score=Surrogate(target=SMALL), **common)
+    yield ConceptLearner(SMALL, algorithm=Surrogate(target=SMALL), **common)
     yield ConceptLearner(SMALL, error_level=0.0, **common)
     yield ConceptLearner(SMALL, records=1, **common)
     yield ThresholdLearner(**WIDE, **common)
@@ -159,17 +159,17 @@ class TestTheOrderOfAFit:
         paid = {"ledger": ledger, "data_name": "clinic"}
         many = FiniteTable(np.random.default_rng(0).integers(0, 2, (MAX_DUELLISTS + 1, 20)))
         for wrong in (
-            ConceptLearner(SMALL, score="luck", **paid),
-            ConceptLearner(SMALL, score="more_than", **paid),
-            ConceptLearner(FiniteTable([[0, 1]]), score="median", **paid),
-            ConceptLearner(many, score="duels", **paid),
+            ConceptLearner(SMALL, algorithm="luck", **paid),
+            ConceptLearner(SMALL, algorithm="more_than", **paid),
+            ConceptLearner(FiniteTable([[0, 1]]), algorithm="median", **paid),
+            ConceptLearner(many, algorithm="duels", **paid),
             ThresholdLearner(algorithm="duels", **WIDE, **paid),
             ThresholdLearner(**paid),
             ThresholdLearner(algorithm="duels", records=500, **WIDE, **paid),
             ThresholdLearner(algorithm=Duels(), records=500, **WIDE, **paid),
             ThresholdLearner(algorithm=Surrogate(target=SMALL), **WIDE, **paid),
             ConceptLearner(many, constants="published", **paid),
-            ConceptLearner(many, score=Surrogate(target=many), **paid),
+            ConceptLearner(many, algorithm=Surrogate(target=many), **paid),
             ConceptLearner(FiniteTable([[0, 1]] * 3), random_state="seed", **paid),
             ConceptLearner(SMALL, classes=("a", "b", "c"), **paid),
             PrivateMinError(SMALL, classes="ab", **paid),
@@ -248,14 +248,14 @@ class TestRefusals:
         "learner",
         [
             ConceptLearner("rules"),
-            ConceptLearner(SMALL, score="luck"),
+            ConceptLearner(SMALL, algorithm="luck"),
             ConceptLearner(SMALL, records=0),
             ConceptLearner(SMALL, error_level=1.5),
             ConceptLearner(SMALL, excess=0.0),
             ConceptLearner(SMALL, constants="mine"),
             ConceptLearner(SMALL, epsilon=-1.0),
-            ConceptLearner(SMALL, score="more_than"),
-            ConceptLearner(FiniteTable([[0, 1], [1, 0]]), score="median"),
+            ConceptLearner(SMALL, algorithm="more_than"),
+            ConceptLearner(FiniteTable([[0, 1], [1, 0]]), algorithm="median"),
             ThresholdLearner(),
             ThresholdLearner(domain=(5, 1)),
             ThresholdLearner(domain=3),
@@ -307,16 +307,16 @@ def test_the_number_of_pieces_never_decides_whether_a_fit_is_refused():
     owner = np.r_[np.zeros(9000, dtype=int), np.arange(1, 41)]
     wide = UserData.from_arrays(x.reshape(-1, 1), np.ones(9040), users=owner)
     learner = ThresholdLearner(algorithm=Duels(), records=3, random_state=0, **WIDE)
-    assert learner.fit(wide).score_ == "duels"
+    assert learner.fit(wide).algorithm_.name == "duels"
 
 
 def test_a_crossing_given_as_an_object_chooses_its_rate_first():
-    learner = ConceptLearner(SMALL, score=Crossing(rates=(0.0, 0.2))).fit(crowd())
-    assert learner.score_ == "crossing"
+    learner = ConceptLearner(SMALL, algorithm=Crossing(rates=(0.0, 0.2))).fit(crowd())
+    assert learner.algorithm_.name == "crossing"
     assert learner.guarantee_.epsilon == 1.0
 
 
 def test_a_custom_score_is_named_in_the_result():
-    learner = ConceptLearner(SMALL, score=Duels(loss=3, gain=2)).fit(crowd())
-    assert learner.score_ == "duels"
-    assert "asked for" in learner.reason_
+    learner = ConceptLearner(SMALL, algorithm=Duels(loss=3, gain=2)).fit(crowd())
+    assert learner.algorithm_.name == "duels"
+    assert "asked for" in learner.algorithm_.reason

@@ -51,7 +51,7 @@ class TestLearning:
         errors = []
         for seed in range(12):
             with use_noise(SeededNoise(seed)):
-                learner = ConceptLearner(Conjunctions(5), score=Mistakes(records=32))
+                learner = ConceptLearner(Conjunctions(5), algorithm=Mistakes(records=32))
                 errors.append(error_of(learner.fit(boolean_people(50, 32, 0.1, seed))))
         assert np.mean(errors) > 0.03
 
@@ -63,7 +63,7 @@ class TestLearning:
         data = UserData(X, y.astype(float), offsets=np.arange(601) * 12)
         with use_noise(SeededNoise(0)):
             learner = ConceptLearner(concepts, epsilon=2.0).fit(data)
-        assert learner.score_ == "crossing"
+        assert learner.algorithm_.name == "crossing"
         assert learner.records_.lower == 4
         grid = rng.random((4000, 4))
         assert np.mean(learner.predict(grid) != (grid[:, 1] >= 0.4)) < 0.05
@@ -84,7 +84,7 @@ class TestLearning:
         x = rng.integers(0, 21, 300 * 8).astype(float)
         data = UserData(x.reshape(-1, 1), (x >= 9) * 1.0, offsets=np.arange(301) * 8)
         assert abs(learner.fit(data).index_ - 9) <= 2
-        assert learner.score_ == "estimated_level"
+        assert learner.algorithm_.name == "estimated_level"
 
 
 class TestPrivacy:
@@ -126,3 +126,9 @@ class TestScikitLearn:
         learner.fit(boolean_people(40, 8, 0.1, seed=1))
         assert set(learner.predict(np.eye(5))) <= {0, 1}
         assert learner.classes_.tolist() == [0, 1]
+
+
+def test_the_score_of_scikit_learn_is_not_hidden_by_a_parameter():
+    data = UserData.from_arrays([[0.0], [1.0]] * 40, [0, 1] * 40, users=np.arange(80) // 2)
+    learner = ConceptLearner(Thresholds(0, 1), 20.0).fit(data)
+    assert learner.score([[0.0], [1.0]], [0, 1]) == 1.0

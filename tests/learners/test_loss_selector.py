@@ -39,13 +39,13 @@ class TestUtility:
 
     def test_few_records_take_the_plain_mechanism(self):
         data, _ = means_of(100, 5, 2, 0)
-        assert LossSelector(records=2).fit(data).score_ == "exponential"
+        assert LossSelector(records=2).fit(data).algorithm_.name == "exponential"
 
     def test_too_many_candidates_for_duels_take_a_reference(self):
         data, mean = means_of(100, 5000, 100, 0)
         with use_noise(SeededNoise(0)):
             selector = LossSelector(5.0, records=100).fit(data)
-        assert selector.score_ == "reference"
+        assert selector.algorithm_.name == "reference"
         assert mean[selector.index_] < np.quantile(mean, 0.1)
 
     def test_a_lipschitz_loss_is_minimised_over_a_box(self):
@@ -102,7 +102,7 @@ class TestPrivacy:
         data, _ = means_of(200, 4, 50, 0)
         selector = LossSelector().fit(data)
         assert selector.records_.upper == 16
-        assert selector.score_ == "exponential"
+        assert selector.algorithm_.name == "exponential"
 
 
 class TestRefusals:

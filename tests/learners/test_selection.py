@@ -174,7 +174,7 @@ class TestAsPrinted:
     def test_a_learner_with_published_constants_draws_from_that_law(self):
         data = people(self.HELD)
         learner = ConceptLearner(
-            LABELINGS, 1.5, score="mistakes", constants="published", random_state=0
+            LABELINGS, 1.5, algorithm="mistakes", constants="published", random_state=0
         )
         law = enumerate_runs(lambda noise: clone(learner).fit(data).index_)
         expected = self.law(LABELINGS, Mistakes(records=1), Relation.REPLACE, published=True)

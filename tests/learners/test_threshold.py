@@ -125,14 +125,14 @@ class TestDecision:
     def test_few_users_take_the_median_and_many_approve(self):
         few, _ = lab_values(50, 8, 0.1, 0)
         many, _ = lab_values(400, 8, 0.1, 0)
-        assert ThresholdLearner(domain=DOMAIN).fit(few).score_ == "median"
-        assert ThresholdLearner(domain=DOMAIN).fit(many).score_ == "own_best"
+        assert ThresholdLearner(domain=DOMAIN).fit(few).algorithm_.name == "median"
+        assert ThresholdLearner(domain=DOMAIN).fit(many).algorithm_.name == "own_best"
 
     def test_a_private_number_of_users_buys_the_records_instead(self):
         data, _ = lab_values(400, 8, 0.1, 0)
         learner = ThresholdLearner(domain=DOMAIN, relation=Relation.ADD_REMOVE).fit(data)
         assert learner.records_ is not None
-        assert learner.score_ in ("median", "own_best")
+        assert learner.algorithm_.name in ("median", "own_best")
         assert learner.guarantee_.epsilon == 1.0
 
 

@@ -1,4 +1,4 @@
-"""What comes back from a run: error figures that hold, and a route that speaks."""
+"""What comes back from a run: error figures that hold; frozen."""
 
 import dataclasses
 import math
@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from quorate.means.released_mean import MeanError, MeanRelease, Route
+from quorate.means.released_mean import MeanError, MeanRelease
 
 
 class TestError:
@@ -21,11 +21,8 @@ class TestError:
         assert error.standard_error == pytest.approx(2.0 * math.sqrt(dimension))
 
 
-class TestRoute:
-    def test_it_says_which_way_and_why(self):
-        assert str(Route(name="ball", reason="there was room.")) == "ball: there was room."
-
-    @pytest.mark.parametrize("kind", [MeanError, MeanRelease, Route])
+class TestForm:
+    @pytest.mark.parametrize("kind", [MeanError, MeanRelease])
     def test_results_are_frozen(self, kind):
         assert dataclasses.fields(kind)
         assert kind.__dataclass_params__.frozen

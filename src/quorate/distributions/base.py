@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_down
-from quorate.distributions.released import DistributionError, Route
+from quorate.distributions.released import DistributionError
 from quorate.estimators import UserEstimator
 from quorate.exceptions import MissingExtraError, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.public_randomness import RandomState, public_generator
+from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 

@@ -14,11 +14,12 @@ from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.cumulative import CumulativeRun
 from quorate.distributions.edges import told_edges
-from quorate.distributions.released import DistributionError, Route
+from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import IntervalCodes
 from quorate.exceptions import SchemaError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState, public_generator
+from quorate.releases.route import Route
 
 __all__ = ["EmpiricalCDF"]
 

@@ -20,7 +20,7 @@ from quorate.distributions.discrete_rule import (
     widening,
 )
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
-from quorate.distributions.released import DistributionError, ReleasedShares, Route
+from quorate.distributions.released import DistributionError, ReleasedShares
 from quorate.distributions.shares import Coder, ShareTotals, dense_shares
 from quorate.distributions.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
 from quorate.grid import choose_grid, public_size
@@ -29,6 +29,7 @@ from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 from quorate.public_randomness import public_generator
+from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 

@@ -22,13 +22,14 @@ from quorate.distributions.normal_rows import (
     matrix_of,
     vector_of,
 )
-from quorate.distributions.released import DistributionError, Route
+from quorate.distributions.released import DistributionError
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.means.user_mean import UserMean
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, for_squares, told_bound
+from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 
 __all__ = ["GaussianDistribution"]

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DistributionError", "ReleasedShares", "Route"]
+from quorate.releases.route import Route
+
+__all__ = ["DistributionError", "ReleasedShares"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,21 +46,6 @@ class DistributionError:
 
     def __str__(self) -> str:
         return f"{self.metric} at most {self.bound:.3g} with {self.confidence:.0%} confidence"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Route:
-    """Which algorithm made a release, and why; a function of public and released numbers.
-
-    >>> print(Route(name="laplace", reason="few users."))
-    laplace: few users.
-    """
-
-    name: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)

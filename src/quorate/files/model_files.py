@@ -15,7 +15,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,7 @@ _MEAN = {"mean_": ("ndarray",), "error_": ("MeanError",), "algorithm_": ("Route"
 _QUANTILES = {"values_": ("ndarray",), "error_": ("QuantileError",)}
 _RULE = {
     "index_": ("int",),
-    "score_": ("str",),
-    "reason_": ("str",),
+    "algorithm_": ("Route",),
     "records_": ("RecordRange", "NoneType"),
 }
 
@@ -299,8 +298,7 @@ def _read(document: Any) -> StoredModel:
         raise ModelFileError(f"Expected the releases {sorted(entry.released)} of a {name}.")
     for attribute, kinds in entry.released.items():
         value = decode(released[attribute])
-        text = isinstance(value, str)
-        if type(value).__name__ not in kinds or (text and not value.isprintable()):
+        if type(value).__name__ not in kinds or not _is_readable(value):
             raise ModelFileError(f"Expected another {attribute} in a {name}.")
         setattr(estimator, attribute, value)
     _set_schema(estimator, document["n_features"], document["feature_names"])
@@ -319,6 +317,15 @@ def _read(document: Any) -> StoredModel:
         # Whatever else is wrong with the file shall show now, not in the middle of a table.
         model.predict(_one_row(estimator))
     return model
+
+
+def _is_readable(value: Any) -> bool:
+    """Tell whether all text in a release can be printed as it is."""
+    if isinstance(value, str):
+        return value.isprintable()
+    if is_dataclass(value):
+        return all(_is_readable(getattr(value, each.name)) for each in fields(value))
+    return True
 
 
 def _one_row(estimator: Any) -> Any:

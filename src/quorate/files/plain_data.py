@@ -35,7 +35,7 @@ _HOMES = {
     "RecordRange": "quorate.mechanisms.search.rough_records",
     "Rectangles": "quorate.concepts",
     "Relation": "quorate.guarantees",
-    "Route": "quorate.means.released_mean",
+    "Route": "quorate.releases.route",
     "Stumps": "quorate.concepts",
     "Thresholds": "quorate.concepts",
 }

@@ -40,6 +40,7 @@ from quorate.learners.selection import (
 )
 from quorate.learners.smallest_error_search import choose_by_estimated_level
 from quorate.releases.records import HeldRecords
+from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 
 __all__ = ["CONSTANTS", "RuleLearner"]
@@ -53,7 +54,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     Subclasses have the parameters ``records``, ``error_level``, ``excess``, ``constants`` and
     ``classes``, and call :meth:`_learn` with a class of concepts. Fitted attributes are releases or
-    functions of them: ``index_``, ``concept_``, ``score_``, ``reason_``, ``records_``,
+    functions of them: ``index_``, ``concept_``, ``algorithm_``, ``records_``,
     ``classes_`` and ``guarantee_``.
     """
 
@@ -150,7 +151,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.index_ = index
         self.concept_ = concepts.concept(index)
         self.records_ = held.known
-        self.score_, self.reason_ = score, reason
+        self.algorithm_ = Route(name=score, reason=reason)
         self.classes_ = np.asarray(self.classes)
 
     def _situation(self, concepts: ConceptClass, data: Crowd) -> Situation:

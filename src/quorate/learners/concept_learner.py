@@ -48,8 +48,8 @@ class ConceptLearner(RuleLearner):
     proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
         :class:`~quorate.mechanisms.choose.ChooseBest` or
         :class:`~quorate.mechanisms.ordered.ChooseOrdered`; costs of several releases add up.
-        Released are ``index_``, ``records_`` and functions of them: ``concept_``, ``score_``,
-        ``reason_``; nothing else.
+        Released are ``index_``, ``records_`` and functions of them: ``concept_``,
+        ``algorithm_``; nothing else.
 
     Complexity
     ----------
@@ -62,12 +62,12 @@ class ConceptLearner(RuleLearner):
     concepts : ConceptClass
         The rules; chosen without looking at the data.
     epsilon : float, default=1.0
-    score : str or Score, default="auto"
+    algorithm : str or Score, default="auto"
         A :class:`~quorate.learners.scores.Score`, or "duels", "own_best", "any_mistake",
         "more_than", "crossing", "kolmogorov_smirnov", "mistakes", "clipped_pairwise",
         "estimated_level" or "median" (:class:`~quorate.learners.automatic.Way`).
         How users' mistakes become a loss. ``"auto"`` decides from public numbers
-        (:mod:`quorate.learners.automatic`) and says why in ``reason_``.
+        (:mod:`quorate.learners.automatic`) and says why in ``algorithm_``.
     records : int or "auto", default="auto"
         How many records a user typically holds: a public number, or a rough private estimate that
         is paid for, where the decision needs one.
@@ -76,7 +76,7 @@ class ConceptLearner(RuleLearner):
     excess : float, default=0.05
         Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
     constants : {"calibrated", "published"}, default="calibrated"
-        ``"published"`` with ``score="auto"`` is the learner of Theorem 4.6 of [2]_ as printed.
+        ``"published"`` with ``algorithm="auto"`` is the learner of Theorem 4.6 of [2]_ as printed.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text
         otherwise; records with another label are dropped. ``predict`` answers with these labels,
@@ -93,8 +93,8 @@ class ConceptLearner(RuleLearner):
         The rule; ``print(concept_)`` is a sentence.
     index_ : int
         Its number in the class.
-    score_, reason_ : str
-        Which score was used, and why.
+    algorithm_ : Route
+        Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
         What is known about the records of a user: stated, bought, or nothing.
     guarantee_ : Guarantee
@@ -113,7 +113,7 @@ class ConceptLearner(RuleLearner):
     >>> ages = np.tile([20, 30, 40, 50, 60, 70], 100)
     >>> learner = ConceptLearner(Thresholds(0, 120, name="age"), epsilon=1.0)
     >>> learner = learner.fit(ages.reshape(-1, 1), ages >= 45, users=np.arange(600) // 6)
-    >>> 41 <= learner.index_ <= 50, learner.score_, learner.guarantee_.epsilon
+    >>> 41 <= learner.index_ <= 50, learner.algorithm_.name, learner.guarantee_.epsilon
     (True, 'duels', 1.0)
     >>> learner.predict([[25.0], [90.0]])
     array([0, 1])
@@ -124,7 +124,7 @@ class ConceptLearner(RuleLearner):
         concepts: ConceptClass,
         epsilon: float = 1.0,
         *,
-        score: str | Score = "auto",
+        algorithm: str | Score = "auto",
         records: int | str = "auto",
         error_level: float | None = None,
         excess: float = 0.05,
@@ -138,7 +138,7 @@ class ConceptLearner(RuleLearner):
     ) -> None:
         self.concepts = concepts
         self.epsilon = epsilon
-        self.score = score
+        self.algorithm = algorithm
         self.records = records
         self.error_level = error_level
         self.excess = excess
@@ -157,14 +157,14 @@ class ConceptLearner(RuleLearner):
                 f"Expected concepts to be a ConceptClass, got {type(self.concepts).__name__}. See "
                 "quorate.concepts."
             )
-        if not isinstance(self.score, Score) and self.score not in ("auto", *_WAYS):
+        if not isinstance(self.algorithm, Score) and self.algorithm not in ("auto", *_WAYS):
             raise ParameterError(
-                f"Expected score to be a Score or one of {('auto', *_WAYS)}, got "
-                f"score={self.score!r}."
+                f"Expected algorithm to be a Score or one of {('auto', *_WAYS)}, got "
+                f"algorithm={self.algorithm!r}."
             )
         self._validate_common()
-        self._refuse(self.concepts, self.score, X, y)
+        self._refuse(self.concepts, self.algorithm, X, y)
         account = self._charge(X, y, users, target=True)
         data = self._crowd(X, y, users, classes=self.classes)
-        self._learn(self.concepts, data, self.score, account)
+        self._learn(self.concepts, data, self.algorithm, account)
         return self

@@ -28,6 +28,7 @@ from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
 from quorate.releases.records import HeldRecords
+from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd
@@ -120,7 +121,7 @@ class LossSelector(UserEstimator):
     index_ : int
     candidate_ : object
         The candidate itself, if ``candidates`` were given, else its index.
-    score_, reason_ : str
+    algorithm_ : Route
         What was done, and why.
     records_ : RecordRange or None
     guarantee_ : Guarantee
@@ -188,7 +189,8 @@ class LossSelector(UserEstimator):
         self.guarantee_ = self._promise(account)
         self.index_ = index
         self.candidate_ = index if self.candidates is None else self.candidates[index]
-        self.score_, self.reason_, self.records_ = score, reason, held.known
+        self.algorithm_ = Route(name=score, reason=reason)
+        self.records_ = held.known
         return self
 
     @property

@@ -99,7 +99,7 @@ class ThresholdLearner(RuleLearner):
         :class:`~quorate.mechanisms.ordered.ChooseOrdered` or
         :class:`~quorate.mechanisms.quantiles.PrivateQuantile`; costs of several releases add up.
         Released are ``index_``, ``records_`` and functions of them: ``threshold_``, ``concept_``,
-        ``score_``, ``reason_``; nothing else.
+        ``algorithm_``; nothing else.
 
     Complexity
     ----------
@@ -120,9 +120,8 @@ class ThresholdLearner(RuleLearner):
         "more_than", "crossing", "kolmogorov_smirnov", "duels", "mistakes", "clipped_pairwise" or
         "estimated_level" (:class:`~quorate.learners.automatic.Way`).
         ``"auto"`` decides from public numbers (under ``Relation.ADD_REMOVE`` also from a rough
-        private estimate of the records per user), and says why in ``reason_``. The paper's binary
-        search is
-        :class:`~quorate.learners.private_threshold.PrivateThreshold`.
+        private estimate of the records per user), and says why in ``algorithm_``. The paper's
+        binary search is :class:`~quorate.learners.private_threshold.PrivateThreshold`.
     records : int or "auto", default="auto"
         How many records a user typically holds: a public number, or a rough private estimate that
         is paid for.
@@ -146,8 +145,8 @@ class ThresholdLearner(RuleLearner):
     threshold_ : int or float
     concept_ : Concept
         The rule; ``print(concept_)`` is a sentence.
-    score_, reason_ : str
-        Which algorithm was used, and why.
+    algorithm_ : Route
+        Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
     guarantee_ : Guarantee
 
@@ -162,7 +161,7 @@ class ThresholdLearner(RuleLearner):
     >>> x = np.tile([3, 900, 1100, 70_000], 200)
     >>> cutoff = ThresholdLearner(epsilon=1.0, domain=(0, 2**32 - 1), records=4)
     >>> cutoff = cutoff.fit(x, x >= 1000, users=np.arange(800) // 4)
-    >>> 900 < cutoff.threshold_ <= 1100, cutoff.score_
+    >>> 900 < cutoff.threshold_ <= 1100, cutoff.algorithm_.name
     (True, 'own_best')
     """
 

@@ -34,12 +34,13 @@ from quorate.means.budget_split import (
 )
 from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.radius import find_spread, smallest_spread
-from quorate.means.released_mean import MeanError, MeanRelease, Route
+from quorate.means.released_mean import MeanError, MeanRelease
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.means.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
+from quorate.releases.route import Route
 
 __all__ = ["GaussianRun"]
 

@@ -20,10 +20,11 @@ from quorate.bounds import Bound, Box, Interval
 from quorate.grid import Grid, fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, laplace_vote, marked, present_users
-from quorate.means.released_mean import MeanError, MeanRelease, Route
+from quorate.means.released_mean import MeanError, MeanRelease
 from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import LaplaceSum
+from quorate.releases.route import Route
 
 __all__ = ["PureRun"]
 

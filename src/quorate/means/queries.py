@@ -28,13 +28,14 @@ from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
 from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.pure_routes import laplace_error
-from quorate.means.released_mean import MeanError, Route
+from quorate.means.released_mean import MeanError
 from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, half_widths
+from quorate.releases.route import Route
 from quorate.rotation import Rotation
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly, silence

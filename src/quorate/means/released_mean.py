@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MeanError", "MeanRelease", "Route"]
+from quorate.releases.route import Route
+
+__all__ = ["MeanError", "MeanRelease"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,35 +75,6 @@ class MeanError:
             radius=radius,
             cut_share=cut_share,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Route:
-    """Which algorithm made a release, and why; a function of public and released numbers.
-
-    Attributes
-    ----------
-    name : str
-        ``"clip"``, ``"quantile"``, ``"ball"``, ``"core"`` or ``"winsorized"``.
-    reason : str
-    spread : float or None
-        Released estimate of how far one user lies from the centre, if it was bought.
-    records : float or None
-        Number of records from which on a user has full weight, if users were weighted.
-
-    Examples
-    --------
-    >>> print(Route(name="clip", reason="Too few users for a private radius."))
-    clip: Too few users for a private radius.
-    """
-
-    name: str
-    reason: str
-    spread: float | None = None
-    records: float | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,12 +20,13 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.pure_routes import PureRun, laplace_error
-from quorate.means.released_mean import MeanRelease, Route
+from quorate.means.released_mean import MeanRelease
 from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
+from quorate.releases.route import Route
 from quorate.rotation import Rotation
 from quorate.users import UserData
 from quorate.users.crowd import Crowd

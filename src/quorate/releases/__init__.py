@@ -1,7 +1,7 @@
 """What means, models and learners release alike: how many users, a radius, a mean, records.
 
 ``user_releases`` the number of users, radii and clipped means of one run · ``records`` how many
-records a typical user holds.
+records a typical user holds · ``route`` which algorithm was taken, and why.
 """
 
 from __future__ import annotations

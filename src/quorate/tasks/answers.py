@@ -135,12 +135,12 @@ def _threshold(estimator: Any, features: tuple[str, ...], labels: Any) -> Answer
         header=("released", "value"),
         rows=tuple(rows),
         error=_NOT_ASKED,
-        way=f"{estimator.score_}: {estimator.reason_}.",
+        way=f"{estimator.algorithm_}.",
         values={
             "threshold": estimator.threshold_,
             "rule": sentence,
-            "algorithm": estimator.score_,
-            "reason": estimator.reason_,
+            "algorithm": estimator.algorithm_.name,
+            "reason": estimator.algorithm_.reason,
         },
     )
 

@@ -20,8 +20,8 @@ class TestWay:
         with use_noise(SeededNoise(0)):
             learner = ConceptLearner(Intervals(20), 1.0, records=2).fit(people)
         way, reason = ConceptTask(size=211, records=2).way(10, 1.0)
-        assert way == learner.score_
-        assert reason == learner.reason_ + "."
+        assert way == learner.algorithm_.name
+        assert reason == learner.algorithm_.reason + "."
 
     @pytest.mark.parametrize(
         ("numbers", "users", "way"),

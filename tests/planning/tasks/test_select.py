@@ -19,7 +19,7 @@ def test_the_way_is_what_the_selector_does(records):
     losses = np.random.default_rng(0).random((30, 5))
     with use_noise(SeededNoise(0)):
         selector = LossSelector(1.0, records=records).fit(UserData(losses, offsets=range(31)))
-    assert SelectTask(size=5, records=records).way(30, 1.0)[0] == selector.score_
+    assert SelectTask(size=5, records=records).way(30, 1.0)[0] == selector.algorithm_.name
 
 
 def test_very_many_candidates_are_compared_with_a_reference():

@@ -84,8 +84,8 @@ class TestWay:
         with use_noise(SeededNoise(0)):
             learner = ThresholdLearner(1.0, domain=(0, domain - 1)).fit(data)
         way, reason = ThresholdTask(domain=domain, records=2).way(users, 1.0)
-        assert way == learner.score_
-        assert reason == learner.reason_ + "."
+        assert way == learner.algorithm_.name
+        assert reason == learner.algorithm_.reason + "."
 
     def test_users_who_come_and_go_are_served_by_their_records(self):
         known = {"relation": Relation.ADD_REMOVE}
