@@ -230,7 +230,7 @@ STATISTICS = {
     ),
     "marks of a classifier": UserMarks((fitted(LogisticRegression()), fitted(LinearSVC()))),
     "marks of three classes": UserMarks((fitted(LogisticRegression(classes=(0, 1, 2)), 3),)),
-    "losses of the caller": SELECTOR._mean_losses,
+    "losses of the caller": SELECTOR._own_losses(),
     "a question of the caller": asked,
     "values of queries": QueryValues((*ConjunctionQueries(D).queries(), REAL_QUERY)),
     "some record": ConjunctionQueries(D, reduction=Reduction.ANY).queries()[0].on_users,
