@@ -139,6 +139,37 @@ def test_nobody_else_knows_where_noise_comes_from(path):
         assert room in NOISE_USERS, "draw through the account of the fit, in mechanisms/"
 
 
+RELEASES = {"release", "release_values", "release_between", "release_counts"}
+# Rooms whose mechanisms may open an account of their own, and calls that are no mechanism's.
+OWN_ACCOUNTS = {"auditing", "reports", "serve", "accounting"}
+NO_MECHANISM = {"released", "run"}
+
+
+def unpaid(source):
+    """Return the releases in a piece of code that are not handed the account of the fit."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call)
+        for call in calls
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr in RELEASES
+        and ast.unparse(call.func.value) not in NO_MECHANISM
+        and not any(keyword.arg == "account" for keyword in call.keywords)
+    ]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_every_release_is_handed_the_account_of_its_fit(path):
+    """Without one a mechanism opens an account for itself, and the fit would not know."""
+    if path.relative_to(SOURCE).parts[0] not in OWN_ACCOUNTS:
+        assert unpaid(path.read_text()) == []
+
+
+def test_a_release_without_an_account_is_seen():
+    assert unpaid("found = mechanism.release(values)") == ["mechanism.release(values)"]
+    assert unpaid("found = mechanism.release(values, account=account)") == []
+
+
 def test_importing_quorate_loads_nothing_heavy():
     code = "import sys, quorate; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -201,6 +201,14 @@ class TestAside:
         with pytest.raises(NumericalFailure):
             account.pay(Fraction(1, 1000))
 
+    def test_it_is_set_aside_before_anything_is_drawn(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.set_aside(0.1)
+        assert account.mu == Account.open(epsilon=1.0, delta=1e-6, aside=0.1).mu
+        account.pay(Gaussian(100.0))
+        with pytest.raises(ParameterError, match="before"):
+            account.set_aside(0.5)
+
     def test_what_is_set_aside_is_not_there_for_gaussian_noise(self):
         account = Account.open(epsilon=1.0, delta=1e-6, aside=0.1)
         assert account.mu == pytest.approx(gdp_mu(0.9, 1e-6), rel=1e-8)

@@ -113,14 +113,13 @@ class Account:
         reserve: Fraction,
         noise: NoiseSource,
         declared: Guarantee,
-        aside: Fraction = Fraction(0),
         parent: Account | None = None,
     ) -> None:
         self.declared = declared
         self.epsilon = epsilon
         self.square = whole_units(square)
         self.reserve = reserve
-        self.aside = aside
+        self.aside = Fraction(0)
         self._noise = noise
         self._parent = parent
         self._lock: threading.RLock = threading.RLock() if parent is None else parent._lock
@@ -159,9 +158,6 @@ class Account:
         if not 0 <= kept <= whole:
             raise ParameterError(f"Expected 0 <= reserve <= delta={delta!r}, got {reserve!r}.")
         noise = ambient_noise() if noise is None else noise
-        mu, rest = Fraction(0), exact(epsilon) - exact(aside)
-        if kept < whole and rest > 0:
-            mu = exact(gdp_mu(float_down(rest), float_down(whole - kept)))
         declared = Guarantee(
             epsilon=float_up(epsilon),
             delta=float_up(delta),
@@ -170,14 +166,11 @@ class Account:
             trust=trust,
             numerics=noise.numerics,
         )
-        return cls(
-            epsilon=exact(epsilon),
-            square=mu**2,
-            reserve=kept,
-            aside=exact(aside),
-            noise=noise,
-            declared=declared,
+        account = cls(
+            epsilon=exact(epsilon), square=Fraction(0), reserve=kept, noise=noise, declared=declared
         )
+        account.set_aside(aside)
+        return account
 
     @classmethod
     def of_release(cls, account: Account | None, mechanism: Any) -> Account:
@@ -226,8 +219,6 @@ class Account:
             declared=declared,
         )
 
-    # What is left, and parts of it.
-
     @property
     def relation(self) -> Relation:
         """The neighbours that the account is about."""
@@ -251,6 +242,15 @@ class Account:
     def mu(self) -> float:
         """The parameter of Gaussian differential privacy of the whole account, rounded down."""
         return root_down(self.square)
+
+    def set_aside(self, epsilon: Fraction | float) -> None:
+        """Keep ``epsilon`` for pure draws beside Gaussian noise; before anything is drawn."""
+        if self._drawn or self._parent is not None:
+            raise ParameterError("Expected to set epsilon aside before anything is drawn.")
+        self.aside = exact(epsilon)
+        left, delta = self.epsilon - self.aside, exact(self.declared.delta) - self.reserve
+        mu = gdp_mu(float_down(left), float_down(delta)) if left > 0 and delta > 0 else 0.0
+        self.square = whole_units(exact(mu) ** 2)
 
     def part(self, share: Fraction | float) -> Account:
         """Return an account that may spend ``share`` of what this one was opened with.
@@ -480,7 +480,7 @@ class Account:
         return pure is not None and self._aside + pure <= self.aside
 
     def _planned_for(self, event: Event, pure: Fraction | None) -> Event | Fraction | None:
-        """Return what the plan holds for this draw: the cheapest that costs at least as much."""
+        """Return the cheapest of the plan that costs at least as much as this draw."""
         if pure is not None:
             return min((p for p, n in self._planned_pure.items() if n and pure <= p), default=None)
         able = [p for p, left in self._planned.items() if left and covers(p, event)]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.accounting.events import Event, compose_events
+from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import float_down
 from quorate.arrays import described
 from quorate.bounds import Ball, Bound, Box
 from quorate.distributions.base import UserDistribution, new_figure
@@ -25,17 +27,21 @@ from quorate.distributions.normal_rows import (
 from quorate.distributions.released import DistributionError
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
-from quorate.means.user_mean import UserMean
+from quorate.means.crowd_vectors import CrowdVectors
+from quorate.means.pure_routes import PureRun
+from quorate.means.released_mean import MeanRelease
+from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
-from quorate.ranges import as_bound, for_squares, told_bound
+from quorate.ranges import as_bound, for_squares, half_widths, told_bound
 from quorate.releases.route import Route
+from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
 __all__ = ["GaussianDistribution"]
 
 # Shares of epsilon for the mean where the covariance is released too.
-_MEAN_SHARE = 0.3
+_MEAN_SHARE = Fraction(3, 10)
 # Whitened means are resolved to this part of a standard deviation.
 _RESOLUTION = 1.0 / 128.0
 # Below this many users times epsilon a private radius is too dear.
@@ -153,20 +159,26 @@ class GaussianDistribution(UserDistribution):
         self._check_common()
         bound = for_squares(told_bound(self.bounds, X))
         known = self._known_covariance(bound.dimension)
-        self._charge(X, None, users)
+        account = self._charge(X, None, users, reserve=core_reserve(self.delta, self.relation))
         data = self._crowd(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features))
         if known is not None and len(known) != data.n_features:
             raise SchemaError(
                 f"Expected a covariance of {data.n_features} features, got {len(known)}."
             )
-        events: list[Event] = []
-        covariance, relative, share = known, 0.0, 1.0
+        covariance, relative, share = known, 0.0, Fraction(1)
+        by_medians, reason = self._medians_are_best(data, 1.0 if covariance is not None else 0.3)
         if covariance is None:
-            covariance, relative = self._within(data, bound, events)
             share = _MEAN_SHARE
-        mean, distance, route = self._centre(data, bound, covariance, share, events)
-        self.guarantee_ = self._promise(compose_events(events))
+            if by_medians:
+                # Medians are pure: what they cost is kept apart from the noise of the covariance.
+                account.set_aside(share * account.epsilon)
+            rest = account.part(1 if by_medians else 1 - share)
+            covariance, relative = self._within(data, bound, rest)
+        mean, distance, route = self._centre(
+            data, bound, covariance, account, share, by_medians=by_medians, reason=reason
+        )
+        self.guarantee_ = self._promise(account)
         self.mean_, self.covariance_ = mean, covariance
         self.algorithm_ = route
         together = 0.5 * math.hypot(relative, distance) if relative < 0.5 else 1.0
@@ -205,7 +217,7 @@ class GaussianDistribution(UserDistribution):
         return matrix
 
     def _within(
-        self, data: Crowd, bound: Bound, events: list[Event]
+        self, data: Crowd, bound: Bound, account: Account
     ) -> tuple[NDArray[np.float64], float]:
         """Release the covariance within users; return it and the bound of its relative error."""
         low, high = as_deviations(self.deviations)
@@ -213,19 +225,22 @@ class GaussianDistribution(UserDistribution):
         rows = data.derive(WithinCovariances(lower, upper), keep=True)
         d = data.n_features
         ball = Ball(4.0 * high**2 * math.sqrt(d), centre=vector_of(0.5 * high**2 * np.eye(d)))
-        found = self._mean_of(rows, ball, 1.0 - _MEAN_SHARE, events)
-        values, vectors = np.linalg.eigh(matrix_of(found.mean_, d))
+        found = _mean_of(rows, ball, account)
+        values, vectors = np.linalg.eigh(matrix_of(found.mean + ball.centre, d))
         values = np.clip(values, low**2, high**2)
         covariance = np.einsum("ij,j,kj->ik", vectors, values, vectors)
-        return 0.5 * (covariance + covariance.T), found.error_.bound / float(values.min())
+        return 0.5 * (covariance + covariance.T), found.error.bound / float(values.min())
 
     def _centre(
         self,
         data: Crowd,
         bound: Bound,
         covariance: NDArray[np.float64],
-        share: float,
-        events: list[Event],
+        account: Account,
+        share: Fraction,
+        *,
+        by_medians: bool,
+        reason: str,
     ) -> tuple[NDArray[np.float64], float, Route]:
         """Release the mean; return it, its error in standard deviations, and the way."""
         root = np.linalg.cholesky(covariance)
@@ -239,14 +254,14 @@ class GaussianDistribution(UserDistribution):
         rows = data.derive(
             WhitenedMeans(tuple(map(tuple, whitening.tolist())), lower, upper), keep=True
         )
-        by_medians, reason = self._medians_are_best(data, share)
         if by_medians:
-            found, distance = self._medians(rows, centre, reach, share, events)
+            part = account.part_of(epsilon=share * account.epsilon)
+            found, distance = self._medians(rows, centre, reach, part)
         else:
             box = Box(centre - reach, centre + reach)
-            released = self._mean_of(rows, box, share, events)
-            found, distance = released.mean_, released.error_.bound
-            reason = f"{reason} {released.algorithm_}"
+            released = _mean_of(rows, box, account.part(share))
+            found, distance = released.mean + box.centre, released.error.bound
+            reason = f"{reason} {released.route}"
         name = "medians" if by_medians else "mean"
         return root @ found, distance, Route(name=name, reason=reason)
 
@@ -267,12 +282,11 @@ class GaussianDistribution(UserDistribution):
         rows: Crowd,
         centre: NDArray[np.float64],
         reach: NDArray[np.float64],
-        share: float,
-        events: list[Event],
+        account: Account,
     ) -> tuple[NDArray[np.float64], float]:
         values = np.concatenate([part.X for part in rows.map(_itself)])
         d = reach.size
-        epsilon = float(self.epsilon) * share / d * (1.0 - 1e-12)
+        epsilon = float_down(account.epsilon / d)
         found, off = np.empty(d), np.empty(d)
         for j in range(d):
             mechanism = FloatQuantile(
@@ -282,26 +296,13 @@ class GaussianDistribution(UserDistribution):
                 epsilon=epsilon,
                 relation=self.relation,
             )
-            found[j] = mechanism.release(np.ascontiguousarray(values[:, j]))
-            events.append(mechanism.event)
+            found[j] = mechanism.release(np.ascontiguousarray(values[:, j]), account=account)
             off[j] = 2.0 * reach[j]
             if self.relation is Relation.REPLACE:
                 # The mean of several records spreads less than one record does.
                 rank = mechanism.error_bound(0.05 / d) / max(1, rows.n_users)
                 off[j] = min(off[j], _deviations_of(rank))
         return found, float(np.linalg.norm(off))
-
-    def _mean_of(self, rows: Crowd, bound: Bound, share: float, events: list[Event]) -> UserMean:
-        """Release a mean of one row a user with a share of the budget."""
-        parts = 1.0 if share == 1.0 else 0.5
-        found = UserMean(
-            float(self.epsilon) * share,
-            delta=float(self.delta) * parts,
-            bounds=bound,
-            relation=self.relation,
-        ).fit(rows)
-        events.extend(cast("tuple[Event, ...]", found.guarantee_.events))
-        return found
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the released density at each row of ``X``."""
@@ -382,3 +383,12 @@ def _deviations_of(rank: float) -> float:
 
 def _itself(part: Any) -> Any:
     return part
+
+
+def _mean_of(rows: Crowd, bound: Bound, account: Account) -> MeanRelease:
+    """Release a mean of one row a user by the best route, as an offset from the bound's centre."""
+    if account.declared.delta == 0:
+        users = CrowdVectors.of(rows, UserData.user_means, bound)
+        return PureRun(users=users, half_widths=half_widths(bound), account=account).adapt()
+    users = CrowdVectors.of(rows, UserData.user_means, bound, counted=False)
+    return gaussian_run(account, users, bound).adapt()
