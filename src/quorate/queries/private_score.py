@@ -354,9 +354,8 @@ class _RecordScores:
             if classes is None:
                 return predicted == y
             # Targets are places of labels, which may be words.
-            places = [np.flatnonzero(classes == label) for label in predicted]
-            found = np.array([place[0] if place.size else -1 for place in places])
-            return found == y
+            matches = predicted[:, np.newaxis] == classes[np.newaxis, :]
+            return np.where(matches.any(axis=1), matches.argmax(axis=1), -1) == y
         if callable(self.metric):
             return self.metric(y, predicted)
         distance = np.abs(predicted.astype(np.float64) - y)

@@ -21,7 +21,7 @@ from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.local import LocalQueryOracle
-from quorate.queries.statistical import QueryAlgorithm, QueryOracle
+from quorate.queries.statistical import QueryAlgorithm
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
@@ -84,7 +84,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     n_queries_, n_rounds_ : int
         How many queries were asked, and in how many rounds.
     weak_ : tuple of str
-        Under ``Trust.LOCAL``: queries whose tolerance too few users answered to keep.
+        The queries for which there were too few users to keep their tolerance.
     guarantee_ : Guarantee
 
     References
@@ -154,7 +154,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.guarantee_ = self._promise(account)
         self.concept_ = concept
         self.n_queries_, self.n_rounds_ = oracle.n_queries, oracle.n_rounds
-        self.weak_ = tuple(oracle.weak) if isinstance(oracle, LocalQueryOracle) else ()
+        self.weak_ = tuple(oracle.weak)
         self.classes_ = np.asarray(self.classes)
         return self
 
@@ -195,7 +195,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                     "rounds."
                 )
 
-    def _oracle(self, data: Crowd, account: Account) -> QueryOracle:
+    def _oracle(self, data: Crowd, account: Account) -> CentralOracle | LocalQueryOracle:
         if self.trust is Trust.CENTRAL:
             queries = self.algorithm.max_queries
             return CentralOracle(data, max_queries=queries, account=account)

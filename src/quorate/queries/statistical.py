@@ -72,9 +72,10 @@ class StatisticalQuery:
     Values are cut to ``[low, high]`` by this class, and NaN becomes the middle, so that a function
     that lies about its range cannot break privacy; ``boolean`` values are moved to the nearer end.
     The function is called on the records of one user at a time, and a user for whom it raises
-    counts as the middle: no record can stop an answer or move another user's value. A function with
-    an attribute ``row_wise = True`` promises to look at one record at a time, and is called on all
-    of them at once, which is much faster.
+    counts as the middle: no record can stop an answer or move another user's value. It must not
+    remember anything from one call to the next. A function with an attribute ``row_wise = True``
+    promises to look at one record at a time, and is called on all of them at once, which is much
+    faster.
 
     Parameters
     ----------

@@ -83,6 +83,14 @@ class TestAnswers:
         )
         assert population.error(lists.run(oracle)) == 0.0
 
+    def test_few_users_are_flagged_and_many_are_not(self):
+        few = CentralOracle(PEOPLE.take(range(20)), max_queries=1, account=account())
+        few.ask(HALF)
+        assert few.weak == ["query"]
+        many = CentralOracle(PEOPLE, max_queries=1, account=account())
+        many.ask(HALF)
+        assert many.weak == []
+
 
 class TestBudget:
     @pytest.mark.parametrize("changes", [{}, {"delta": 1e-6}, {"relation": Relation.ADD_REMOVE}])

@@ -149,6 +149,17 @@ class CentralOracle(QueryOracle):
         self._sums += [(total, float(width)) for width in widths]
         return np.array([query.middle for query in queries]) + widths * means
 
+    @property
+    def weak(self) -> list[str]:
+        """The queries whose noise may exceed their tolerance, with a chance of 5 % in all."""
+        queries = [query for batch in self.asked for query in batch]
+        share = 0.05 / max(1, len(queries))
+        return [
+            query.name
+            for query, (total, width) in zip(queries, self._sums, strict=True)
+            if total.error_bound(share) / max(self._count, 1.0) * width > query.tolerance
+        ]
+
     def error_bound(self, beta: float) -> float:
         """Return what the noise in no answer so far exceeds, except with chance ``beta``.
 
