@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from quorate.mechanisms import ChooseBest, ChooseOrdered, PrivateQuantile
-from quorate.noise import SecureNoise
 
 N = 10**6
 REPETITIONS = 7
@@ -46,9 +45,9 @@ def ratios():
     values = rng.integers(0, 2**62, size=N // 2)
     scores = rng.integers(0, 1000, size=N)
 
-    ordered = ChooseOrdered(epsilon=1.0, noise=SecureNoise())
+    ordered = ChooseOrdered(epsilon=1.0)
     median = PrivateQuantile(domain=(0, 2**63 - 1), quantile=Fraction(1, 2), epsilon=1.0)
-    choose = ChooseBest(candidates=N, epsilon=1.0, noise=SecureNoise())
+    choose = ChooseBest(candidates=N, epsilon=1.0)
     bare = bare_opendp(1.0)
 
     sort, pieces, quantile, ours, theirs = best_times(
