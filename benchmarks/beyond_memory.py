@@ -200,13 +200,15 @@ def report(rows, folder):
     print(f"rows {rows:.0e}, {COLUMNS} columns of float32")
     print(f"one scan by pyarrow              {scanned['seconds']:8.1f} s")
     print(
-        f"Parquet to a released mean       {released['seconds']:8.1f} s = {ratio:.1f} scans (limit 4)"
+        "Parquet to a released mean      "
+        f" {released['seconds']:8.1f} s = {ratio:.1f} scans (limit 4)"
     )
     print(f"  peak memory                    {released['gigabytes']:8.2f} GB (limit 1)")
     model = measured("logistic", folder)
     ratio = model["seconds"] / model["numpy"]
     print(
-        f"a logistic round over the spool  {model['seconds']:8.2f} s = {ratio:.1f} plain rounds (limit 3)"
+        "a logistic round over the spool "
+        f" {model['seconds']:8.2f} s = {ratio:.1f} plain rounds (limit 3)"
     )
     print(f"  peak memory                    {model['gigabytes']:8.2f} GB")
     dask = measured("dask", folder)

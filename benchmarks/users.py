@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 
-from quorate.engines import LocalEngine, UserMeans
+from quorate.engines import UserMeans
 from quorate.grid import Ball, choose_grid
 from quorate.users import UserData
 
@@ -38,7 +38,7 @@ def sum_of_means(X, users):
     people = UserData.from_arrays(X, users=users)
     statistic = UserMeans(Ball(0.5, dimension=COLUMNS))
     grid = choose_grid(statistic.bound, n_users=USERS)
-    return LocalEngine().sum_over_users(people, statistic, grid)
+    return people.total(statistic, grid)
 
 
 def seconds(work):

@@ -6,6 +6,7 @@ import pytest
 from quorate import Ledger, Relation, UserData
 from quorate.accounting.account import Account
 from quorate.accounting.events import Pure, Repeated
+from quorate.engines import MemoryCrowd
 from quorate.estimators import UserEstimator, as_feature_matrix
 from quorate.exceptions import (
     BudgetExceededError,
@@ -20,18 +21,16 @@ from quorate.noise import SeededNoise, use_noise
 class Half(UserEstimator):
     """Spend ``cost`` of the declared budget and release nothing."""
 
-    def __init__(self, epsilon=1.0, delta=0.0, ledger=None, data_name=None, engine=None, cost=0.5):
+    def __init__(self, epsilon=1.0, delta=0.0, ledger=None, data_name=None, cost=0.5):
         self.epsilon = epsilon
         self.delta = delta
         self.ledger = ledger
         self.data_name = data_name
-        self.engine = engine
         self.cost = cost
 
     def fit(self, X, y=None, *, users=None):
         self._charge(X, y, users)
         self._gather(X, y, users)
-        self._engine()
         self.guarantee_ = self._promise(Pure(self.cost))
         return self
 
@@ -232,9 +231,10 @@ class TestInput:
         with pytest.raises(SchemaError, match="toarray"):
             as_feature_matrix(csr_array(X))
 
-    def test_an_engine_of_another_kind_is_refused(self):
-        with pytest.raises(ParameterError, match="Engine"):
-            Half(engine="spark").fit(X, users=USERS)
+    def test_a_crowd_in_parts_is_refused_by_those_who_do_not_take_one(self):
+        crowd = MemoryCrowd(UserData.from_arrays(X, users=USERS), n_parts=2)
+        with pytest.raises(ParameterError, match="MemoryCrowd"):
+            Half().fit(crowd)
 
     def test_feature_names_are_kept_and_compared(self):
         import pandas as pd

@@ -29,8 +29,6 @@ from quorate.accounting.events import Event
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import exact, float_up
 from quorate.arrays import as_array
-from quorate.engines.base import Engine
-from quorate.engines.local import LocalEngine
 from quorate.exceptions import (
     NumericalFailure,
     ParameterError,
@@ -109,7 +107,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         self.guarantee_ = self._promise(account)  # what was declared, with what was drawn
         self.mean_ = mean                         # nothing is set that was not promised
 
-    Common parameters: ``epsilon``, ``delta``, ``relation``, ``ledger``, ``data_name``, ``engine``,
+    Common parameters: ``epsilon``, ``delta``, ``relation``, ``ledger``, ``data_name``,
     ``random_state``. A subclass without one of them has its default.
     """
 
@@ -128,7 +126,6 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     relation: Relation = Relation.REPLACE
     ledger: Ledger | None = None
     data_name: str | None = None
-    engine: Engine | None = None
     random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
@@ -208,7 +205,6 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
         """Refuse what types and shapes show to be wrong."""
         name = type(self).__name__
-        self._engine()
         if isinstance(X, Crowd):
             if not (self._takes_crowds or isinstance(X, UserData)):
                 raise ParameterError(
@@ -312,15 +308,6 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 f"{self.n_features_in_} features as input."
             )
         return matrix
-
-    def _engine(self) -> Engine:
-        """Return the engine of the caller, or the local one."""
-        engine = LocalEngine() if self.engine is None else self.engine
-        if not isinstance(engine, Engine):
-            raise ParameterError(
-                f"Expected engine to be a quorate.engines.Engine, got {type(engine).__name__}."
-            )
-        return engine
 
     def _promise(self, spent: Account | Event, *, after: Guarantee | None = None) -> Guarantee:
         """Return the declared guarantee with what was drawn, or priced, under it.

@@ -217,7 +217,6 @@ COMMON = {
     "an unknown data set": {"data_name": "nobody's"},
     "a name that is no text": {"data_name": 7},
     "a random state in words": {"random_state": "seven"},
-    "an engine in words": {"engine": "spark"},
     "an unknown parameter": {"no_such_parameter": 1},
 }
 

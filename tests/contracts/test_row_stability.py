@@ -29,7 +29,7 @@ from quorate.concepts import (
     Stumps,
     Thresholds,
 )
-from quorate.engines import LocalEngine
+from quorate.engines import MemoryCrowd
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.learners import (
@@ -311,17 +311,23 @@ class TestStatistics:
         assert same(quietly(STATISTICS[name], users), quietly(STATISTICS[name], mixed))
 
     @pytest.mark.parametrize("name", ["means", "gradients, logistic", "second moments"])
-    def test_engines_agree_whatever_the_batch_and_the_threads(self, name):
+    def test_crowds_agree_whatever_the_batch_the_parts_and_the_threads(self, name, monkeypatch):
         width = quietly(STATISTICS[name], people()).shape[1]
         grid = choose_grid(Ball(4.0, dimension=width), n_users=N_USERS)
         statistic = BoundedVectors(STATISTICS[name], grid.bound)
-        expected = LocalEngine().votes(people("two"), statistic, grid)
+        expected = people("two").votes(statistic, grid)
+        order = np.argsort(people().keys())
         for first in ("two", "one record", "a thousand"):
+            whole = people(first)
+            others = expected[1:].sum(axis=0) + whole.votes(statistic, grid)[0]
             for size in (1, 2, 7, 66, 10**6):
-                for threads in (1, 4):
-                    engine = LocalEngine(batch_records=size, threads=threads)
-                    votes = engine.votes(people(first), statistic, grid)
-                    assert same(votes[1:], expected[1:])
+                monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", size)
+                assert same(whole.total(statistic, grid), others)
+            for n_parts, threads in ((1, 1), (7, 1), (66, 4)):
+                crowd = MemoryCrowd(whole, n_parts=n_parts, threads=threads)
+                votes = np.empty_like(expected)
+                votes[order] = crowd.votes(statistic, grid)
+                assert same(votes[1:], expected[1:])
 
 
 class Picky:
@@ -554,10 +560,8 @@ class TestDemonstrations:
         row = two_faced()
         grid = choose_grid(Ball(1.0, dimension=8), n_users=6600)
         statistic = BoundedVectors(lambda users: loss.user_gradients(users, START), grid.bound)
-        engine = LocalEngine(batch_records=66)
         one, other = (
-            engine.sum_over_users(self.crowd(row, extra), statistic, grid).astype(object)
-            for extra in (0, 1)
+            self.crowd(row, extra).total(statistic, grid).astype(object) for extra in (0, 1)
         )
         return sum((one - other) ** 2) / grid.l2_sensitivity_squared(Relation.REPLACE)
 
@@ -579,10 +583,12 @@ class TestDemonstrations:
         return minimum.theta @ row / np.linalg.norm(row)
 
     @pytest.mark.parametrize("kind", [SquaredLoss, Broken])
-    def test_one_more_record_of_one_user_moves_the_sum_by_one_user(self, kind):
+    def test_one_more_record_of_one_user_moves_the_sum_by_one_user(self, kind, monkeypatch):
+        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
         assert self.apart(by_user(kind(intercept=False))) <= 1
 
-    def test_with_the_matrix_product_it_moved_by_a_hundred_users(self):
+    def test_with_the_matrix_product_it_moved_by_a_hundred_users(self, monkeypatch):
+        monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", 66)
         assert self.apart(Vectorized(Broken(intercept=False))) > 100
 
     def test_the_neighbours_end_up_in_the_same_places(self, monkeypatch):

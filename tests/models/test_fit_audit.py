@@ -111,12 +111,12 @@ class NeverHopeless:
     hopeless = False
 
 
-def without_a_clip(engine, data, statistic, *, multiplier, account, n_users):
+def without_a_clip(data, statistic, *, multiplier, account, n_users):
     """The noise of a small radius on contributions that nobody has cut."""
     grid = choose_grid(statistic.bound, n_users=4, noise_scale=1e3)
     mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
     loose = Grid(Ball(1e3, dimension=statistic.bound.dimension), step=grid.step)
-    totals = sum_in_parts(engine, data, _Loose(statistic, loose.bound), loose)
+    totals = sum_in_parts(data, _Loose(statistic, loose.bound), loose)
     total = mechanism.release(totals, count=0.0, account=account)
     return NoisyMean(total / n_users, mechanism.standard_error / n_users)
 
@@ -129,12 +129,12 @@ class _Loose:
         return self.inner(users)
 
 
-def with_noise_for_radius_one(engine, data, statistic, *, multiplier, account, n_users):
+def with_noise_for_radius_one(data, statistic, *, multiplier, account, n_users):
     """Contributions cut to the radius found, noise as if it were an eighth."""
     grid = choose_grid(statistic.bound, n_users=4, noise_scale=1e3)
     small = Grid(Ball(statistic.bound.l2_radius / 8, dimension=1), step=grid.step)
     mechanism = GaussianSum(grid=small, noise_multiplier=multiplier, relation=account.relation)
-    totals = sum_in_parts(engine, data, statistic, grid)
+    totals = sum_in_parts(data, statistic, grid)
     total = mechanism.release(totals, count=0.0, account=account)
     return NoisyMean(total / n_users, mechanism.standard_error / n_users)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
-from quorate.engines import LocalEngine
 from quorate.models import geometry as module
 from quorate.models.geometry import (
     Geometry,
@@ -28,7 +27,7 @@ def skewed(n=4000, m=3):
 
 def released(data, *, mu=1.0, centred=True, seed=3):
     with use_noise(SeededNoise(seed)):
-        run = UserReleases.start(data, LocalEngine(), gaussian_account(mu))
+        run = UserReleases.start(data, gaussian_account(mu))
         return release_geometry(run, centred=centred)
 
 

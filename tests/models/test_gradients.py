@@ -6,7 +6,6 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian
-from quorate.engines import LocalEngine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.gradients import ClippedGradients, WinsorizedGradients
@@ -31,7 +30,7 @@ def all_steps(strategy, *, budget=BUDGET, steps=6, data=None, theta=(0.0, 0.0)):
         relation = budget.get("relation", Relation.REPLACE)
         account = Account.open(epsilon=budget["epsilon"], delta=1e-6, relation=relation)
         data = people() if data is None else data
-        run = open_run(data, LocalEngine(), account, rate=rate, steps=steps)
+        run = open_run(data, account, rate=rate, steps=steps)
         gradients = strategy.start(run, LOSS, steps=steps)
         return run, gradients, [gradients.release(np.array(theta), t) for t in range(steps)]
 
@@ -110,7 +109,7 @@ class TestWinsorized:
 
     def test_it_cannot_follow_another_release(self):
         account = Account.open(epsilon=1.0, delta=1e-6)
-        run = open_run(people(), LocalEngine(), account)
+        run = open_run(people(), account)
         account.pay(Gaussian(10.0))
         with pytest.raises(ParameterError, match="whole budget"):
             self.strategy.start(run, LOSS, steps=2)

@@ -6,7 +6,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.accounting.events import Gaussian
 from quorate.bounds import Ball
-from quorate.engines import LocalEngine, UserMeans
+from quorate.engines import UserMeans
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.user_sample import UserSample
@@ -19,7 +19,7 @@ from quorate.users import UserData
 def sampled_run(people, sample, steps):
     account = Account.open(epsilon=50.0, delta=1e-2)
     account.plan(sample.total(Gaussian(10.0), steps))
-    return UserReleases.start(people, LocalEngine(), account, sample=sample)
+    return UserReleases.start(people, account, sample=sample)
 
 
 class TestSampledMean:

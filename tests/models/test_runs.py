@@ -7,7 +7,6 @@ from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian
 from quorate.bounds import Ball
-from quorate.engines.local import LocalEngine
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Relation
 from quorate.models.minibatches import sampled_mean
@@ -20,14 +19,14 @@ PEOPLE = UserData(np.ones((4000, 1)), offsets=np.arange(4001))
 
 def sampled_run(relation=Relation.REPLACE, steps=6):
     account = Account.open(epsilon=1.0, delta=1e-6, relation=relation)
-    return open_run(PEOPLE, LocalEngine(), account, rate=0.1, steps=steps)
+    return open_run(PEOPLE, account, rate=0.1, steps=steps)
 
 
 def test_minibatches_leave_a_part_for_the_setup():
     account = Account.open(epsilon=1.0, delta=1e-6)
     expected = setup_mu(account, rate=0.1)
     assert 0 < expected < account.mu
-    open_run(PEOPLE, LocalEngine(), account, rate=0.1, steps=5)
+    open_run(PEOPLE, account, rate=0.1, steps=5)
     assert account.mu == pytest.approx(expected, rel=1e-9)
 
 
@@ -53,12 +52,12 @@ def test_a_step_more_than_planned_is_refused():
 def test_minibatches_need_a_public_number_of_steps():
     account = Account.open(epsilon=1.0, delta=1e-6)
     with pytest.raises(ParameterError, match="steps"):
-        open_run(PEOPLE, LocalEngine(), account, rate=0.1)
+        open_run(PEOPLE, account, rate=0.1)
 
 
 def test_without_a_rate_there_is_no_sample():
     account = Account.open(epsilon=1.0, delta=1e-6)
-    run = open_run(PEOPLE, LocalEngine(), account)
+    run = open_run(PEOPLE, account)
     with pytest.raises(ParameterError, match="minibatches"):
         sampled_mean(run, BoundedVectors(UserData.user_means, Ball(1.0, dimension=1)))
 

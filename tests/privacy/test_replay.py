@@ -14,7 +14,7 @@ import pytest
 
 from quorate import PrivateMedian, ThresholdLearner, UserData, UserMean
 from quorate.auditing import replay
-from quorate.engines import LocalEngine, UserMeans
+from quorate.engines import MemoryCrowd, UserMeans
 from quorate.grid import Ball, Grid, Interval, choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest, Selection
@@ -128,8 +128,8 @@ HONEST_USER = [[0.3, 0.1], [0.2, -0.4], [0.1, 0.1]]
 def engine_sum(data, statistic=None, threads=1):
     bound = Ball(1.0, dimension=2)
     grid = choose_grid(bound, n_users=data.n_users)
-    engine = LocalEngine(threads=threads, batch_records=10)
-    totals = engine.sum_over_users(data, statistic or UserMeans(bound), grid)
+    crowd = MemoryCrowd(data, n_parts=5, threads=threads)
+    totals = crowd.total(statistic or UserMeans(bound), grid)
     return GaussianSum(grid=grid, noise_multiplier=2.0, delta=1e-6).release(
         totals, count=data.n_users
     )

@@ -7,7 +7,6 @@ import pytest
 
 from drawing import gaussian_account
 from quorate.accounting.account import Account
-from quorate.engines import LocalEngine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.search.rough_records import RecordRange
@@ -20,7 +19,7 @@ from quorate.users import UserData
 def start(counts, mu=0.24, relation=Relation.REPLACE):
     offsets = np.concatenate([[0], np.cumsum(counts)])
     people = UserData(np.zeros((offsets[-1], 1)), offsets=offsets)
-    return UserReleases.start(people, LocalEngine(), gaussian_account(mu, relation))
+    return UserReleases.start(people, gaussian_account(mu, relation))
 
 
 @pytest.mark.parametrize("relation", Relation)

@@ -7,7 +7,7 @@ import pytest
 
 from drawing import gaussian_account
 from quorate.bounds import Ball
-from quorate.engines import LocalEngine, MemoryCrowd, UserMeans
+from quorate.engines import MemoryCrowd, UserMeans
 from quorate.exceptions import NumericalFailure
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
@@ -34,7 +34,7 @@ def people(n=2000, d=3, seed=0):
 
 
 def started(data, mu=0.24, relation=Relation.REPLACE):
-    return UserReleases.start(data, LocalEngine(), gaussian_account(mu, relation))
+    return UserReleases.start(data, gaussian_account(mu, relation))
 
 
 def means(users):
@@ -93,12 +93,12 @@ class TestMean:
     def test_one_user_moves_the_sum_by_at_most_the_diameter(self):
         data, grid = people(50), choose_grid(Ball(1.0, dimension=3), n_users=64)
         statistic = BoundedVectors(means, grid.bound)
-        total = sum_in_parts(LocalEngine(), data, statistic, grid)
+        total = sum_in_parts(data, statistic, grid)
         for value in (np.nan, 1e300, -1e300, 0.0):
             rows = np.array(data.X)
             rows[7] = value
             other = UserData(rows, offsets=data.offsets)
-            change = sum_in_parts(LocalEngine(), other, statistic, grid) - total
+            change = sum_in_parts(other, statistic, grid) - total
             moved = sum(int(c) ** 2 for c in change)
             assert moved <= grid.l2_sensitivity_squared(Relation.REPLACE)
 
@@ -110,9 +110,7 @@ class TestMean:
         rows[7] = 50.0
         other = UserData(rows, offsets=data.offsets)
         broken = BoundedVectors(means, loose.bound)
-        change = sum_in_parts(LocalEngine(), other, broken, loose) - sum_in_parts(
-            LocalEngine(), data, broken, loose
-        )
+        change = sum_in_parts(other, broken, loose) - sum_in_parts(data, broken, loose)
         moved = sum(int(c) ** 2 for c in change)
         assert moved > grid.l2_sensitivity_squared(Relation.REPLACE)
 
@@ -120,7 +118,6 @@ class TestMean:
         statistic = UserMeans(Ball(1.0, dimension=3))
         replaced, added = (
             bounded_mean(
-                LocalEngine(),
                 people(),
                 statistic,
                 multiplier=3.0,
@@ -165,7 +162,6 @@ class TestBudget:
     def test_a_released_count_that_is_far_too_small_raises_nothing(self):
         data = people(5000)
         noisy = bounded_mean(
-            LocalEngine(),
             data,
             BoundedVectors(means, Ball(1.0, dimension=3)),
             multiplier=1.0,
@@ -179,13 +175,13 @@ class TestParts:
     def test_the_sum_does_not_depend_on_the_parts(self, monkeypatch):
         data, grid = people(500), choose_grid(Ball(1.0, dimension=3), n_users=512)
         statistic = BoundedVectors(means, grid.bound)
-        whole = sum_in_parts(LocalEngine(), data, statistic, grid)
+        whole = sum_in_parts(data, statistic, grid)
         monkeypatch.setattr(user_releases, "_PART", 100)
         sizes = []
         InBatches(lambda users: sizes.append(users.n_users) or np.array([0]), 3)(data)
         assert len(sizes) > 10
         assert max(sizes) <= 100 // 3
-        assert np.array_equal(sum_in_parts(LocalEngine(), data, statistic, grid), whole)
+        assert np.array_equal(sum_in_parts(data, statistic, grid), whole)
 
     def test_a_crowd_in_parts_releases_the_same(self):
         data = people(500)
@@ -194,7 +190,7 @@ class TestParts:
             for crowd in (data, MemoryCrowd(data, n_parts=n_parts)):
                 with use_noise(SeededNoise(7)):
                     account = gaussian_account(1.0, Relation.ADD_REMOVE)
-                    run = UserReleases.start(crowd, LocalEngine(), account)
+                    run = UserReleases.start(crowd, account)
                     radius = run.radius(means, WIDE, dimension=3)
                     mean = run.mean(means, dimension=3, radius=radius, square=0.1)
                 found.append((run.n_users, radius, *mean.value))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from quorate.engines import LocalEngine
+from quorate.engines import MemoryCrowd
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import Ball, Bound, Interval, choose_grid
 from quorate.guarantees import Relation
@@ -46,7 +46,7 @@ class TestLies:
         lie = Says(np.full((3, 2), 50.0), bound=Ball(1e6, dimension=2))
         assert np.abs(GRID.join(sum_users(people(), lie, GRID))).max() * GRID.step <= 3.0
 
-    def test_an_engine_without_the_clip_would_be_caught(self):
+    def test_a_sum_without_the_clip_would_be_caught(self):
         unclipped = np.trunc(np.full((3, 2), 50.0) / GRID.step).astype(np.int64)
         limit = GRID.l2_sensitivity_squared(Relation.ADD_REMOVE)
         assert any(sum(int(z) ** 2 for z in row) > limit for row in unclipped)
@@ -60,7 +60,7 @@ class TestWhatIsWithheld:
             raise ValueError(f"cannot handle {users.X[0, 0]}")
 
         with pytest.raises(SchemaError, match="withheld") as caught:
-            LocalEngine().sum_over_users(secret, Says(quote), GRID)
+            secret.total(Says(quote), GRID)
         assert "31337" not in "".join(traceback.format_exception(caught.value))
         assert caught.value.__context__ is None
 
@@ -95,10 +95,10 @@ class TestWhatIsWithheld:
             warnings.warn(f"user with {users.X.max()}", stacklevel=1)
             return np.zeros((users.n_users, 2))
 
-        engine = LocalEngine(threads=threads, batch_records=1)
+        crowd = MemoryCrowd(people(), n_parts=3, threads=threads)
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            engine.sum_over_users(people(), Says(warn), GRID)
+            crowd.total(Says(warn), GRID)
         assert seen == []
 
 
@@ -106,11 +106,9 @@ class TestRequests:
     def test_what_is_public_is_checked_first(self):
         untouched = Says(AssertionError("the records were read"))
         one = choose_grid(Interval(0.0, 1.0), n_users=3)
-        with pytest.raises(SchemaError, match="UserData"):
-            LocalEngine().sum_over_users(np.ones((3, 2)), untouched, GRID)
         with pytest.raises(ParameterError, match="dimension"):
-            LocalEngine().sum_over_users(people(), untouched, one)
+            people().total(untouched, one)
 
     def test_something_else_than_a_grid_is_refused(self):
         with pytest.raises(ParameterError, match="Grid"):
-            LocalEngine().sum_over_users(people(), UserMeans(BOUND), None)
+            people().total(UserMeans(BOUND), None)

@@ -13,7 +13,7 @@ raises on purpose, whose texts speak of parameters, are raised again by the call
 from __future__ import annotations
 
 import importlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,33 +31,20 @@ from quorate.exceptions import (
     QuorateError,
     SchemaError,
 )
-from quorate.grid import Grid
 from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd, arguments_of
 from quorate.users.data import UserData
-from quorate.users.statistics import (
-    Statistic,
-    UserMeans,
-    check_statistic,
-    encode_users,
-    sum_users,
-)
 
 __all__ = [
-    "Engine",
     "Outcome",
     "PartedCrowd",
     "Schema",
-    "Statistic",
     "Task",
-    "UserMeans",
     "added_outcomes",
-    "encode_users",
     "guarded",
     "needs",
     "part_numbers",
     "results_of",
-    "sum_users",
 ]
 
 Result = TypeVar("Result")
@@ -337,30 +324,6 @@ class PartedCrowd(Crowd):
             f"{type(self).__name__}(n_features={self.n_features}, target={self.has_target}, "
             f"unit={self.unit!r}, n_parts={self._n_parts})"
         )
-
-
-class Engine(ABC):
-    """Computes sums and votes over the users of a data set."""
-
-    @abstractmethod
-    def sum_over_users(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-        """Return the sum, in steps of ``grid``, of the contributions of all users.
-
-        Exact up to 2^62, where it saturates; :func:`~quorate.grid.choose_grid` leaves room.
-        """
-
-    @abstractmethod
-    def votes(self, data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-        """Return the contribution of each user in steps of ``grid``: (n_users, dimension)."""
-
-
-def check_request(data: UserData, statistic: Statistic, grid: Grid) -> None:
-    """Refuse from public facts, before any record is read."""
-    if not isinstance(data, UserData):
-        raise SchemaError(
-            f"Expected a UserData, got {type(data).__name__}; see UserData.from_arrays."
-        )
-    check_statistic(statistic, grid)
 
 
 def _size(part: UserData) -> int:

@@ -5,7 +5,7 @@ released, and the guarantee. Loading checks every part, calls no code that the f
 never unpickles, so a file from an untrusted place can be *wrong* but it cannot run anything. What a
 file says about privacy is its author's claim; the ledger is the record.
 
-Ledgers and engines are not stored: they belong to a machine, not to a model.
+Ledgers are not stored: they belong to a machine, not to a model.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSION = 1
 _LARGEST_FILE = 2**28
 _MOST_FEATURES = 2**24
 _DAMAGE = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, QuorateError)
-_NOT_STORED = ("ledger", "engine")
+_NOT_STORED = ("ledger",)
 
 
 class ModelFileError(QuorateError, ValueError):

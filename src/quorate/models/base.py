@@ -15,7 +15,6 @@ from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.arrays import row_products
 from quorate.bounds import Box
-from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
@@ -130,7 +129,6 @@ class LinearModel(UserEstimator):
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
@@ -147,7 +145,6 @@ class LinearModel(UserEstimator):
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
-        self.engine = engine
         self.random_state = random_state
 
     @property
@@ -285,7 +282,7 @@ class LinearModel(UserEstimator):
                 records=float(self.records),
                 dimension=dimension,
             )
-        run = open_run(data, self._engine(), account, rate=rate, steps=steps)
+        run = open_run(data, account, rate=rate, steps=steps)
         if self._feasibility(round(run.n_users), data.n_features).hopeless:
             self._release_constant(run, inner)
             return

@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.engines.base import Engine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
@@ -166,7 +165,7 @@ class LogisticRegression(_LinearClassifier):
         What to do when public numbers say that noise must win: raise, or release a constant.
     progress : bool, optional
         Progress bar; by default on a terminal only.
-    relation, ledger, data_name, engine, random_state
+    relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -213,7 +212,6 @@ class LogisticRegression(_LinearClassifier):
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -231,7 +229,6 @@ class LogisticRegression(_LinearClassifier):
             relation=relation,
             ledger=ledger,
             data_name=data_name,
-            engine=engine,
             random_state=random_state,
         )
         self.classes = classes
@@ -290,7 +287,7 @@ class LinearSVC(_LinearClassifier):
         Strength of penalty / 2 x squared coefficients.
     bounds, fit_intercept, records, steps, batch_rate, warm_start, hopeless, progress
         See :class:`LogisticRegression`.
-    relation, ledger, data_name, engine, random_state
+    relation, ledger, data_name, random_state
         As everywhere.
 
     References
@@ -326,7 +323,6 @@ class LinearSVC(_LinearClassifier):
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -344,7 +340,6 @@ class LinearSVC(_LinearClassifier):
             relation=relation,
             ledger=ledger,
             data_name=data_name,
-            engine=engine,
             random_state=random_state,
         )
         self.classes = classes

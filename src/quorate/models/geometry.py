@@ -186,12 +186,11 @@ def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
 
     Examples
     --------
-    >>> from quorate.engines import LocalEngine
     >>> from quorate.accounting.account import Account
     >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(20_000, 2))
     >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
     >>> account = Account.open(epsilon=20.0, delta=1e-6)
-    >>> run = UserReleases.start(people, LocalEngine(), account)
+    >>> run = UserReleases.start(people, account)
     >>> geometry = release_geometry(run, centred=True)
     >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1)
     True

@@ -101,10 +101,9 @@ class ClippedGradients(GradientRelease):
     Examples
     --------
     >>> from quorate.accounting.account import Account
-    >>> from quorate.engines import LocalEngine
     >>> from quorate.models.losses import SquaredLoss
     >>> people = UserData(np.ones((4000, 1)), np.ones(4000), offsets=np.arange(4001))
-    >>> run = UserReleases.start(people, LocalEngine(), Account.open(epsilon=4.0, delta=1e-6))
+    >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
     >>> gradients = ClippedGradients().start(run, SquaredLoss(), steps=4)
     >>> released = gradients.release(np.zeros(2), 0)
     >>> bool(np.all(released.value < -0.3)), released.radius < 2.0

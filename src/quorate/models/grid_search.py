@@ -24,7 +24,6 @@ from quorate.accounting.gaussian_dp import epsilon_bound
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Box
-from quorate.engines.base import Engine
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid
@@ -105,7 +104,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     Parameters
     ----------
     estimator : LinearModel
-        Its epsilon, delta, relation, ledger and engine are set by the search.
+        Its epsilon, delta, relation, and ledger are set by the search.
     param_grid : mapping or sequence of mappings
         As in scikit-learn; public.
     epsilon, delta : float
@@ -113,7 +112,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         Share of epsilon for the choice.
     fit_share : float, default=0.4
         Share of the remaining (squared Gaussian) budget for all candidates together.
-    relation, ledger, data_name, engine, random_state
+    relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -157,7 +156,6 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
@@ -169,7 +167,6 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
-        self.engine = engine
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PrivateGridSearch:
@@ -260,7 +257,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
                 f"Expected settings of {type(self.estimator).__name__}, which has no "
                 f"{', '.join(sorted(map(str, unknown)))}."
             )
-        owned = {"epsilon", "delta", "relation", "ledger", "data_name", "engine", "classes"}
+        owned = {"epsilon", "delta", "relation", "ledger", "data_name", "classes"}
         if self.estimator.batch_rate is not None:
             raise ParameterError(
                 "Expected an estimator with full batches: sampled chains cost differently, so "
@@ -289,11 +286,10 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             relation=self.relation,
             ledger=None,
             data_name=None,
-            engine=self.engine,
         )
         return model
 
     def _marks(self, data: Crowd, models: tuple[LinearModel, ...]) -> NDArray[np.int64]:
         statistic = UserMarks(models)
         grid = Grid(statistic.bound, step=_MARK_STEP)
-        return sum_in_parts(self._engine(), data, statistic, grid)
+        return sum_in_parts(data, statistic, grid)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from quorate.engines.base import Statistic
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.releases.user_releases import NoisyMean, UserReleases, bounded_mean
+from quorate.users.statistics import Statistic
 
 __all__ = ["SETUP_SHARE", "check_public_steps", "sampled_mean"]
 
@@ -48,7 +48,6 @@ def sampled_mean(run: UserReleases, statistic: Statistic) -> NoisyMean:
     # For a user who comes or stays away the sensitivity is the radius; the accountant knows
     # what replacement adds.
     return bounded_mean(
-        run.engine,
         sampled,
         statistic,
         multiplier=sample.multiplier,

@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.events import Event
-from quorate.engines.base import Engine
-from quorate.engines.local import LocalEngine
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.geometry import PreconditionedLoss
@@ -125,7 +123,7 @@ def descend(
     >>> people = UserData(np.ones((5000, 1)), np.full(5000, 2.0), offsets=np.arange(5001))
     >>> account = Account.open(epsilon=8.0, delta=1e-6)
     >>> minimum = descend(
-    ...     open_run(people, LocalEngine(), account),
+    ...     open_run(people, account),
     ...     SquaredLoss(intercept=False),
     ...     steps=10,
     ...     optimizer=AveragedDescent(),
@@ -196,7 +194,6 @@ def minimize(  # noqa: PLR0913 - the common keywords
     curvature: float | None = None,
     records: int | str = "auto",
     batch_rate: float | None = None,
-    engine: Engine | None = None,
     progress: bool | None = None,
 ) -> Minimum:
     r"""Minimise the mean over users of their losses, hiding any one user's whole record.
@@ -288,9 +285,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
             records=float(records),
             dimension=dimension,
         )
-    run = open_run(
-        data, LocalEngine() if engine is None else engine, account, rate=batch_rate, steps=steps
-    )
+    run = open_run(data, account, rate=batch_rate, steps=steps)
     if steps is None:
         steps = plan_steps(
             n_users=run.n_users,

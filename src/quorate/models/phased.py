@@ -18,8 +18,6 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import disjoint_groups
 from quorate.accounting.calibrate import gdp_mu
-from quorate.engines.base import Engine
-from quorate.engines.local import LocalEngine
 from quorate.exceptions import NotEnoughUsersError
 from quorate.models.gradients import ClippedGradients, GradientRelease, WinsorizedGradients
 from quorate.models.losses import Loss
@@ -240,7 +238,6 @@ class PhasedMinimizer:
         loss: Loss,
         *,
         initial: ArrayLike | None = None,
-        engine: Engine | None = None,
     ) -> Minimum:
         """Run all phases and return where the last one ended."""
         dimension = loss.dimension(data.n_features)
@@ -255,7 +252,7 @@ class PhasedMinimizer:
             part = data.take(order[start : start + phase.n_users])
             start += phase.n_users
             minimum = descend(
-                open_run(part, LocalEngine() if engine is None else engine, group),
+                open_run(part, group),
                 loss,
                 steps=phase.steps,
                 optimizer=self._optimizer(theta, phase.strength),

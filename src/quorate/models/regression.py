@@ -10,7 +10,6 @@ from sklearn.base import RegressorMixin
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.engines.base import Engine
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import FeatureRange, LinearModel
@@ -77,7 +76,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         (zero without ``target_bounds`` or without an intercept).
     progress : bool, optional
         Progress bar; by default on a terminal only.
-    relation, ledger, data_name, engine, random_state
+    relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -121,7 +120,6 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -139,7 +137,6 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             relation=relation,
             ledger=ledger,
             data_name=data_name,
-            engine=engine,
             random_state=random_state,
         )
         self.target_bounds = target_bounds
@@ -249,7 +246,7 @@ class Ridge(LinearRegression):
         Strength of penalty / 2 x squared coefficients, beside a *mean* squared error / 2.
     bounds, target_bounds, fit_intercept, records, steps, batch_rate, warm_start, hopeless, progress
         See :class:`LinearRegression`.
-    relation, ledger, data_name, engine, random_state
+    relation, ledger, data_name, random_state
         As everywhere.
 
     References
@@ -284,7 +281,6 @@ class Ridge(LinearRegression):
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -303,7 +299,6 @@ class Ridge(LinearRegression):
             relation=relation,
             ledger=ledger,
             data_name=data_name,
-            engine=engine,
             random_state=random_state,
         )
 
@@ -337,7 +332,7 @@ class HuberRegression(LinearRegression):
         Where the loss turns from squared to linear, in units of the target.
     bounds, target_bounds, fit_intercept, penalty, records, steps, batch_rate, warm_start, hopeless
         See :class:`LinearRegression`.
-    progress, relation, ledger, data_name, engine, random_state
+    progress, relation, ledger, data_name, random_state
         As everywhere.
 
     References
@@ -374,7 +369,6 @@ class HuberRegression(LinearRegression):
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
-        engine: Engine | None = None,
         random_state: RandomState = None,
     ) -> None:
         super().__init__(
@@ -393,7 +387,6 @@ class HuberRegression(LinearRegression):
             relation=relation,
             ledger=ledger,
             data_name=data_name,
-            engine=engine,
             random_state=random_state,
         )
         self.width = width

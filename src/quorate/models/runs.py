@@ -7,7 +7,6 @@ import math
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.events import Gaussian
-from quorate.engines.base import Engine
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.user_sample import UserSample
 from quorate.models.minibatches import SETUP_SHARE
@@ -45,7 +44,6 @@ def setup_mu(account: Account, *, rate: float | None) -> float:
 
 def open_run(
     data: Crowd,
-    engine: Engine,
     account: Account,
     *,
     rate: float | None = None,
@@ -55,17 +53,15 @@ def open_run(
 
     Minibatches are planned before anything is drawn, so their number must be public; what sees all
     users gets a fixed share of the square. See :meth:`~quorate.accounting.account.Account.plan`.
-
-    >>> from quorate.engines.local import LocalEngine
     >>> from quorate.users import UserData
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
-    >>> run = open_run(people, LocalEngine(), account, rate=0.1, steps=5)
+    >>> run = open_run(people, account, rate=0.1, steps=5)
     >>> run.sample.rate, round(account.mu, 3)
     (0.1, 0.13)
     """
     if rate is None:
-        return UserReleases.start(data, engine, account)
+        return UserReleases.start(data, account)
     if steps is None:
         raise ParameterError("Expected a public number of steps for minibatches, got steps=None.")
     setup = Gaussian(account.multiplier(SETUP_SHARE * account.square))
@@ -78,4 +74,4 @@ def open_run(
         setup=setup,
     )
     account.plan(sample.total(setup, steps))
-    return UserReleases.start(data, engine, account, sample=sample)
+    return UserReleases.start(data, account, sample=sample)

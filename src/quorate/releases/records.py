@@ -49,11 +49,10 @@ def typical_records(run: UserReleases, records: int | str) -> float:
 
     Examples
     --------
-    >>> from quorate.engines import LocalEngine
     >>> from quorate.accounting.account import Account
     >>> from quorate.users import UserData
     >>> people = UserData(np.zeros((30_000, 1)), offsets=np.arange(0, 30_001, 6))
-    >>> run = UserReleases.start(people, LocalEngine(), Account.open(epsilon=5.0, delta=1e-6))
+    >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
     >>> typical_records(run, "auto"), typical_records(run, 7)
     (8.0, 7.0)
     """

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from quorate.accounting.account import Account
 from quorate.arrays import row_lengths
 from quorate.bounds import Ball, Bound, Interval
-from quorate.engines.base import Engine
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
@@ -67,7 +66,7 @@ _ALWAYS_ROOM = 2**27
 
 @dataclass(frozen=True)
 class BoundedVectors:
-    """Vectors that an engine clips to ``bound``.
+    """Vectors that are clipped to ``bound``.
 
     >>> BoundedVectors(UserData.user_means, Ball(1.0, dimension=2)).bound.dimension
     2
@@ -136,7 +135,6 @@ class UserReleases:
     Parameters
     ----------
     data : UserData or another crowd
-    engine : Engine
     account : Account
         What pays for every draw of the run.
     n_users : float
@@ -146,10 +144,9 @@ class UserReleases:
 
     Examples
     --------
-    >>> from quorate.engines.local import LocalEngine
     >>> people = UserData(np.arange(4000.0)[:, None] % 2, offsets=np.arange(4001))
     >>> account = Account.open(epsilon=5.0, delta=1e-6)
-    >>> run = UserReleases.start(people, LocalEngine(), account)
+    >>> run = UserReleases.start(people, account)
     >>> radius = run.radius(UserData.user_means, WIDE, dimension=1)
     >>> 0.9 < radius < 1.5
     True
@@ -159,14 +156,13 @@ class UserReleases:
     """
 
     data: Crowd = field(repr=False)
-    engine: Engine
     account: Account
     n_users: float
     sample: UserSample | None = None
 
     @classmethod
     def start(
-        cls, data: Crowd, engine: Engine, account: Account, *, sample: UserSample | None = None
+        cls, data: Crowd, account: Account, *, sample: UserSample | None = None
     ) -> UserReleases:
         """Begin a run; under add/remove the number of users is bought first."""
         if account.relation is Relation.REPLACE:
@@ -175,9 +171,9 @@ class UserReleases:
             grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-28)
             multiplier = account.multiplier(_COUNT_SHARE * account.square)
             count = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
-            totals = sum_in_parts(engine, data, BoundedVectors(_ones, grid.bound), grid)
+            totals = sum_in_parts(data, BoundedVectors(_ones, grid.bound), grid)
             n_users = max(1.0, float(count.release(totals, count=0.0, account=account)[0]))
-        return cls(data=data, engine=engine, account=account, n_users=n_users, sample=sample)
+        return cls(data=data, account=account, n_users=n_users, sample=sample)
 
     @property
     def relation(self) -> Relation:
@@ -212,7 +208,6 @@ class UserReleases:
     ) -> NoisyMean:
         """Release the mean of the users' vectors, clipped to ``radius``, paying ``square``."""
         return bounded_mean(
-            self.engine,
             self.data,
             BoundedVectors(vectors, Ball(radius, dimension=dimension)),
             multiplier=self.account.multiplier(square),
@@ -222,7 +217,6 @@ class UserReleases:
 
 
 def bounded_mean(
-    engine: Engine,
     data: Crowd,
     statistic: Statistic,
     *,
@@ -232,11 +226,10 @@ def bounded_mean(
 ) -> NoisyMean:
     """Release the sum of a bounded statistic over ``n_users``, with Gaussian noise.
 
-    >>> from quorate.engines import LocalEngine, UserMeans
+    >>> from quorate.engines import UserMeans
     >>> people = UserData(np.ones((1000, 1)), offsets=np.arange(1001))
     >>> statistic = UserMeans(Ball(1.0, dimension=1))
     >>> mean = bounded_mean(
-    ...     LocalEngine(),
     ...     people,
     ...     statistic,
     ...     multiplier=1.0,
@@ -252,23 +245,20 @@ def bounded_mean(
         noise_scale=multiplier * statistic.bound.l2_diameter,
     )
     mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
-    totals = sum_in_parts(engine, data, statistic, grid)
+    totals = sum_in_parts(data, statistic, grid)
     total = mechanism.release(totals, count=0.0, account=account)
     return NoisyMean(total / n_users, mechanism.standard_error / n_users)
 
 
-def sum_in_parts(
-    engine: Engine, data: Crowd, statistic: Statistic, grid: Grid
-) -> NDArray[np.int64]:
+def sum_in_parts(data: Crowd, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
     """Return the exact sum over users, a few of them at a time, so that memory stays bounded.
 
-    >>> from quorate.engines import LocalEngine, UserMeans
+    >>> from quorate.engines import UserMeans
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
     >>> grid = Grid(Ball(4.0, dimension=1), step=1.0)
-    >>> sum_in_parts(LocalEngine(), people, UserMeans(grid.bound), grid)
+    >>> sum_in_parts(people, UserMeans(grid.bound), grid)
     array([4])
     """
-    del engine
     check_statistic(statistic, grid)
     work = partial(sum_users, statistic=statistic, grid=grid)
     return grid.join(data.add_up(InBatches(work, grid.bound.dimension)))

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from quorate.accounting.ledger import Budget, Ledger
-from quorate.engines.local import LocalEngine
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
@@ -160,8 +159,6 @@ class _Task:
                 raise ParameterError(f"The task {request.task!r} has no {name}: leave it out.")
         if request.records is not None and self.supervised:
             given["records"] = request.records
-        if "engine" in known:
-            given["engine"] = LocalEngine()
         if "progress" in known:
             given["progress"] = False  # whoever asked for the fit shows that it is going on
         return self.kind(**given, **self.describe(request, columns))

@@ -370,6 +370,8 @@ def _counted(
     values: Callable[[UserData], NDArray[Any]],
     thresholds: NDArray[np.float64],
 ) -> Integers:
+    if part.n_users == 0:
+        return np.zeros(len(thresholds), dtype=np.int64)
     found = call_quietly(lambda: np.asarray(values(part), dtype=np.float64))
     if found is None or found.shape != (part.n_users,):
         raise SchemaError("Expected one number a user; what was found is withheld.")

@@ -113,6 +113,8 @@ def check_statistic(statistic: Statistic, grid: Grid) -> None:
 
 def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:
     """Call the statistic; let neither its warnings nor its errors speak of records."""
+    if data.n_users == 0:
+        return np.empty((0, grid.bound.dimension))  # a part without users asks nobody
     values = call_quietly(lambda: np.asarray(statistic(data)))
     name = type(statistic).__name__
     if values is None:
