@@ -31,10 +31,11 @@ from quorate.concepts import (
 )
 from quorate.engines import MemoryCrowd
 from quorate.grid import Grid, choose_grid
-from quorate.guarantees import Relation
+from quorate.guarantees import Relation, Trust
 from quorate.learners import (
     ConceptLearner,
     LossSelector,
+    ParityLearner,
     PrivateMinError,
     PrivateThreshold,
     ThresholdLearner,
@@ -435,6 +436,11 @@ ESTIMATORS = {
     "PrivateMedian": PrivateMedian(epsilon=40.0, bounds=(-9.0, 9.0)),
     "UserQuantiles": UserQuantiles(epsilon=40.0, bounds=(-9.0, 9.0)),
     "QueryLearner": QueryLearner(ConjunctionQueries(D), 40.0),
+    "QueryLearner, local": QueryLearner(
+        ConjunctionQueries(D), 40.0, trust=Trust.LOCAL, random_state=0
+    ),
+    "ParityLearner": ParityLearner(40.0, random_state=0),
+    "ParityLearner, votes": ParityLearner(40.0, method="vote", random_state=0),
     "LogisticRegression": LogisticRegression(**MODEL),
     "LogisticRegression, three": LogisticRegression(classes=(0, 1, 2), **MODEL),
     "LogisticRegression, add/remove": LogisticRegression(relation=Relation.ADD_REMOVE, **MODEL),

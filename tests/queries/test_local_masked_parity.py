@@ -37,6 +37,25 @@ def test_two_thousand_users_of_sixty_four_records_find_the_rule(kind):
     assert found >= 7
 
 
+def hadamard_signs(users, count, seed):
+    """Return a row of the Hadamard matrix for each user, in place of signs of the user's own."""
+    row = (users.keys() % np.uint64(count))[:, np.newaxis]
+    odd = np.bitwise_count(row & np.arange(count, dtype=np.uint64)) % 2
+    return 1.0 - 2.0 * odd
+
+
+def test_a_hadamard_projection_fails_where_the_secret_is_close_to_a_row(monkeypatch):
+    """The broken twin: all votes of a user add up or cancel together."""
+    monkeypatch.setattr("quorate.queries.local_masked_parity.random_signs", hadamard_signs)
+    found = 0
+    for seed in range(8):
+        rule = MaskedParity(D, HADAMARD[1 + seed], seed % 2)
+        with use_noise(SeededNoise(seed)):
+            data = draw(rule, 2000, 64, seed)
+            found += LocalMaskedParity(D).learn(data, random_state=seed) == rule
+    assert found <= 6
+
+
 def test_each_user_is_asked_once_and_pays_everything():
     rule = MaskedParity(D, 5, 0)
     account = Account.open(epsilon=1.0)
