@@ -46,6 +46,18 @@ class TestFit:
         assert np.array_equal(*released)
         assert released[0] == pytest.approx(mean_shares(labels, users, 4), abs=0.1)
 
+    def test_columns_of_any_type_are_read_for_numbers(self):
+        for column in (
+            np.array([1, 2, None, "x", 2.0], dtype=object),
+            np.array(["1", "no", "2"]),
+            [1, None, "x"],
+            np.array(["2020-01-01"], dtype="datetime64[D]"),
+        ):
+            with use_noise(SeededNoise(0)):
+                one = DiscreteDistribution(1.0, categories=[1, 2])
+                one.fit(column, users=range(len(column)))
+            assert one.pmf_.shape == (2,)
+
     def test_other_labels_are_dropped(self):
         with use_noise(SeededNoise(3)):
             one = DiscreteDistribution(50.0, categories=["a", "b"]).fit(

@@ -5,6 +5,7 @@ are to be weighed, and the choice among finitely many densities.
 
 * :mod:`quorate.distributions.discrete`: over categories.
 * :mod:`quorate.distributions.histogram`, :mod:`quorate.distributions.cdf`: over numbers.
+* :mod:`quorate.distributions.product`: over several columns of categories.
 * :mod:`quorate.distributions.gaussian`: normal distributions.
 * :mod:`quorate.distributions.selection`: one of finitely many densities.
 * :mod:`quorate.distributions.families`: families of densities and their duels.
@@ -26,6 +27,7 @@ from quorate.distributions.discrete import DiscreteDistribution
 from quorate.distributions.families import DiscreteFamily, Family, GaussianFamily
 from quorate.distributions.gaussian import GaussianDistribution
 from quorate.distributions.histogram import Histogram
+from quorate.distributions.product import ProductDistribution
 from quorate.distributions.released import DistributionError
 from quorate.distributions.selection import HypothesisSelector
 
@@ -40,6 +42,7 @@ __all__ = [
     "GaussianFamily",
     "Histogram",
     "HypothesisSelector",
+    "ProductDistribution",
     "SimplexGrid",
     "gaussian_cover",
     "gaussian_mean_cover",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.arrays import described
+from quorate.arrays import as_array, described
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.discrete_routes import DiscreteRun
 from quorate.distributions.popular import popular_labels, private_codes
@@ -25,7 +25,7 @@ from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
-from quorate.users.tables import as_labels, as_vector
+from quorate.users.tables import as_labels
 
 __all__ = ["DiscreteDistribution"]
 
@@ -95,10 +95,18 @@ def label_places(values: Any, labels: tuple[Any, ...]) -> NDArray[np.float64]:
     [[1.0], [nan]]
     """
     if are_numbers(labels):
-        places = _places_of(as_vector(values), np.array(labels, dtype=np.float64))
+        places = _places_of(_as_numbers(values), np.array(labels, dtype=np.float64))
         return np.where(places < 0, np.nan, places)[:, None]
     column = np.asarray(values, dtype=object) if isinstance(values, list | tuple) else values
     return as_labels(column, labels)[:, None]
+
+
+def _as_numbers(values: Any) -> NDArray[np.float64]:
+    """Return a column as floats; what is no number, in a column of whatever type, is NaN."""
+    column = np.asarray(values)
+    if column.dtype.kind in "fiub":
+        return column.astype(np.float64)
+    return np.asarray(as_array(column.astype(object).tolist()), dtype=np.float64)
 
 
 class DiscreteDistribution(UserDistribution):
