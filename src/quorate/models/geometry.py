@@ -29,6 +29,8 @@ _CENTRE_SHARE = 0.02
 _SPREAD_SHARE = 0.06
 # Beyond this dimension a user's second moment is too long a vector; its trace is bought instead.
 _MOST_FEATURES = 96
+# Up to here a pass over all users for each feature is quicker than a product for each user.
+_FEW_FEATURES = 16
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
 _FLOOR = 0.25
 _SMALLEST_SPREAD = 1e-6
@@ -148,14 +150,24 @@ class SecondMoments:
         """Return one triangle a user; zeros for a user without records."""
         upper = np.triu_indices(self.centre.size)
         factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-        centred = users.X - self.centre
         counts = np.maximum(users.record_counts(), 1)
-        # One row of the triangle at a time: no more memory than the records take.
-        sums = [
-            users.user_sums(centred[:, first:], weights=centred[:, first])
-            for first in range(self.centre.size)
-        ]
-        return np.concatenate(sums, axis=1) * (factors / counts[:, None])
+        if self.centre.size <= _FEW_FEATURES:
+            centred = users.X - self.centre
+            # One row of the triangle at a time: no more memory than the records take.
+            sums = [
+                users.user_sums(centred[:, first:], weights=centred[:, first])
+                for first in range(self.centre.size)
+            ]
+            return np.concatenate(sums, axis=1) * (factors / counts[:, None])
+        # A product over one user's records at a time, in an order that no arrival can change.
+        rows, order, offsets = users.X, users.order_of_addition(), users.offsets
+        triangles = np.zeros((users.n_users, self.dimension))
+        for user in range(users.n_users):
+            held = rows[order[offsets[user] : offsets[user + 1]]] - self.centre
+            triangles[user] = (held.T @ held)[upper]
+        triangles *= factors
+        triangles /= counts[:, None]
+        return triangles
 
     def matrix(self, triangle: Vector) -> Vector:
         """Return the symmetric matrix of one triangle."""

@@ -34,8 +34,8 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
-from quorate.users.exact_sums import sums_by_user
 from quorate.users.store import RecordStore, offsets_of
+from quorate.users.sums import sums_by_user
 
 __all__ = ["UserData"]
 
@@ -293,8 +293,8 @@ class UserData(Crowd):
     ) -> NDArray[np.float64]:
         """Add up the rows of ``values`` user by user, each times its weight.
 
-        The sum of a user is exact and rounded once, so it depends neither on the order of the
-        user's records nor on anybody else; see :mod:`quorate.users.exact_sums`.
+        The sum of a user depends neither on the order in which the user's records arrived nor on
+        anybody else; see :mod:`quorate.users.sums`.
 
         Parameters
         ----------
@@ -311,16 +311,19 @@ class UserData(Crowd):
                [5.]])
         """
         if values is None and weights is None:
-            codes = self._store.codes  # rows that lie in another order are not copied for it
-            order = None if codes is None else grouping.order_by_user(codes, self.n_users)
-            return sums_by_user(self._store.rows, self._offsets, order=order)
+            store = self._store  # rows that lie in another order are not copied for it
+            return sums_by_user(store.rows, self._offsets, store.order(self._offsets))
         rows = self.X if values is None else np.ascontiguousarray(values, dtype=np.float64)
         factors = None if weights is None else np.asarray(weights, dtype=np.float64)
         if rows.ndim != 2 or len(rows) != self.n_records:
             raise SchemaError("Expected values of shape (records, k), one row per record.")
         if factors is not None and factors.shape != (self.n_records,):
             raise SchemaError("Expected weights of shape (records,), one number per record.")
-        return sums_by_user(rows, self._offsets, weights=factors)
+        return sums_by_user(rows, self._offsets, self.order_of_addition(), factors)
+
+    def order_of_addition(self) -> NDArray[Any]:
+        """Return the rows of ``X``, user by user, in an order that no arrival can change."""
+        return self._ordered().order(self._offsets)
 
     def user_means(self) -> NDArray[np.float64]:
         """Return the mean record of each user; NaN, which a grid counts as its centre, if none."""
@@ -434,10 +437,8 @@ class UserData(Crowd):
                 stop = int(np.searchsorted(self._offsets, reach, side="right")) - 1
             stop = min(max(stop, start + 1), self.n_users)
             part = slice(self._offsets[start], self._offsets[stop])
-            whole = self._ordered()
-            targets = None if whole.targets is None else whole.targets[part]
+            store = self._ordered().part(part, self._offsets)
             offsets = self._offsets[start : stop + 1] - self._offsets[start]
-            store = RecordStore(whole.rows[part], targets, None)
             yield self._derived(store, offsets, self._keys[start:stop])
             start = stop
 

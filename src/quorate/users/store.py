@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.users.grouping import order_by_user
+from quorate.users.sums import order_of_addition
 
 __all__ = ["RecordStore", "offsets_of"]
 
@@ -38,6 +39,7 @@ class RecordStore:
     rows: NDArray[np.float64]
     targets: NDArray[np.float64] | None
     codes: NDArray[Any] | None
+    _order: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def numbered(
@@ -49,6 +51,20 @@ class RecordStore:
         """Return records under the numbers of their users, which may lie in order already."""
         in_order = bool(np.all(codes[1:] >= codes[:-1]))
         return cls(rows, targets, None if in_order else codes)
+
+    def order(self, offsets: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the order in which records are added up; found once."""
+        if self._order is None:
+            found = order_of_addition(self.rows, self.targets, offsets, self.codes)
+            object.__setattr__(self, "_order", found)
+            return found
+        return self._order
+
+    def part(self, places: slice, offsets: NDArray[np.int64]) -> RecordStore:
+        """Return whole users of records that lie user by user, with their order of addition."""
+        targets = None if self.targets is None else self.targets[places]
+        order = self.order(offsets)[places] - places.start
+        return RecordStore(self.rows[places], targets, None, order)
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
         """Return the records at these places of the order by user."""

@@ -1,0 +1,113 @@
+"""Sums per user: nothing but which records a user holds can move a bit."""
+
+import numpy as np
+import pytest
+
+from quorate.users.data import UserData
+from quorate.users.grouping import order_by_user
+from quorate.users.sums import order_of_addition, sums_by_user
+
+
+def kinds(rng, n, d):
+    """Return matrices whose sums are hard in different ways."""
+    normal = rng.normal(size=(n, d))
+    wild = normal.copy()
+    wild[rng.integers(n, size=4)] = [[1e308], [-1e308], [np.inf], [np.nan]]
+    return {
+        "normal": normal,
+        "all scales": np.ldexp(normal, rng.integers(-1060, 1000, size=(n, d))),
+        "integers": rng.integers(-2, 3, size=(n, d)).astype(float),
+        "decimals": np.round(normal, 2),
+        "wild": wild,
+        "cancelling": np.concatenate([normal, -normal * (1 + 2.0**-52)]),
+        "huge": np.where(np.arange(n)[:, None] % 5 == 3, 1e16, normal),
+    }
+
+
+def offsets_of(codes, n_users):
+    return np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_users))])
+
+
+def sums(values, codes, n_users=7, targets=None, weights=None):
+    with np.errstate(all="ignore"):
+        offsets = offsets_of(codes, n_users)
+        order = order_of_addition(values, targets, offsets, codes)
+        return sums_by_user(values, offsets, order, weights)
+
+
+def same(a, b):
+    return np.array_equal(a, b, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", kinds(np.random.default_rng(0), 8, 1))
+def test_neither_the_order_nor_the_others_move_a_bit(kind):
+    rng = np.random.default_rng(1)
+    values = kinds(rng, 90, 3)[kind]
+    codes = rng.integers(0, 7, len(values)).astype(np.int32)
+    targets = rng.integers(0, 2, len(values)).astype(float)
+    expected = sums(values, codes, targets=targets, weights=targets - 0.3)
+    for _ in range(5):
+        mixed = rng.permutation(len(values))
+        others = rng.permutation(len(values))
+        held = (values[mixed], codes[mixed])
+        found = sums(*held, targets=targets[mixed], weights=targets[mixed] - 0.3)
+        assert same(found, expected)
+        # Everybody but user 0 changes.
+        changed = np.where((codes == 0)[:, None], values, values[others])
+        assert same(sums(changed, codes)[0], sums(values, codes)[0])
+
+
+def test_plain_sums_do_depend_on_the_order():
+    rng = np.random.default_rng(3)
+    values, codes = rng.normal(size=(50, 3)), np.zeros(50, np.int32)
+    orders = [rng.permutation(50) for _ in range(20)]
+    offsets = np.array([0, 50])
+    plain = {sums_by_user(values[o], offsets, np.arange(50)).tobytes() for o in orders}
+    ours = {sums(values[o], codes, 1).tobytes() for o in orders}
+    assert len(plain) > 1
+    assert len(ours) == 1
+
+
+def test_hashes_that_need_all_their_bits_are_told_apart(monkeypatch):
+    rng = np.random.default_rng(4)
+    values, codes = rng.normal(size=(60, 2)), np.repeat(np.arange(3), 20)
+    low = np.arange(60, dtype=np.uint64)
+    table = {row.tobytes(): word for row, word in zip(values, low, strict=True)}
+
+    def close(rows, targets):
+        return np.array([table[row.tobytes()] for row in rows], dtype=np.uint64)
+
+    monkeypatch.setattr("quorate.users.sums._hashes", close)
+    mixed = rng.permutation(60)
+    assert same(sums(values, codes, 3), sums(values[mixed], codes[mixed], 3))
+
+
+def test_the_order_is_by_user_and_complete():
+    rng = np.random.default_rng(5)
+    codes = rng.integers(0, 7, 100).astype(np.int32)
+    order = order_of_addition(rng.normal(size=(100, 2)), None, offsets_of(codes, 9), codes)
+    assert sorted(order.tolist()) == list(range(100))
+    assert (np.diff(codes[order]) >= 0).all()
+    few = np.array([1, 0, 1, 0])
+    rows = np.zeros((4, 1))
+    assert (order_of_addition(rows, None, np.array([0, 2, 4]), few) == order_by_user(few, 2)).all()
+
+
+def test_sums_and_weights_are_what_they_say():
+    rng = np.random.default_rng(6)
+    codes, values = rng.integers(0, 7, 50).astype(np.int32), rng.standard_normal((50, 3))
+    weights = rng.standard_normal(50)
+    expected = [(values * weights[:, None])[codes == u].sum(axis=0) for u in range(8)]
+    assert np.allclose(sums(values, codes, 8, weights=weights), expected)
+    assert sums(np.zeros((0, 2)), np.zeros(0, np.int32), 2).tolist() == [[0, 0], [0, 0]]
+
+
+def test_user_means_follow_from_the_records_and_not_from_their_order():
+    rng = np.random.default_rng(4)
+    ids, rows = rng.integers(0, 40, 600), rng.normal(size=(600, 3))
+    first = UserData.from_arrays(rows, users=ids)
+    mixed = rng.permutation(600)
+    second = UserData.from_arrays(rows[mixed], users=ids[mixed])
+    assert np.array_equal(first.user_means(), second.user_means())
+    parts = [part.user_means() for part in second.batches(50)]
+    assert np.array_equal(first.user_means(), np.concatenate(parts))
