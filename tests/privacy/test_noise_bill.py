@@ -99,7 +99,9 @@ CASES = {
     "smallest error": case(PrivateMinError(Thresholds(0, 99), records=M), ONE, y=LABELS),
     **{
         f"rule {way}": case(
-            ConceptLearner(Thresholds(0, 99), score=way, records=M, error_level=0.1), ONE, y=LABELS
+            ConceptLearner(Thresholds(0, 99), algorithm=way, records=M, error_level=0.1),
+            ONE,
+            y=LABELS,
         )
         for way in (
             "mistakes",
