@@ -8,7 +8,7 @@ from quorate.auditing import RecordedNoise, SmallWorld, audit_exactly, replay
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import PrivateMedian, UserQuantiles
-from quorate.means.median import record_quantile
+from quorate.means.median import record_quantile, shortest_decimal
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -21,11 +21,23 @@ DATA = UserData.from_arrays(RECORDS, users=IDS)
 
 class TestReduction:
     @pytest.mark.parametrize("quantile", [0.1, 0.25, 0.5, 0.75, 0.99])
-    def test_each_users_quantile_is_that_of_a_loop(self, quantile):
+    def test_each_users_quantile_is_that_of_numpy(self, quantile):
         found = record_quantile(DATA, quantile)
         for user, own in enumerate(np.split(DATA.X, DATA.offsets[1:-1])):
-            place = min(len(own) - 1, int(quantile * len(own)))
-            assert np.array_equal(found[user], np.sort(own, axis=0)[place])
+            loop = np.quantile(own, quantile, axis=0, method="averaged_inverted_cdf")
+            np.testing.assert_allclose(found[user], loop, rtol=1e-15)
+
+    def test_the_median_is_the_middle_and_quartiles_are_mirror_images(self):
+        for m in range(1, 9):
+            own = UserData.from_arrays(np.arange(m, dtype=float)[:, None], users=[0] * m)
+            low, middle, high = (record_quantile(own, q)[0, 0] for q in (0.25, 0.5, 0.75))
+            assert middle == (m - 1) / 2
+            assert low + high == m - 1
+
+    @pytest.mark.parametrize("ends", [(1e308, 1e308), (-1e308, 1e308), (-np.inf, np.inf)])
+    def test_no_two_middle_records_overflow_or_warn(self, ends):
+        data = UserData(np.array(ends)[:, None], offsets=[0, 2])
+        assert np.isfinite(record_quantile(data, 0.5)).all()
 
     def test_a_user_without_records_is_nan(self):
         data = UserData(np.array([[1.0]]), offsets=[0, 1, 1])
@@ -71,6 +83,27 @@ class TestPrivacy:
 
 
 class TestUtility:
+    @pytest.mark.parametrize("decimals", [0, 1, 2])
+    def test_the_rank_is_right_where_people_share_values(self, decimals):
+        # With two records each, the larger one would be off by a quarter of the ranks; a binary
+        # grid that misses the decimals of the data would be off by whole groups of users.
+        rng = np.random.default_rng(decimals)
+        own = np.round(rng.gamma(2.0, 1.2, 3000), decimals)
+        apart = np.round(rng.exponential(1.0, 3000))
+        pairs = np.column_stack([own - apart, own + apart]).reshape(-1, 1)
+        data = UserData(pairs, offsets=np.arange(3001) * 2)
+        for seed in range(5):
+            with use_noise(SeededNoise([decimals, seed])):
+                (found,) = PrivateMedian(1.0, bounds=(-40.0, 60.0)).fit(data).median_
+            medians = record_quantile(data, 0.5)
+            below, above = np.mean(medians < found), np.mean(medians > found)
+            assert max(below, above) <= 0.5 + 12 / 3000
+
+    def test_the_shortest_decimal_is_close_and_never_overflows(self):
+        for value in (0.0, 0.1 + 1e-13, -123.45, 1e-300, 1.7976931348623157e308):
+            for within in (0.0, 1e-12, 1.0):
+                assert abs(shortest_decimal(value, within=within) - value) <= within
+
     @pytest.mark.parametrize("each_user", ["median", "mean", "middle half"])
     def test_the_median_is_near(self, each_user):
         with use_noise(SeededNoise(0)):

@@ -1,8 +1,9 @@
 """Private medians and quantiles over users, on ranges of any size (L5's idea).
 
-Each user is reduced to one value a feature (their own median or mean) or to an interval (the middle
-half of their records: content with every answer inside it). The answer is a point that few users
-would want much lower and few much higher.
+Each user is reduced to one value a feature (their own median, which is the midpoint of the two
+middle records where their number is even, or their mean) or to an interval (the middle half of
+their records: content with every answer inside it). The answer is a point that few users would want
+much lower and few much higher.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 
 _REDUCTIONS = ("median", "mean", "middle half")
 _HALVINGS = 40
+# Rounding to few digits may overflow beyond.
+_HUGE = 1e300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,21 +66,56 @@ UserVectors = Callable[[UserData], NDArray[np.float64]]
 def record_quantile(data: UserData, quantile: float) -> NDArray[np.float64]:
     """Return, for each user and feature, a quantile of the user's own records; NaN if none.
 
-    The quantile is the record of rank floor(quantile * m), so it is one of the user's values.
+    The record of which ``quantile * m`` of the user's m records lie to the left; where that falls
+    between two records, the midpoint of both. So the median of an even number of records is the
+    middle of the two middle ones, and quantiles q and 1 - q are mirror images.
 
-    >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0]], users=[0, 0, 0, 1])
+    >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0], [6.0]], users=[0, 0, 0, 1, 1])
     >>> record_quantile(people, 0.5).ravel()
-    array([2., 5.])
+    array([2. , 5.5])
     """
-    counts, index, rows = data.record_counts(), data.user_index(), data.X
-    starts = data.offsets[:-1]
-    places = starts + np.minimum(counts - 1, (quantile * counts).astype(np.int64))
+    counts, starts = data.record_counts(), data.offsets[:-1]
     result = np.full((data.n_users, data.n_features), np.nan)
-    held = counts > 0
-    for feature in range(data.n_features):
-        ordered = rows[np.lexsort((rows[:, feature], index)), feature]
-        result[held, feature] = ordered[places[held]]
+    # Users with as many records make one block, in which everybody is sorted alone.
+    for m in np.unique(counts[counts > 0]).tolist():
+        (owners,) = np.nonzero(counts == m)
+        places = starts[owners, np.newaxis] + np.arange(m)
+        share = quantile * m
+        last = min(m - 1, int(share))
+        first = last - 1 if last == share else last
+        for feature in range(data.n_features):
+            own = np.partition(data.X[places, feature], (max(first, 0), last), axis=1)
+            result[owners, feature] = _midpoint(own[:, max(first, 0)], own[:, last])
     return result
+
+
+def _midpoint(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the middle of two numbers, which neither overflows nor warns.
+
+    >>> _midpoint(np.array([1e308, -np.inf]), np.array([1e308, np.inf])).tolist()
+    [1e+308, 0.0]
+    """
+    largest = np.finfo(np.float64).max
+    halves = np.clip(low, -largest, largest) / 2 + np.clip(high, -largest, largest) / 2
+    return np.where(low == high, low, halves)
+
+
+def shortest_decimal(value: float, *, within: float) -> float:
+    """Return the number with the fewest decimals that is this close to ``value``.
+
+    People's values have few decimals, and many share one; a grid that was not made for them passes
+    by on one side, where the rank is another.
+
+    >>> shortest_decimal(3.0500000000012, within=1e-11), shortest_decimal(799.9996, within=0.5)
+    (3.05, 800.0)
+    """
+    if abs(value) > _HUGE:
+        return value
+    for decimals in range(-308, 324):
+        rounded = round(value, decimals)
+        if abs(rounded - value) <= within:
+            return rounded
+    return value
 
 
 @dataclass(frozen=True)
@@ -172,10 +210,12 @@ class UserQuantiles(UserEstimator):
     bounds : float, pair or dict
         Public range of the values, as in :class:`~quorate.means.user_mean.UserMean`.
     resolution : float, optional
-        Distance of possible answers; default a 2^40-th of the range.
+        Distance of possible answers. By default a 2^40-th of the range, and the answer is then the
+        number with the fewest decimals in its cell, so that it can meet values many users share.
     each_user : {"median", "mean", "middle half"}, default="median"
-        What a user's records are reduced to. With the middle half a user minds an answer only if
-        it lies outside the middle half of their records.
+        What a user's records are reduced to. The median of an even number of records is the
+        midpoint of the two middle ones. With the middle half a user minds an answer only if it lies
+        outside the middle half of their records.
     relation, ledger, data_name
         As everywhere.
 
@@ -241,7 +281,7 @@ class UserQuantiles(UserEstimator):
             first = mechanism.encode(lowest.column(column))
             last = first if highest is lowest else mechanism.encode(highest.column(column))
             point = mechanism.integers.release_between(first, last, account=account)
-            values[place] = min(mechanism.lower + point * mechanism.resolution, mechanism.upper)
+            values[place] = self._read(mechanism, point)
         worst = max(mechanism.error_bound(0.05) for mechanism in mechanisms)
         self.guarantee_ = self._promise(account)
         self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
@@ -267,6 +307,13 @@ class UserQuantiles(UserEstimator):
                 strict=True,
             )
         ]
+
+    def _read(self, mechanism: FloatQuantile, point: int) -> float:
+        """Return the number of a grid point: as it is, or the shortest one in its cell."""
+        value = mechanism.lower + point * mechanism.resolution
+        if self.resolution is None:
+            value = shortest_decimal(value, within=mechanism.resolution / 2)
+        return max(mechanism.lower, min(value, mechanism.upper))
 
     def _checked_quantiles(self) -> list[float]:
         given = self.quantiles
