@@ -394,6 +394,7 @@ class TestRules:
         "name",
         [
             "AnyMistake",
+            "CappedRegret",
             "ClippedDifference",
             "ClippedPairwise",
             "Crossing",

@@ -12,6 +12,7 @@ SMALL = {"size": 729, "ordered": False, "epsilon": 1.0, "relation": Relation.REP
 LINE = {"size": 2**32, "ordered": True, "epsilon": 1.0, "relation": Relation.REPLACE}
 LARGE = {"size": 50_000, "ordered": False, "epsilon": 1.0, "relation": Relation.REPLACE}
 PRIVATE = {"relation": Relation.ADD_REMOVE}
+ALIKE = {"alike": True}
 FEW, MANY = RecordRange(0, 4), RecordRange(4)
 
 
@@ -21,15 +22,25 @@ FEW, MANY = RecordRange(0, 4), RecordRange(4)
         ({**SMALL, "error_level": 0.0}, None, Way.ANY_MISTAKE),
         ({**LINE, "error_level": 0.1}, None, Way.MORE_THAN),
         (SMALL, RecordRange.exactly(1), Way.MISTAKES),
-        (SMALL, None, Way.DUELS),
-        ({**SMALL, **PRIVATE}, None, Way.DUELS),
-        ({**LINE, "n_users": 100}, None, Way.MEDIAN),
-        ({**LINE, "n_users": 300}, None, Way.OWN_BEST),
+        ({**SMALL, "n_users": 200}, None, Way.DUELS),
+        ({**SMALL, "n_users": 300}, None, Way.CAPPED_REGRET),
+        ({**SMALL, "n_users": 300, **ALIKE}, None, Way.DUELS),
+        ({**SMALL, **PRIVATE}, None, Way.CAPPED_REGRET),
+        ({**SMALL, **PRIVATE, **ALIKE}, None, Way.DUELS),
+        ({**LINE, "n_users": 199}, None, Way.MEDIAN),
+        ({**LINE, "n_users": 200}, None, Way.TWO_STAGES),
+        ({**LINE, "n_users": 443}, None, Way.TWO_STAGES),
+        ({**LINE, "n_users": 444}, None, Way.CAPPED_REGRET),
         ({**LINE, "n_users": 300, "epsilon": 0.1}, None, Way.MEDIAN),
-        ({**LINE, **PRIVATE}, FEW, Way.OWN_BEST),
-        ({**LINE, **PRIVATE}, MANY, Way.MEDIAN),
-        ({**LARGE, "n_users": 1000}, FEW, Way.ANY_MISTAKE),
-        ({**LARGE, "n_users": 1000}, MANY, Way.CROSSING),
+        ({**LINE, **PRIVATE}, None, Way.TWO_STAGES),
+        ({**LINE, "n_users": 100, **ALIKE}, None, Way.MEDIAN),
+        ({**LINE, "n_users": 300, **ALIKE}, None, Way.OWN_BEST),
+        ({**LINE, **PRIVATE, **ALIKE}, FEW, Way.OWN_BEST),
+        ({**LINE, **PRIVATE, **ALIKE}, MANY, Way.MEDIAN),
+        ({**LARGE, "n_users": 1000}, None, Way.CAPPED_REGRET),
+        ({**LARGE, "n_users": 50}, FEW, Way.ANY_MISTAKE),
+        ({**LARGE, "n_users": 1000, **ALIKE}, FEW, Way.ANY_MISTAKE),
+        ({**LARGE, "n_users": 1000, **ALIKE}, MANY, Way.CROSSING),
         ({**LARGE, "n_users": 50}, MANY, Way.KOLMOGOROV_SMIRNOV),
         ({**LARGE, **PRIVATE}, MANY, Way.KOLMOGOROV_SMIRNOV),
         ({**LARGE, **PRIVATE}, None, Way.KOLMOGOROV_SMIRNOV),
@@ -46,9 +57,12 @@ def test_every_branch_takes_its_way_and_says_why(situation, records, way):
     [
         (SMALL, ()),
         ({**LINE, "n_users": 100}, ()),
-        ({**LINE, **PRIVATE}, (4,)),
-        ({**LARGE, "n_users": 100}, (4,)),
-        ({**LARGE, "n_users": 100, "error_level": 0.1}, ()),
+        ({**LINE, **PRIVATE}, ()),
+        ({**LINE, **PRIVATE, **ALIKE}, (4,)),
+        ({**LARGE, "n_users": 50}, (4,)),
+        ({**LARGE, "n_users": 1000}, ()),
+        ({**LARGE, "n_users": 1000, **ALIKE}, (4,)),
+        ({**LARGE, "n_users": 50, "error_level": 0.1}, ()),
     ],
 )
 def test_records_are_bought_only_where_they_matter(situation, cuts):
@@ -57,4 +71,4 @@ def test_records_are_bought_only_where_they_matter(situation, cuts):
 
 def test_a_situation_holds_nothing_but_public_numbers():
     fields = {field.name for field in dataclasses.fields(Situation)}
-    assert fields == {"size", "ordered", "epsilon", "relation", "n_users", "error_level"}
+    assert fields == {"size", "ordered", "epsilon", "relation", "n_users", "error_level", "alike"}

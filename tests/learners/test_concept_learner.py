@@ -55,16 +55,17 @@ class TestLearning:
                 errors.append(error_of(learner.fit(boolean_people(50, 32, 0.1, seed))))
         assert np.mean(errors) > 0.03
 
-    def test_a_large_class_is_learned_by_a_crossing(self):
+    @pytest.mark.parametrize(("alike", "score"), [(False, "capped_regret"), (True, "crossing")])
+    def test_a_large_class_is_learned_with_many_users(self, alike, score):
         concepts = Stumps.on_grid(lower=[0.0] * 4, upper=[1.0] * 4, cuts=1024)
         rng = np.random.default_rng(0)
         X = rng.random((600 * 12, 4))
         y = (X[:, 1] >= 0.4) ^ (rng.random(len(X)) < 0.2)
         data = UserData(X, y.astype(float), offsets=np.arange(601) * 12)
         with use_noise(SeededNoise(0)):
-            learner = ConceptLearner(concepts, epsilon=2.0).fit(data)
-        assert learner.algorithm_.name == "crossing"
-        assert learner.records_.lower == 4
+            learner = ConceptLearner(concepts, epsilon=2.0, alike=alike).fit(data)
+        assert learner.algorithm_.name == score
+        assert (learner.records_ is not None) == alike
         grid = rng.random((4000, 4))
         assert np.mean(learner.predict(grid) != (grid[:, 1] >= 0.4)) < 0.05
 

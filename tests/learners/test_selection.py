@@ -20,8 +20,15 @@ from quorate.learners.scores import (
     MistakeTable,
     OwnBest,
     Surrogate,
+    capped_regret,
 )
-from quorate.learners.selection import choose_by_crossing, choose_by_median, choose_by_score
+from quorate.learners.selection import (
+    choose_by_crossing,
+    choose_by_median,
+    choose_by_score,
+    choose_in_two_stages,
+    places_around,
+)
 from quorate.mechanisms.choose import ChooseBest
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -95,6 +102,7 @@ class TestCost:
             lambda account: choose_by_score(CUT_OFFS, data, AnyMistake(), account=account),
             lambda account: choose_by_crossing(CUT_OFFS, data, Crossing(), account=account),
             lambda account: choose_by_median(EITHER, data, account=account),
+            lambda account: choose_in_two_stages(EITHER, data, account=account),
         ]
         for way in ways:
             account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(0))
@@ -123,6 +131,55 @@ class TestLines:
         with use_noise(SeededNoise(3)):
             index = choose_by_score(concepts, data, OwnBest(), account=Account.open(epsilon=2.0))
         assert abs(index - 700) < 20
+
+
+class TestTwoStages:
+    @both_relations
+    def test_the_exact_audit_holds_and_a_regret_beyond_its_cap_is_caught(
+        self, relation, monkeypatch
+    ):
+        def choose(data):
+            account = Account.open(epsilon=1.0, relation=relation)
+            return choose_in_two_stages(CUT_OFFS, data, account=account)
+
+        found = audit(choose, relation)
+        assert found.holds, str(found)
+        assert found.tightness > 0.3
+        honest = capped_regret.capped
+        monkeypatch.setattr(capped_regret, "capped", lambda *given: 8 * honest(*given))
+        assert not audit(choose, relation).holds
+
+    def test_the_median_pays_its_share_first(self, monkeypatch):
+        shares = []
+        honest = selection.choose_by_median
+
+        def watched(*given, account):
+            shares.append(account.left)
+            return honest(*given, account=account)
+
+        monkeypatch.setattr(selection, "choose_by_median", watched)
+        account = Account.open(epsilon=1.0)
+        choose_in_two_stages(Thresholds(0, 2**32), cut_people(700), account=account)
+        assert shares == [Fraction(3, 5)]
+
+    @pytest.mark.parametrize("size", [1, 2, 17, 2**32 + 1, 2**64 - 2])
+    def test_places_around_stay_on_the_line_and_reach_its_ends(self, size):
+        for place in {0, size // 3, size - 1}:
+            places = places_around(place, size=size)
+            assert {0, place, size - 1} <= set(places)
+            assert places == sorted(set(places))
+            assert 0 <= places[0] <= places[-1] < size
+            assert len(places) < 1100
+
+    @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.name)
+    def test_a_huge_line_is_searched_in_every_direction(self, direction):
+        concepts = Thresholds(0, 2**62, direction=direction)
+        data = cut_people(700, low=0, high=1000)
+        if direction is Direction.BELOW:
+            data = UserData(data.X, 1.0 - data.y, offsets=data.offsets)
+        with use_noise(SeededNoise(3)):
+            index = choose_in_two_stages(concepts, data, account=Account.open(epsilon=4.0))
+        assert abs(concepts.cut_off(index) - 700) < 60
 
 
 class TestAsPrinted:

@@ -40,7 +40,9 @@ class TestLearning:
         assert misses < 12
 
     @pytest.mark.parametrize("direction", [Direction.ABOVE, Direction.BELOW, Direction.EITHER])
-    @pytest.mark.parametrize("algorithm", ["auto", "median", "crossing", "own_best"])
+    @pytest.mark.parametrize(
+        "algorithm", ["auto", "median", "crossing", "own_best", "capped_regret", "two_stages"]
+    )
     def test_the_side_is_respected(self, direction, algorithm):
         data, excess = lab_values(400, 16, 0.0, 0)
         flipped = UserData(data.X, 1 - data.y, offsets=data.offsets)
@@ -122,15 +124,56 @@ class TestWrongParameters:
 
 
 class TestDecision:
-    def test_few_users_take_the_median_and_many_approve(self):
-        few, _ = lab_values(50, 8, 0.1, 0)
-        many, _ = lab_values(400, 8, 0.1, 0)
-        assert ThresholdLearner(domain=DOMAIN).fit(few).algorithm_.name == "median"
-        assert ThresholdLearner(domain=DOMAIN).fit(many).algorithm_.name == "own_best"
+    def test_more_users_take_two_stages_and_many_add_up_their_regrets(self):
+        ways = {50: "median", 300: "two_stages", 500: "capped_regret"}
+        for users, way in ways.items():
+            data, _ = lab_values(users, 8, 0.1, 0)
+            learner = ThresholdLearner(domain=DOMAIN).fit(data)
+            assert learner.algorithm_.name == way
+            assert f"{users} users" in learner.algorithm_.reason
 
-    def test_a_private_number_of_users_buys_the_records_instead(self):
+    def test_many_users_who_are_alike_approve_of_their_own_best(self):
+        many, _ = lab_values(400, 8, 0.1, 0)
+        learner = ThresholdLearner(domain=DOMAIN, alike=True).fit(many)
+        assert learner.algorithm_.name == "own_best"
+        assert "alike" in learner.algorithm_.reason
+
+    def test_likeness_is_a_yes_or_a_no(self):
+        with pytest.raises(ParameterError, match="alike"):
+            ThresholdLearner(domain=DOMAIN, alike="yes").fit([[1.0]], [1], users=[1])
+
+    def test_users_who_differ_are_served_better_than_by_approvals(self):
+        # To three of five users 1 begins at 0.3, with one record in eight below 0.7; to the others
+        # it begins at 0.7, and all their records lie in between: they mind 0.3 much more.
+        rng = np.random.default_rng(0)
+        n, m = 1500, 8
+        most = np.arange(n)[:, None] % 5 < 3
+        between, outside = 0.3 + 0.4 * rng.random((n, m)), rng.random((n, m)) * 0.3
+        outside += 0.7 * (rng.random((n, m)) < 0.5)
+        x = np.where(most & (np.arange(m) > 0), outside, between)
+        y = x >= np.where(most, 0.3, 0.7)
+        data = UserData(
+            np.floor(x.reshape(-1, 1) * 2**20), y.ravel() * 1.0, offsets=np.arange(n + 1) * m
+        )
+
+        def errors(way):
+            with use_noise(SeededNoise(0)):
+                learner = ThresholdLearner(domain=DOMAIN, **way).fit(data)
+            return np.mean(learner.predict(data.X) != data.y)
+
+        assert errors({}) < 0.1 < 0.3 < errors({"alike": True})
+
+    def test_a_private_number_of_users_is_not_asked_for(self):
         data, _ = lab_values(400, 8, 0.1, 0)
         learner = ThresholdLearner(domain=DOMAIN, relation=Relation.ADD_REMOVE).fit(data)
+        assert learner.algorithm_.name == "two_stages"
+        assert "400" not in learner.algorithm_.reason
+        assert learner.records_ is None
+
+    def test_a_private_number_of_users_who_are_alike_buys_the_records_instead(self):
+        data, _ = lab_values(400, 8, 0.1, 0)
+        known = {"relation": Relation.ADD_REMOVE, "alike": True}
+        learner = ThresholdLearner(domain=DOMAIN, **known).fit(data)
         assert learner.records_ is not None
         assert learner.algorithm_.name in ("median", "own_best")
         assert learner.guarantee_.epsilon == 1.0
@@ -138,7 +181,9 @@ class TestDecision:
 
 class TestPrivacy:
     @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
-    @pytest.mark.parametrize("algorithm", ["auto", "own_best", "median"])
+    @pytest.mark.parametrize(
+        "algorithm", ["auto", "own_best", "median", "capped_regret", "two_stages"]
+    )
     def test_the_exact_audit_of_a_whole_fit_holds(
         self, algorithm, relation, monkeypatch, record_property
     ):

@@ -6,14 +6,21 @@ Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
 * the error of the best concept is stated: 0 -> any mistake; otherwise more than t mistakes, with
   the best t;
 * one record a user, stated: count mistakes;
-* up to 4096 hypotheses: duels, whatever users hold;
-* along a line of cut-offs: with many users everybody approves of their own best; with few, the
-  median of the users' best cut-offs, which survives where approvals are too thin;
-* larger classes without an order: fewer than 4 records -> any mistake; otherwise a crossing, or the
-  Kolmogorov-Smirnov score when users are few.
+* up to 4096 hypotheses: duels while users are few for the class, because they tell much with few
+  users who are alike; capped regret once they are many, because it finds what errs least for users
+  who differ as well;
+* along a line of cut-offs: few users -> the median of their own cut-offs; more -> two stages, the
+  median and then capped regret around it; many -> capped regret along the whole line;
+* larger classes without an order: capped regret if users are many; otherwise fewer than 4 records
+  -> any mistake, and more the Kolmogorov-Smirnov score.
 
-Under addition or removal of users their number is private and no branch looks at it; cut-offs are
-then decided by the records of a user: fewer than 4 -> own best, otherwise the median.
+``alike=True`` states that records of all users come from one distribution. Then duels decide
+whatever the number of users; along a line everybody approves of their own best if users are many,
+and the median is taken if not; larger classes have a crossing in the place of capped regret.
+
+Under addition or removal of users their number is private and no branch looks at it: cut-offs are
+then found in two stages, and small classes by capped regret. If users are alike, cut-offs are
+decided by the records of a user: fewer than 4 -> own best, otherwise the median.
 """
 
 from __future__ import annotations
@@ -33,6 +40,10 @@ FEW_RECORDS = 4
 # Epsilon x users needed per unit of ln(size): a private choice of t, or approvals along a line,
 # fail too often with less (measured at 2^32 cut-offs, where it means 200 users at epsilon 1).
 _USERS_PER_LOG_SIZE = 9.0
+# From here on capped regret along a whole line beats two stages (450 users for 2^32 cut-offs), and
+# from here on users who are alike lose little by it among all pairs of a small class.
+_MANY_FOR_A_LINE = 20.0
+_MANY_FOR_PAIRS = 40.0
 
 
 class Way(Enum):
@@ -43,6 +54,8 @@ class Way(Enum):
     MORE_THAN = "more_than"
     CROSSING = "crossing"
     KOLMOGOROV_SMIRNOV = "kolmogorov_smirnov"
+    CAPPED_REGRET = "capped_regret"
+    TWO_STAGES = "two_stages"
     OWN_BEST = "own_best"
     DUELS = "duels"
     CLIPPED_PAIRWISE = "clipped_pairwise"
@@ -74,6 +87,8 @@ class Situation:
         ``None`` under addition or removal, where it is private.
     error_level : float or None
         Error of the best concept, if the caller states it.
+    alike : bool
+        Whether the caller states that users are alike.
     """
 
     size: int
@@ -82,6 +97,7 @@ class Situation:
     relation: Relation
     n_users: int | None = None
     error_level: float | None = None
+    alike: bool = False
 
     @property
     def has_many_users(self) -> bool:
@@ -91,15 +107,24 @@ class Situation:
         >>> [Situation(n_users=n, **known).has_many_users for n in (100, 200)]
         [False, True]
         """
+        return self.has_users(_USERS_PER_LOG_SIZE)
+
+    def has_users(self, per_log_size: float) -> bool:
+        """Whether epsilon x users are known to be at least so many times ln(size).
+
+        >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
+        >>> Situation(n_users=450, **known).has_users(20.0)
+        True
+        """
         if self.n_users is None:
             return False
-        return self.n_users * self.epsilon >= _USERS_PER_LOG_SIZE * math.log(self.size)
+        return self.n_users * self.epsilon >= per_log_size * math.log(self.size)
 
 
 def record_cuts(situation: Situation) -> tuple[int, ...]:
     """Return where the answer about records makes a difference; empty if it makes none.
 
-    >>> known = dict(epsilon=1.0, relation=Relation.REPLACE, n_users=300)
+    >>> known = dict(epsilon=1.0, relation=Relation.REPLACE, n_users=50)
     >>> record_cuts(Situation(size=729, ordered=False, **known))
     ()
     >>> record_cuts(Situation(size=50_000, ordered=False, **known))
@@ -107,9 +132,11 @@ def record_cuts(situation: Situation) -> tuple[int, ...]:
     """
     if situation.error_level is not None or situation.size <= MAX_DUELLISTS:
         return ()
-    if situation.ordered and situation.relation is Relation.REPLACE:
-        return ()
-    return (FEW_RECORDS,)
+    if situation.ordered:
+        settled = situation.relation is Relation.REPLACE or not situation.alike
+    else:
+        settled = not situation.alike and situation.has_many_users
+    return () if settled else (FEW_RECORDS,)
 
 
 def decide(situation: Situation, records: RecordRange | None) -> Decision:
@@ -119,7 +146,9 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
     >>> decide(Situation(n_users=100, **known), None).way.value
     'median'
     >>> print(decide(Situation(n_users=300, **known), None).reason)
-    users are many for 4294967296 cut-offs: everybody approves of their own best
+    300 users are some for 4294967296 cut-offs: a median, then what errs least around it
+    >>> print(decide(Situation(n_users=300, alike=True, **known), None).reason)
+    users are alike and many for 4294967296 cut-offs: everybody approves of their own best
     """
     if situation.error_level is not None:
         if situation.error_level == 0:
@@ -131,24 +160,64 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
     if records == RecordRange.exactly(1):
         return Decision(Way.MISTAKES, "one record a user was stated: count mistakes")
     if situation.size <= MAX_DUELLISTS:
-        return Decision(
-            Way.DUELS,
-            f"{situation.size} hypotheses, at most {MAX_DUELLISTS}: users judge all pairs",
-        )
-    return _along_line(situation, records) if situation.ordered else _large(situation, records)
+        return _small(situation)
+    if not situation.ordered:
+        return _large(situation, records)
+    return _alike_along_line(situation, records) if situation.alike else _along_line(situation)
 
 
 def _holds_few(records: RecordRange | None) -> bool:
     return records is not None and records.upper is not None and records.upper <= FEW_RECORDS
 
 
-def _along_line(situation: Situation, records: RecordRange | None) -> Decision:
+def _small(situation: Situation) -> Decision:
+    size = situation.size
+    if situation.alike:
+        return Decision(
+            Way.DUELS,
+            f"users are alike; {size} hypotheses, at most {MAX_DUELLISTS}: they judge all pairs",
+        )
+    if situation.n_users is None:
+        return Decision(Way.CAPPED_REGRET, "users may differ: add up their regrets, each capped")
+    if situation.has_users(_MANY_FOR_PAIRS):
+        return Decision(
+            Way.CAPPED_REGRET,
+            f"{situation.n_users} users are many for {size} hypotheses and may differ: add up "
+            "their regrets, each capped",
+        )
+    return Decision(
+        Way.DUELS, f"{situation.n_users} users are few for {size} hypotheses: they judge all pairs"
+    )
+
+
+def _along_line(situation: Situation) -> Decision:
+    cut_offs = f"{situation.size} cut-offs"
+    if situation.n_users is None:
+        return Decision(
+            Way.TWO_STAGES, "the number of users is private: a median, then what errs least around"
+        )
+    users = f"{situation.n_users} users"
+    if situation.has_users(_MANY_FOR_A_LINE):
+        return Decision(
+            Way.CAPPED_REGRET,
+            f"{users} are many for {cut_offs} and may differ: add up their regrets, each capped",
+        )
+    if situation.has_many_users:
+        return Decision(
+            Way.TWO_STAGES,
+            f"{users} are some for {cut_offs}: a median, then what errs least around it",
+        )
+    return Decision(Way.MEDIAN, f"{users} are few for {cut_offs}: take the median of their own")
+
+
+def _alike_along_line(situation: Situation, records: RecordRange | None) -> Decision:
     if situation.relation is Relation.ADD_REMOVE and _holds_few(records):
         return Decision(Way.OWN_BEST, f"a user holds {records}: too few to find a cut-off alone")
     if situation.has_many_users:
         return Decision(
             Way.OWN_BEST,
-            f"users are many for {situation.size} cut-offs: everybody approves of their own best",
+            f"users are alike and many for {situation.size} cut-offs: everybody approves of their "
+            "own best",
         )
     return Decision(
         Way.MEDIAN,
@@ -157,6 +226,12 @@ def _along_line(situation: Situation, records: RecordRange | None) -> Decision:
 
 
 def _large(situation: Situation, records: RecordRange | None) -> Decision:
+    if situation.has_many_users and not situation.alike:
+        return Decision(
+            Way.CAPPED_REGRET,
+            f"{situation.n_users} users are many for {situation.size} hypotheses and may differ: "
+            "add up their regrets, each capped",
+        )
     held = "" if records is None else f"a user holds {records}; "
     if _holds_few(records):
         return Decision(Way.ANY_MISTAKE, f"{held}count the users with any mistake")

@@ -21,6 +21,7 @@ from quorate.learners.automatic import Decision, Situation, Way, decide, record_
 from quorate.learners.refusals import check_classes, check_columns, check_labels, refuse_delta
 from quorate.learners.scores import (
     AnyMistake,
+    CappedRegret,
     ClippedPairwise,
     Crossing,
     Duels,
@@ -36,6 +37,7 @@ from quorate.learners.selection import (
     choose_by_crossing,
     choose_by_median,
     choose_by_score,
+    choose_in_two_stages,
     is_walked,
 )
 from quorate.learners.smallest_error_search import choose_by_estimated_level
@@ -52,14 +54,15 @@ CONSTANTS = ("calibrated", "published")
 class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     """Base of the learners that release one rule.
 
-    Subclasses have the parameters ``records``, ``error_level``, ``excess``, ``constants`` and
-    ``classes``, and call :meth:`_learn` with a class of concepts. Fitted attributes are releases or
-    functions of them: ``index_``, ``concept_``, ``algorithm_``, ``records_``,
-    ``classes_`` and ``guarantee_``.
+    Subclasses have the parameters ``records``, ``error_level``, ``alike``, ``excess``,
+    ``constants`` and ``classes``, and call :meth:`_learn` with a class of concepts. Fitted
+    attributes are releases or functions of them: ``index_``, ``concept_``, ``algorithm_``,
+    ``records_``, ``classes_`` and ``guarantee_``.
     """
 
     records: Any
     error_level: float | None
+    alike: bool = False
     excess: float
     constants: str
     classes: Sequence[Any]
@@ -83,6 +86,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             _validate.positive_integer(records=self.records)
         if self.error_level is not None:
             _validate.fraction(error_level=self.error_level)
+        _validate.one_of((False, True), alike=self.alike)
         _validate.probability(excess=self.excess)
         _validate.one_of(CONSTANTS, constants=self.constants)
         check_classes(self.classes)
@@ -101,10 +105,11 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 "Expected error_level= for 'more_than': the t that separates best depends on the "
                 "error of the best concept. State it, or use 'crossing'."
             )
-        if asked == Way.MEDIAN.value and not isinstance(concepts, Thresholds):
+        cut_offs_only = (Way.MEDIAN.value, Way.TWO_STAGES.value)
+        if asked in cut_offs_only and not isinstance(concepts, Thresholds):
             raise ParameterError(
                 f"Expected Thresholds for the median of cut-offs, got {type(concepts).__name__}. "
-                "Use 'duels', 'crossing' or 'kolmogorov_smirnov'."
+                "Use 'capped_regret', 'duels', 'crossing' or 'kolmogorov_smirnov'."
             )
         if isinstance(asked, Score):
             asked.check_class(concepts, walked=is_walked(concepts))
@@ -162,6 +167,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             relation=self.relation,
             n_users=data.n_users if self.relation is Relation.REPLACE else None,
             error_level=self.error_level,
+            alike=self.alike,
         )
 
     def _decide(
@@ -224,6 +230,10 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 return self._by_score(concepts, data, KolmogorovSmirnov(), account)
             case Way.OWN_BEST:
                 return self._by_score(concepts, data, OwnBest(), account)
+            case Way.CAPPED_REGRET:
+                return self._by_score(concepts, data, CappedRegret(), account)
+            case Way.TWO_STAGES:
+                return choose_in_two_stages(cast("Thresholds", concepts), data, account=account)
             case Way.CROSSING:
                 return choose_by_crossing(concepts, data, Crossing(), account=account)
             case Way.DUELS:

@@ -63,16 +63,21 @@ class ConceptLearner(RuleLearner):
         The rules; chosen without looking at the data.
     epsilon : float, default=1.0
     algorithm : str or Score, default="auto"
-        A :class:`~quorate.learners.scores.Score`, or "duels", "own_best", "any_mistake",
-        "more_than", "crossing", "kolmogorov_smirnov", "mistakes", "clipped_pairwise",
-        "estimated_level" or "median" (:class:`~quorate.learners.automatic.Way`).
-        How users' mistakes become a loss. ``"auto"`` decides from public numbers
-        (:mod:`quorate.learners.automatic`) and says why in ``algorithm_``.
+        A :class:`~quorate.learners.scores.Score`, or "capped_regret", "duels", "own_best",
+        "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", "mistakes",
+        "clipped_pairwise", "estimated_level", "median" or "two_stages"
+        (:class:`~quorate.learners.automatic.Way`). How users' mistakes become a loss. ``"auto"``
+        decides from public numbers (:mod:`quorate.learners.automatic`) and says why
+        in ``algorithm_``.
     records : int or "auto", default="auto"
         How many records a user typically holds: a public number, or a rough private estimate that
         is paid for, where the decision needs one.
     error_level : float, optional
         The error of the best rule, if it is known publicly; 0 means realizable.
+    alike : bool, default=False
+        Whether users are alike, that is, whether their records come from one distribution. It opens
+        ways that are better for such users and worse for users who differ: "own_best" along a line,
+        "duels" and "crossing" elsewhere. Privacy does not depend on it.
     excess : float, default=0.05
         Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
     constants : {"calibrated", "published"}, default="calibrated"
@@ -127,6 +132,7 @@ class ConceptLearner(RuleLearner):
         algorithm: str | Score = "auto",
         records: int | str = "auto",
         error_level: float | None = None,
+        alike: bool = False,
         excess: float = 0.05,
         constants: str = "calibrated",
         classes: Sequence[Any] = (0, 1),
@@ -141,6 +147,7 @@ class ConceptLearner(RuleLearner):
         self.algorithm = algorithm
         self.records = records
         self.error_level = error_level
+        self.alike = alike
         self.excess = excess
         self.constants = constants
         self.classes = classes

@@ -19,6 +19,7 @@ from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import MistakeLine, MistakeTable, Score
+from quorate.learners.scores.capped_regret import CappedRegret
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan
 from quorate.learners.scores.own_best import fewest_mistakes
@@ -35,7 +36,9 @@ __all__ = [
     "choose_by_crossing",
     "choose_by_median",
     "choose_by_score",
+    "choose_in_two_stages",
     "is_walked",
+    "places_around",
 ]
 
 CROSSING_SHARE = Fraction(1, 8)
@@ -43,6 +46,11 @@ CROSSING_SHARE = Fraction(1, 8)
 
 DIRECTION_SHARE = Fraction(1, 10)
 """Share of the budget that chooses on which side of a cut-off 1 is predicted."""
+
+MEDIAN_SHARE = Fraction(3, 5)
+"""Share of the budget that the median takes before capped regret chooses around it."""
+
+_STEPS_PER_OCTAVE = 8
 
 
 def is_walked(concepts: ConceptClass) -> bool:
@@ -138,6 +146,38 @@ def choose_by_median(concepts: Thresholds, users: Crowd, *, account: Account) ->
     return middle + median.release_between(
         (first - shift).view(np.int64), (last - shift).view(np.int64), account=account
     )
+
+
+def places_around(place: int, *, size: int) -> list[int]:
+    """Return ``place``, both ends of the line, and points in 8 steps an octave to both sides.
+
+    >>> places_around(5, size=12)
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+    >>> len(places_around(2**31, size=2**32))
+    465
+    """
+    found = {place, 0, size - 1}
+    for octave in range(size.bit_length()):
+        for step in range(_STEPS_PER_OCTAVE):
+            away = 2**octave * (_STEPS_PER_OCTAVE + step) // _STEPS_PER_OCTAVE
+            found.update((place - away, place + away))
+    return sorted(each for each in found if 0 <= each < size)
+
+
+def choose_in_two_stages(concepts: Thresholds, users: Crowd, *, account: Account) -> int:
+    """Choose the median of the users' cut-offs, then what errs least among points around it.
+
+    The median finds the crowd with few users, but where people differ it may err more than a
+    cut-off nearby; capped regret (:class:`CappedRegret`) knows better and needs more users for a
+    whole line than for some 500 points. These depend on the released median and nothing else.
+    """
+    first = account.part_of(epsilon=MEDIAN_SHARE * account.left)
+    places = places_around(choose_by_median(concepts, users, account=first), size=concepts.size)
+    score, line = CappedRegret(), MistakeLine(concepts=concepts, users=users)
+    losses = score.losses_on_line(line)
+    piece = np.searchsorted(line.starts, np.array(places, dtype=np.uint64), side="right") - 1
+    choice = _best_of(len(places), score, account)
+    return places[choice.release(-losses[piece], account=account)]
 
 
 def _median_either_way(concepts: Thresholds, users: Crowd, *, account: Account) -> int:

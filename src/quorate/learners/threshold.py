@@ -70,19 +70,19 @@ class ThresholdLearner(RuleLearner):
 
     Between two neighbouring records no cut-off differs from another, so a domain of 2^32 points
     falls into few pieces; a piece is chosen by its length and its loss, exactly, and then a point
-    inside. With many users everybody approves of the cut-offs that are best on their own records
-    and the most approved one wins; with few, the private median of those intervals.
+    inside. With few users it is the private median of the cut-offs that are best on each user's own
+    records; with more, what errs least among points around that median; with many, what errs least
+    of all, each user's errors beyond their own fewest counted up to half of their records.
 
     Learning
     --------
     concept class : "x >= threshold" over {lower, ..., upper} (or "x <", or both); VC dimension 1
         (2 with both directions); Littlestone dimension the number of binary digits
     setting : agnostic or realizable, proper; users i.i.d., records of one user i.i.d.; privacy
-        needs none of this. Where users differ in kind, not by chance (each with a best cut-off of
-        their own), the automatic choices for huge domains favour the cut-off most users would
-        choose for themselves, which may err more than the best common one (measured on salaries of
-        players: 0.12 more); ``algorithm="mistakes"`` has no such bias, needs more users, and is
-        the choice for them
+        needs none of this. Users may differ in kind, each with a best cut-off of their own: with
+        many users the automatic choice errs least for all of them together, a user counting as much
+        as any other whatever the number of records. The median, for few users, favours what most
+        of them would choose for themselves, and so does ``alike=True``
     users needed : of order :math:`\ln|X| / \varepsilon` whatever the records, plus
         :math:`\ln|X| / (\varepsilon\alpha\sqrt{m})` and :math:`1/(m\alpha^2)` (Section 5 of [1]_)
 
@@ -116,17 +116,22 @@ class ThresholdLearner(RuleLearner):
     direction : Direction, default=Direction.ABOVE
         On which side of the threshold 1 is predicted; ``EITHER`` learns the side too.
     algorithm : str or Score, default="auto"
-        A :class:`~quorate.learners.scores.Score`, or "own_best", "median", "any_mistake",
-        "more_than", "crossing", "kolmogorov_smirnov", "duels", "mistakes", "clipped_pairwise" or
-        "estimated_level" (:class:`~quorate.learners.automatic.Way`).
-        ``"auto"`` decides from public numbers (under ``Relation.ADD_REMOVE`` also from a rough
-        private estimate of the records per user), and says why in ``algorithm_``. The paper's
-        binary search is :class:`~quorate.learners.private_threshold.PrivateThreshold`.
+        A :class:`~quorate.learners.scores.Score`, or "capped_regret", "two_stages", "median",
+        "own_best", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", "duels",
+        "mistakes", "clipped_pairwise" or "estimated_level"
+        (:class:`~quorate.learners.automatic.Way`). ``"auto"`` decides from public numbers (with
+        ``alike=True`` and ``Relation.ADD_REMOVE`` also from a rough private estimate of the records
+        per user), and says why in ``algorithm_``. The paper's binary search is
+        :class:`~quorate.learners.private_threshold.PrivateThreshold`.
     records : int or "auto", default="auto"
         How many records a user typically holds: a public number, or a rough private estimate that
         is paid for.
     error_level : float, optional
         The error of the best threshold, if it is known publicly; 0 means realizable.
+    alike : bool, default=False
+        Whether users are alike, that is, whether their records come from one distribution. It opens
+        ways that are better for such users and worse for users who differ: "own_best" along a line,
+        "duels" and "crossing" elsewhere. Privacy does not depend on it.
     excess : float, default=0.05
         Excess error that "more than t" is tuned to tell apart, and the papers' alpha.
     constants : {"calibrated", "published"}, default="calibrated"
@@ -162,7 +167,7 @@ class ThresholdLearner(RuleLearner):
     >>> cutoff = ThresholdLearner(epsilon=1.0, domain=(0, 2**32 - 1), records=4)
     >>> cutoff = cutoff.fit(x, x >= 1000, users=np.arange(800) // 4)
     >>> 900 < cutoff.threshold_ <= 1100, cutoff.algorithm_.name
-    (True, 'own_best')
+    (True, 'two_stages')
     """
 
     _single_feature = True
@@ -177,6 +182,7 @@ class ThresholdLearner(RuleLearner):
         algorithm: str | Score = "auto",
         records: int | str = "auto",
         error_level: float | None = None,
+        alike: bool = False,
         excess: float = 0.05,
         constants: str = "calibrated",
         classes: Sequence[Any] = (0, 1),
@@ -193,6 +199,7 @@ class ThresholdLearner(RuleLearner):
         self.algorithm = algorithm
         self.records = records
         self.error_level = error_level
+        self.alike = alike
         self.excess = excess
         self.constants = constants
         self.classes = classes

@@ -66,6 +66,7 @@ class TaskNumbers(TypedDict, total=False):
     scale: float | None
     heterogeneity: float | None
     error_level: float | None
+    alike: bool | None
     plurality: float | None
 
 
@@ -122,6 +123,8 @@ def plan(
         Standard deviation of the users' own means around the common one, in each coordinate.
     error_level : float, optional
         Error of the best rule.
+    alike : bool, optional
+        Cut-offs and rules: whether users are alike, as the learner is told.
     plurality : float, optional
         Share of the users who agree on one rule, if it is known.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["EPSILONS", "MOST_USERS", "smallest_epsilon", "smallest_users"]
+__all__ = ["EPSILONS", "MOST_USERS", "first_users", "smallest_epsilon", "smallest_users"]
 
 MOST_USERS = 10**13
 """More users than there are; an error not reached by then is out of reach."""
@@ -42,6 +42,16 @@ def smallest_users(error: Callable[[int], float], target: float) -> int | None:
         else:
             low = middle
     return high
+
+
+def first_users(holds: Callable[[int], bool]) -> int:
+    """Return from how many users on something holds; at most ``MOST_USERS``.
+
+    >>> first_users(lambda n: n >= 200)
+    200
+    """
+    found = smallest_users(lambda n: float(not holds(n)), 0.0)
+    return MOST_USERS if found is None else found
 
 
 def smallest_epsilon(error: Callable[[float], float], target: float) -> float | None:

@@ -15,6 +15,7 @@ from quorate.guarantees import Relation
 from quorate.learners.scores import (
     AdditiveScore,
     AnyMistake,
+    CappedRegret,
     ClippedDifference,
     ClippedPairwise,
     Crossing,
@@ -37,6 +38,7 @@ SCORES = [
     MoreThan(rate=0.4),
     KolmogorovSmirnov(rates=(0.0, 0.25, 0.5)),
     OwnBest(),
+    CappedRegret(),
     Duels(),
     Duels(loss=1, gain=1),
     Duels(loss=1, gain=0),

@@ -29,8 +29,11 @@ class TestWay:
             ({"records": 1}, 100, "mistakes"),
             ({"records": 8}, 100, "duels"),
             ({"records": 8, "size": 10**6}, 50, "kolmogorov_smirnov"),
-            ({"records": 8, "size": 10**6}, 500, "crossing"),
-            ({"records": 3, "size": 10**6}, 500, "any_mistake"),
+            ({"records": 8}, 400, "capped_regret"),
+            ({"records": 8, "alike": True}, 400, "duels"),
+            ({"records": 8, "size": 10**6}, 500, "capped_regret"),
+            ({"records": 8, "size": 10**6, "alike": True}, 500, "crossing"),
+            ({"records": 3, "size": 10**6}, 50, "any_mistake"),
         ],
     )
     def test_it_depends_on_size_users_and_records(self, numbers, users, way):
@@ -39,6 +42,14 @@ class TestWay:
     def test_a_private_number_of_users_is_not_looked_at(self):
         task = ConceptTask(records=8, size=10**6, relation=Relation.ADD_REMOVE)
         assert task.way(50, 1.0) == task.way(5000, 1.0)
+
+
+@pytest.mark.parametrize("size", [100, 4000, 10**6])
+@pytest.mark.parametrize("alike", [False, True])
+def test_more_users_never_plan_a_larger_error(size, alike):
+    task = ConceptTask(records=8, size=size, alike=alike)
+    errors = [task.error(n, 1.0) for n in range(20, 700, 20)]
+    assert errors == sorted(errors, reverse=True)
 
 
 def test_one_rule_needs_no_learning():

@@ -74,21 +74,26 @@ def test_very_many_records_share_one_limit():
 
 
 class TestWay:
-    @pytest.mark.parametrize(("users", "domain"), [(100, DOMAIN), (400, DOMAIN), (100, 1000)])
-    def test_it_is_what_the_learner_does(self, users, domain):
+    @pytest.mark.parametrize(
+        ("users", "domain"), [(100, DOMAIN), (400, DOMAIN), (600, DOMAIN), (100, 1000), (600, 1000)]
+    )
+    @pytest.mark.parametrize("alike", [False, True])
+    def test_it_is_what_the_learner_does(self, users, domain, alike):
         rng = np.random.default_rng(0)
         x = rng.integers(0, domain, users * 2)
         data = UserData(
             x[:, None].astype(float), (x > domain / 2) * 1.0, offsets=np.arange(users + 1) * 2
         )
         with use_noise(SeededNoise(0)):
-            learner = ThresholdLearner(1.0, domain=(0, domain - 1)).fit(data)
-        way, reason = ThresholdTask(domain=domain, records=2).way(users, 1.0)
+            learner = ThresholdLearner(1.0, domain=(0, domain - 1), alike=alike).fit(data)
+        way, reason = ThresholdTask(domain=domain, records=2, alike=alike).way(users, 1.0)
         assert way == learner.algorithm_.name
         assert reason == learner.algorithm_.reason + "."
 
     def test_users_who_come_and_go_are_served_by_their_records(self):
         known = {"relation": Relation.ADD_REMOVE}
+        assert ThresholdTask(records=3, **known).way(10**6, 1.0)[0] == "two_stages"
+        known["alike"] = True
         assert ThresholdTask(records=3, **known).way(10**6, 1.0)[0] == "own_best"
         assert ThresholdTask(records=20, **known).way(10**6, 1.0)[0] == "median"
 
@@ -103,9 +108,17 @@ def test_the_domain_enters_by_its_logarithm():
     assert 0.5 < first / second < 2.0
 
 
-def test_records_divide_the_error_once_the_crowd_is_visible():
-    few, many = (ThresholdTask(records=m).error(1000, 1.0) for m in (8, 32))
+def test_records_of_users_who_are_alike_divide_the_error_once_the_crowd_is_visible():
+    few, many = (ThresholdTask(records=m, alike=True).error(1000, 1.0) for m in (8, 32))
     assert few / many == pytest.approx(4.0, rel=0.01)
+
+
+@pytest.mark.parametrize("size", [1000, DOMAIN])
+@pytest.mark.parametrize("alike", [False, True])
+def test_more_users_never_plan_a_larger_error(size, alike):
+    task = ThresholdTask(records=8, domain=size, alike=alike)
+    errors = [task.error(n, 1.0) for n in range(20, 700, 20)]
+    assert errors == sorted(errors, reverse=True)
 
 
 def test_a_small_domain_is_decided_by_duels():

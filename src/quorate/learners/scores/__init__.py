@@ -7,8 +7,9 @@ One score a file; each proves its sensitivity for both neighbouring relations.
 * :class:`MoreThan`: more than t mistakes, t from exact binomial tails (L2).
 * :class:`Crossing`: a private choice of that t.
 * :class:`KolmogorovSmirnov`: all t at once.
-* :class:`OwnBest`: users approve of their own best; the default along a line.
-* :class:`Duels`, :class:`ClippedPairwise`: users judge pairs (F5, F6); default for small classes.
+* :class:`CappedRegret`: errors beyond a user's own fewest; the default for any users.
+* :class:`OwnBest`: users approve of their own best, along a line; for users who are alike.
+* :class:`Duels`, :class:`ClippedPairwise`: users judge pairs (F5, F6); for users who are alike.
 * :class:`Surrogate`: representations (L1, L4).
 * :class:`ClippedDifference`: differences to a private reference, for bounded losses.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from quorate.learners.scores.any_mistake import AnyMistake
 from quorate.learners.scores.base import AdditiveScore, MistakeLine, MistakeTable, Score
+from quorate.learners.scores.capped_regret import CappedRegret
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.kolmogorov_smirnov import KolmogorovSmirnov
 from quorate.learners.scores.mistakes import Mistakes
@@ -29,6 +31,7 @@ from quorate.learners.scores.surrogate import Surrogate
 __all__ = [
     "AdditiveScore",
     "AnyMistake",
+    "CappedRegret",
     "ClippedDifference",
     "ClippedPairwise",
     "Crossing",

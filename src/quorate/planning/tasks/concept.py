@@ -10,15 +10,17 @@ from typing import ClassVar
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.automatic import Situation, decide
+from quorate.learners.automatic import Decision, Situation, Way, decide
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import first_users
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (
     Votes,
     label_preference,
     published_agnostic,
+    regret_excess,
     rule_limit,
     unavoidable_excess,
 )
@@ -51,19 +53,23 @@ class ConceptTask(Task):
         VC dimension, for the published bounds; by default the largest possible, log2 of ``size``.
     error_level : float, default=0.1
         Error of the best rule.
+    alike : bool, default=False
+        Whether users are alike. If they may differ, no forecast for few users is better than that
+        for the fewest of whom capped regret asks.
 
     Examples
     --------
     >>> task = ConceptTask(size=500, records=16)
-    >>> task.error(400, 1.0) < task.error(100, 1.0)
+    >>> task.error(400, 1.0) < task.error(50, 1.0)
     True
-    >>> task.way(400, 1.0)[0]
-    'duels'
+    >>> task.way(100, 1.0)[0], task.way(400, 1.0)[0]
+    ('duels', 'capped_regret')
     """
 
     size: int = 1000
     vc: int | None = None
     error_level: float = 0.1
+    alike: bool = False
 
     name: ClassVar[str] = "concept"
     error_meaning: ClassVar[str] = "excess over the error of the best rule"
@@ -73,6 +79,7 @@ class ConceptTask(Task):
         _validate.positive_integer(size=self.size)
         if self.vc is not None:
             _validate.positive_integer(vc=self.vc)
+        _validate.one_of((False, True), alike=self.alike)
         check_error_level(self.error_level)
 
     @property
@@ -89,32 +96,55 @@ class ConceptTask(Task):
         """Return the excess error at which the votes of users become clear."""
         if self.size == 1:
             return 0.0
+        sampling = unavoidable_excess(
+            users=users, records=self.records, error_level=self.error_level, beta=self.beta
+        )
+        return min(max(self._reached(users, epsilon), sampling), self.largest_error)
+
+    def _reached(self, users: int, epsilon: float) -> float:
+        if self._decision(users, epsilon).way is Way.CAPPED_REGRET:
+            return self._regret(users, epsilon)
+        found = self._votes(users, epsilon)
+        if self.alike or self.relation is Relation.ADD_REMOVE:
+            return found
+        # Users who differ are judged by what errs least for all of them: votes promise no more.
+        many = first_users(lambda n: self._decision(n, epsilon).way is Way.CAPPED_REGRET)
+        return max(found, self._regret(many, epsilon))
+
+    def _regret(self, users: int, epsilon: float) -> float:
+        return regret_excess(
+            users=users, epsilon=self._reach(epsilon), options=self.size, beta=self.beta
+        )
+
+    def _votes(self, users: int, epsilon: float) -> float:
         votes = _DUELS if self.size <= MAX_DUELLISTS else _LARGE
-        found = votes.excess(
+        return votes.excess(
             partial(label_preference, records=self.records, error_level=self.error_level),
             users=users,
-            # One more user moves a duel by half as much as another one in its place.
-            epsilon=epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon,
+            epsilon=self._reach(epsilon),
             options=self.size,
             beta=self.beta,
             largest=self.largest_error,
         )
-        sampling = unavoidable_excess(
-            users=users, records=self.records, error_level=self.error_level, beta=self.beta
-        )
-        return min(max(found, sampling), self.largest_error)
 
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the score that the learner would take."""
-        public = self.relation is Relation.REPLACE
+    def _reach(self, epsilon: float) -> float:
+        # One more user moves a loss by half as much as another one in its place.
+        return epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon
+
+    def _decision(self, users: int, epsilon: float) -> Decision:
         situation = Situation(
             size=self.size,
             ordered=False,
             epsilon=epsilon,
             relation=self.relation,
-            n_users=users if public else None,
+            n_users=users if self.relation is Relation.REPLACE else None,
+            alike=self.alike,
         )
-        decision = decide(situation, RecordRange.exactly(self.records))
+        return decide(situation, RecordRange.exactly(self.records))
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the score that the learner would take."""
+        decision = self._decision(users, epsilon)
         return decision.way.value, decision.reason + "."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:

@@ -1,11 +1,13 @@
 r"""Planning a cut-off on an ordered domain: its excess error.
 
-Three ways share the work. Up to 4095 points users judge all pairs of cut-offs. On larger domains
-many users approve of their own best cut-offs, and few take the median of these. Both have to see
-that the crowd is *somewhere*: the share g of users who mind a far-away cut-off more than the best
-one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From
-there on the excess falls as :math:`1/(mn)`, for the median with an additional term of
-:math:`1/(m\sqrt n)` if labels are noisy.
+Few users take the median of their own best cut-offs, more of them two stages (the median, then what
+errs least around it), many add up their capped regrets. The median has to see that the crowd is
+*somewhere*: the share g of users who mind a far-away cut-off more than the best one must outweigh
+the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From there on its excess
+falls as :math:`1/(mn)`, with an additional term of :math:`1/(m\sqrt n)` if labels are noisy, where
+users are alike. For users who may differ nothing better is promised to few than to the fewest who
+take two stages. If users are alike, many of them approve of their own best cut-offs, and up to 4095
+points they judge all pairs.
 """
 
 from __future__ import annotations
@@ -17,15 +19,18 @@ from typing import ClassVar
 
 from quorate import _validate
 from quorate.guarantees import Relation
-from quorate.learners.automatic import FEW_RECORDS, Situation, decide
+from quorate.learners.automatic import FEW_RECORDS, Decision, Situation, Way, decide
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.learners.selection import MEDIAN_SHARE
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import first_users
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (
     Votes,
     label_preference,
     published_agnostic,
+    regret_excess,
     rule_limit,
     unavoidable_excess,
 )
@@ -40,6 +45,8 @@ _PRIVACY = 2.4
 _SAMPLING = 0.8
 # Measured: excess x m of the median = the same, and this sqrt(eta / (1 - 2 eta)) / sqrt(n).
 _MEDIAN_SAMPLING = 1.3
+# Measured: what the second stage adds, x n epsilon, as a share of capped regret's excess.
+_SECOND_STAGE = 0.5
 _DUELS = Votes()
 
 
@@ -92,18 +99,23 @@ class ThresholdTask(Task):
         Number of points of the domain.
     error_level : float, default=0.1
         Error of the best cut-off.
+    alike : bool, default=False
+        Whether users are alike.
 
     Examples
     --------
     >>> task = ThresholdTask(records=16)
-    >>> task.error(100, 1.0) < 0.02 < task.error(30, 1.0)
+    >>> task.error(100, 1.0) < 0.03 < task.error(30, 1.0)
     True
-    >>> task.way(100, 1.0)[0], task.way(400, 1.0)[0]
-    ('median', 'own_best')
+    >>> [task.way(n, 1.0)[0] for n in (100, 400, 1000)]
+    ['median', 'two_stages', 'capped_regret']
+    >>> ThresholdTask(records=16, alike=True).way(400, 1.0)[0]
+    'own_best'
     """
 
     domain: int = 2**32
     error_level: float = 0.1
+    alike: bool = False
 
     name: ClassVar[str] = "threshold"
     error_meaning: ClassVar[str] = "excess over the error of the best cut-off"
@@ -112,6 +124,7 @@ class ThresholdTask(Task):
         super().__post_init__()
         _validate.positive_integer(domain=self.domain)
         check_error_level(self.error_level)
+        _validate.one_of((False, True), alike=self.alike)
 
     @property
     def largest_error(self) -> float:
@@ -129,7 +142,12 @@ class ThresholdTask(Task):
             epsilon=epsilon,
             relation=self.relation,
             n_users=users if self.relation is Relation.REPLACE else None,
+            alike=self.alike,
         )
+
+    def _decision(self, users: int, epsilon: float) -> Decision:
+        held = RecordRange.exactly(self.records) if self.records > 1 else None
+        return decide(self._situation(users, epsilon), held)
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the excess error of the way that the learner takes."""
@@ -139,30 +157,49 @@ class ThresholdTask(Task):
         return min(max(self._reached(users, epsilon), sampling), self.largest_error)
 
     def _reached(self, users: int, epsilon: float) -> float:
-        if self._size <= MAX_DUELLISTS:
-            return self._duels(users, epsilon)
+        # One more user only adds, or moves a loss by half as much: half the noise.
+        private = self.relation is Relation.ADD_REMOVE
+        reach = 2.0 * epsilon if private else epsilon
+        if self.alike:
+            if self._size <= MAX_DUELLISTS:
+                return self._duels(users, reach)
+            return self._alike_on_line(users, epsilon, reach)
+        found = self._by_way(self._decision(users, epsilon).way, users, reach)
+        if private:
+            return found
+        # Users who differ: no way promises less error than a later one at its fewest users.
+        for way in (Way.TWO_STAGES, Way.CAPPED_REGRET):
+            if self._size <= MAX_DUELLISTS and way is Way.TWO_STAGES:
+                continue
+            start = first_users(partial(self._has_come_to, way, epsilon))
+            if start > users:
+                found = max(found, self._by_way(way, start, reach))
+        return found
+
+    def _has_come_to(self, way: Way, epsilon: float, users: int) -> bool:
+        return self._decision(users, epsilon).way in (way, Way.CAPPED_REGRET)
+
+    def _by_way(self, way: Way, users: int, reach: float) -> float:
+        if way is Way.DUELS:
+            return self._duels(users, reach)
+        if way is Way.MEDIAN:
+            return self._median(users, reach)
+        small = self._size <= MAX_DUELLISTS
+        options = self._size if small else 1
+        regret = regret_excess(users=users, epsilon=reach, options=options, beta=self.beta)
+        if way is Way.TWO_STAGES:
+            return self._median(users, float(MEDIAN_SHARE) * reach) + _SECOND_STAGE * regret
+        return regret
+
+    def _alike_on_line(self, users: int, epsilon: float, reach: float) -> float:
         if self.relation is Relation.ADD_REMOVE:
-            # One more user only adds, or moves a loss by half as much: half the noise.
             way = self._own_best if self.records < FEW_RECORDS else self._median
-            return way(users, 2.0 * epsilon)
-        many = self._own_best_from(epsilon)
+            return way(users, reach)
+        many = first_users(lambda n: self._situation(n, epsilon).has_many_users)
         found = self._median(min(users, many - 1), epsilon) if many > 1 else math.inf
         if users >= many:
             found = min(found, self._own_best(users, epsilon))
         return found
-
-    def _own_best_from(self, epsilon: float) -> int:
-        """Return the number of users from which on the learner takes approvals."""
-        low, high = 0, 1
-        while not self._situation(high, epsilon).has_many_users:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._situation(middle, epsilon).has_many_users:
-                high = middle
-            else:
-                low = middle
-        return high
 
     def _visible(self, users: int, epsilon: float, share: float) -> bool:
         """Whether a share of the users outweighs all other places of the domain."""
@@ -196,7 +233,7 @@ class ThresholdTask(Task):
         return _DUELS.excess(
             partial(label_preference, records=self.records, error_level=self.error_level),
             users=users,
-            epsilon=epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon,
+            epsilon=epsilon,
             options=self._size,
             beta=self.beta,
             largest=self.largest_error,
@@ -204,8 +241,7 @@ class ThresholdTask(Task):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the score that the learner would take."""
-        held = RecordRange.exactly(self.records) if self.records > 1 else None
-        decision = decide(self._situation(users, epsilon), held)
+        decision = self._decision(users, epsilon)
         return decision.way.value, decision.reason + "."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:

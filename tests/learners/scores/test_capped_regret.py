@@ -1,0 +1,41 @@
+"""Capped regret: errors beyond a user's own fewest, cut at half of the records."""
+
+import numpy as np
+import pytest
+
+from quorate.concepts import Thresholds
+from quorate.guarantees import Relation
+from quorate.learners.scores import CappedRegret, MistakeLine, MistakeTable, OwnBest
+from quorate.learners.scores.capped_regret import FULL_REGRET, capped
+from quorate.users import UserData
+
+
+def test_the_terms_are_those_of_exact_fractions():
+    for held in range(12):
+        for regret in range(-1, held + 1):
+            exact = min(1, max(0, 2 * regret / held)) if held else 0
+            assert capped(np.array(regret), np.array(held)) == int(FULL_REGRET * exact)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_giant_user_counts_no_more_than_anybody(relation):
+    giant = UserData(np.full((500, 1), 3.0), np.ones(500), offsets=[0, 500])
+    line = MistakeLine(concepts=Thresholds(0, 2**40), users=giant)
+    assert CappedRegret().losses_on_line(line).tolist() == [0, FULL_REGRET]
+    assert CappedRegret().sensitivity(relation) == FULL_REGRET
+
+
+def test_it_finds_what_errs_least_where_most_users_would_choose_otherwise():
+    # Three of five users mind the cut-off 2 a little, two mind the cut-off 6 a lot.
+    mistakes = np.array([[0, 1]] * 3 + [[4, 0]] * 2)
+    held = np.full(5, 8)
+    assert CappedRegret().tally(mistakes, held).argmin() == 1
+    assert OwnBest().tally(mistakes, held).argmin() == 0
+
+
+def test_a_user_without_records_minds_nothing():
+    nobody = UserData(np.zeros((0, 1)), np.zeros(0), offsets=[0, 0, 0])
+    line = MistakeLine(concepts=Thresholds(0, 5), users=nobody)
+    table = MistakeTable(concepts=Thresholds(0, 5), users=nobody)
+    assert CappedRegret().losses_on_line(line).tolist() == [0]
+    assert CappedRegret().losses_of_table(table).tolist() == [0] * 7
