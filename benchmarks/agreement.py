@@ -21,7 +21,7 @@ import numpy as np
 from quorate.concepts import Conjunctions, FiniteTable, Parities, Thresholds
 from quorate.concepts.boolean.booleans import all_patterns
 from quorate.guarantees import Relation
-from quorate.learners import ConceptLearner, ThresholdLearner
+from quorate.learners import ConceptLearner
 from quorate.mechanisms.stable_choice import StableChoice
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
@@ -111,11 +111,11 @@ def one_record(data: UserData, seed: int) -> int:
     """Fit a private rule on one record of each user."""
     first = data.offsets[:-1]
     single = UserData(data.X[first], data.y[first], offsets=np.arange(len(first) + 1))
-    return ThresholdLearner(0, SIZE - 2, epsilon=1.0, random_state=seed).fit(single).index_
+    return ConceptLearner(CUTS, epsilon=1.0, records=1, random_state=seed).fit(single).index_
 
 
 def best_without_agreement(data: UserData, seed: int) -> int:
-    learner = ThresholdLearner(0, SIZE - 2, epsilon=1.0, records=RECORDS, random_state=seed)
+    learner = ConceptLearner(CUTS, epsilon=1.0, records=RECORDS, random_state=seed)
     return learner.fit(data).index_
 
 
@@ -258,7 +258,9 @@ def other_rules(repetitions: int) -> Iterator[Figure]:
         x = rng.integers(0, 2**32, size=15 * 4)
         target = int(rng.integers(2**32))
         x[rng.random(60) < 0.5] = target
-        data = UserData(x[:, None].astype(float), (x == target).astype(float), range(0, 64, 4))
+        data = UserData(
+            x[:, None].astype(float), (x == target).astype(float), offsets=range(0, 64, 4)
+        )
         with use_noise(SeededNoise(repetition)):
             # Sixteen hypotheses: the choice by errors needs no agreement.
             cells = HashedPoints(2**32).draw(SharedSeed(repetition))
@@ -296,10 +298,8 @@ def speed() -> Iterator[Figure]:
     ids, rng = np.arange(2**20), np.random.default_rng(0)
     ours = best(lambda: SharedSeed(1).gumbels("choice", ids))
     numpys = best(lambda: rng.gumbel(size=2**20))
-    yield Figure("2^20 shared Gumbel numbers / numpy's own", ours / numpys, 3.0, note="ratio")
-    yield Figure(
-        "2^20 shared Gumbel numbers, ms", 1e3 * ours, 60.0, note=f"numpy {1e3 * numpys:.0f}"
-    )
+    note = f"{1e3 * ours:.0f} ms; 2.4 times numpy's are 60 ms where it takes 25"
+    yield Figure("2^20 shared Gumbel numbers / numpy's own", ours / numpys, 2.4, note=note)
     data, _ = cut_off_world(50, rng)
     tree = best(lambda: SoftmaxRule(Thresholds(0, 2**40)).decide(data, SharedSeed(2)))
     yield Figure("one user among 2^40 cut-offs, ms", 1e3 * tree / 50, 20.0, note="1024 records")

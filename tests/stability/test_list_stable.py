@@ -14,6 +14,7 @@ from quorate.concepts.boolean.booleans import all_patterns
 from quorate.concepts.tables import FiniteTable
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import SharedSeed
+from quorate.stability.correlated_sampling import agreement_probability
 from quorate.stability.list_stable import (
     ListLearner,
     ListRule,
@@ -140,6 +141,24 @@ class TestRule:
             return np.mean([plurality(each)[1] for each in keys])
 
         assert agreement(ByPosition) < 0.8 * agreement(ListRule)
+
+    def test_two_users_agree_as_often_as_their_weights_say(self):
+        """Three hypotheses and known lists: the formula, also where what is kept differs."""
+        rule = ListRule(ListLearner(CLASSES["points"]), first=4, others=4, gamma=2.0)
+        one = [(1, 2), (1, 2), (2, 4), (1,), (1, 2), (2,), (1, 4), (2,)]
+        two = [(1, 4), (1, 4), (1, 4), (4,), (1,), (1, 4), (4,), (4, 2)]
+
+        def weights(lists):
+            kept = [h for h in (1, 2, 4) if sum(h in each for each in lists[:4]) >= 2]
+            return {h: math.exp(2.0 * sum(h in each for each in lists[4:]) / 4) for h in kept}
+
+        seeds = 3000
+        keys = [SharedSeed(seed).keys("lists") for seed in range(seeds)]
+        same = np.mean([rule._one(one, key) == rule._one(two, key) for key in keys])
+        assert set(weights(one)) == {1, 2}
+        assert set(weights(two)) == {1, 4}
+        expected = agreement_probability(weights(one), weights(two))
+        assert abs(same - expected) < 5 * 0.5 / math.sqrt(seeds)
 
     def test_few_records_give_the_default(self):
         rule = ListRule(ListLearner(CLASSES["points"]))

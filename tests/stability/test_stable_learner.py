@@ -12,6 +12,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.concepts import Constant, Parities, Thresholds
 from quorate.concepts.tables import FiniteTable
+from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import ParameterError, QuorateError
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import SeededNoise, use_noise
@@ -78,6 +79,19 @@ class TestThreeModels:
         data = (X, y.astype(int), np.repeat(np.arange(400), 40))
         learner = fitted(Parities(10), data, trust="local", epsilon=2.0)
         assert np.mean(learner.predict(X) == y) == 1.0
+
+    def test_a_crowd_in_parts_gives_what_its_users_give_together(self):
+        X, y, users = cut_offs(40, 60)
+        whole = UserData.from_arrays(X, y, users=users)
+        parts = MemoryCrowd(whole, n_parts=50)
+        cuts = Thresholds(0, 499)
+        for seeds, delta in ((16, 0.0), (1, 1e-3)):
+            found = []
+            for crowd in (whole, parts):
+                with use_noise(SeededNoise(5)):
+                    learner = StableLearner(cuts, delta=delta, seeds=seeds, random_state=1)
+                    found.append(learner.fit(crowd).index_)
+            assert found[0] == found[1]
 
     def test_tables_of_more_than_64_points_need_delta_or_a_curator(self):
         rule = ListRule(ListLearner(FiniteTable(np.eye(80, dtype=int))))

@@ -204,6 +204,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     'CENTRAL'
     """
 
+    _takes_crowds = True
+
     def __init__(  # noqa: PLR0913 - the common keywords and those of the three models
         self,
         concepts: ConceptClass | Representation | StableRule,

@@ -42,8 +42,8 @@ SEEDS = 16
 _SHARPNESS: tuple[float, ...] = tuple(float(2.0 ** (k / 2)) for k in range(2, 13))
 # Excess x sharpness x sqrt(records) that nine of ten crowds keep.
 _EXCESS = 2.8
-# Of ten seeds one agrees less than planned; a third of its crowds may fail.
-_UNDER_A_BAD_SEED = 3.5
+# Of ten seeds one agrees less than planned; half of its crowds may fail.
+_UNDER_A_BAD_SEED = 5.0
 # Votes that lose are spread over about so many rivals.
 _RIVALS = 4
 # Beyond so many users the binomial tails are negligible and sums over them long.
@@ -198,7 +198,7 @@ class AgreementTask(Task):
     def _allowed(self, epsilon: float) -> float:
         """Return how often the choice may be missed, given the share that is planned with.
 
-        Under a seed that is worse than nine of ten a third may fail, because the others hardly do.
+        Under a seed that is worse than nine of ten half may fail, because the others hardly do.
         """
         if self.plurality is None and not self._selection_is_pure(epsilon):
             return min(0.5, _UNDER_A_BAD_SEED * self.beta)
