@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,8 +24,17 @@ from quorate.users.crowd import Crowd
 
 __all__ = ["CentralOracle"]
 
-# Under addition and removal the number of users is private; this much of the budget counts them.
-_COUNT_SHARE = Fraction(1, 20)
+
+def count_share(queries: int) -> Fraction:
+    """Return the part of the budget that counts users, where their number is private.
+
+    Noise of sums and of the count add up to t / (1 - s) + 1 / s for values at an end of their
+    range, which is smallest at s = 1 / (1 + sqrt(t)).
+
+    >>> count_share(1), count_share(9)
+    (Fraction(1, 2), Fraction(1, 4))
+    """
+    return Fraction(1, 1 + math.isqrt(queries))
 
 
 @dataclass(frozen=True)
@@ -100,14 +110,14 @@ class CentralOracle(QueryOracle):
         self._count = float(users.n_users)
         self._counter: NoisyCount | GaussianSum | None = None
         if account.relation is Relation.ADD_REMOVE:
-            self._share *= 1 - _COUNT_SHARE
+            self._share *= 1 - count_share(max_queries)
             self._count = self._noisy_count()
         self.standard_errors: list[float] = []
         self._sums: list[tuple[GaussianSum | LaplaceSum, float]] = []
 
     def _noisy_count(self) -> float:
         """Return a private estimate of how many users there are, at least one."""
-        part = self._account.part(_COUNT_SHARE)
+        part = self._account.part(count_share(self.max_queries))
         if self._account.square:
             grid = choose_grid(Box(np.zeros(1), np.ones(1), centre=np.zeros(1)), n_users=2**40)
             total = self._counter = self._gaussian(grid, part)
