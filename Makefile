@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types bench clean
+.PHONY: demo test check lint types bench mutants clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -29,6 +29,11 @@ check: lint types test
 
 bench: $(STAMP)
 	for script in benchmarks/*.py; do echo "== $$script" && $(BIN)/python $$script || exit 1; done
+
+# Break privacy in more than 150 ways, one at a time, and see that the tests notice. For one room:
+# make mutants ROOM=accounting
+mutants: $(STAMP)
+	$(BIN)/python tests/mutants/run.py --jobs 2 $(if $(ROOM),--only $(ROOM))
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist

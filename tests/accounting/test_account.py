@@ -20,6 +20,7 @@ from quorate.accounting.events import (
     Nothing,
     Pure,
 )
+from quorate.accounting.rounding import root_up
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
 from quorate.guarantees import Numerics, Relation
 from quorate.mechanisms.sums import NoisyCount
@@ -181,6 +182,16 @@ class TestParts:
         part = Account.open(epsilon=1.0).part_of(epsilon=Fraction(1, 4))
         with pytest.raises(NumericalFailure):
             part.pay(Fraction(1, 3))
+
+    def test_a_share_is_a_limit_of_either_kind(self):
+        part = Account.open(epsilon=1.0).part(Fraction(1, 3))
+        with pytest.raises(NumericalFailure):
+            part.pay(Fraction(1, 2))
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        part, unit = account.part(Fraction(1, 3)), 1 / account.square
+        with pytest.raises(NumericalFailure):
+            part.gaussian(ZERO, sensitivity_squared=1, sigma=root_up(4 + Fraction(29, 10) * unit))
+        part.gaussian(ZERO, sensitivity_squared=1, sigma=root_up(4 + Fraction(31, 10) * unit))
 
     def test_the_whole_remembers_what_its_parts_drew(self):
         account = Account.open(epsilon=1.0)

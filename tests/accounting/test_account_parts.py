@@ -26,6 +26,20 @@ class TestPlans:
         with pytest.raises(NumericalFailure):
             SampleAccount(account, rate=0.02).pay(Gaussian(3.0))
 
+    def test_the_event_names_the_rate_that_was_drawn(self):
+        account = self.planned()
+        SampleAccount(account, rate=0.02).pay(Gaussian(3.0))
+        assert account.event == self.STEP
+        assert account.guarantee().events == (self.STEP,)
+
+    def test_a_plan_takes_the_place_of_the_budget(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.plan(self.STEP)
+        with pytest.raises(NumericalFailure):
+            account.pay(Fraction(1, 2))
+        with pytest.raises(NumericalFailure):
+            account.pay(Gaussian(9.0))
+
     @pytest.mark.parametrize(("rate", "multiplier"), [(0.03, 3.0), (0.02, 2.9)])
     def test_a_dearer_step_is_refused(self, rate, multiplier):
         with pytest.raises(NumericalFailure):

@@ -7,7 +7,7 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
-from quorate.accounting.events import Gaussian, Repeated
+from quorate.accounting.events import Composed, Gaussian, Repeated, Subsampled
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.user_sample import UserSample
@@ -22,6 +22,15 @@ def calibrated(relation=Relation.REPLACE, rate=0.05):
 
 
 class TestPrice:
+    def test_the_plan_names_the_set_up_and_every_step_at_its_rate(self):
+        setup = Gaussian(10.0)
+        planned = UserSample(rate=0.1, multiplier=2.0).total(setup, 7)
+        assert planned == Composed((setup, Repeated(Subsampled(Gaussian(2.0), 0.1), 7)))
+
+    def test_the_sample_that_is_drawn_has_the_rate_of_the_plan(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        assert UserSample(rate=0.1, multiplier=2.0).draw(account).rate == 0.1
+
     @pytest.mark.parametrize("relation", Relation)
     def test_setup_and_steps_keep_the_budget(self, relation):
         event = calibrated(relation).total(Gaussian(10.0), 10)

@@ -180,6 +180,9 @@ class TestNumbersAndKeys:
         many = group([f"user {i}" for i in range(70_000)] + ["bob"])
         assert many.keys[many.codes[-1]] in few
 
+    def test_a_key_of_an_integer_is_not_its_place(self):
+        assert group(np.array([7, 900])).keys[0] == group(np.arange(8)).keys[7]
+
     def test_keys_of_many_users_differ(self):
         texts = group([f"user {i}" for i in range(100_000)]).keys
         assert len(np.unique(texts)) == 100_000

@@ -1,6 +1,7 @@
 """Random restarts (U7 as published): the corrected constants, and an exact audit of the rule."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -46,6 +47,10 @@ class TestUtility:
 
 
 class TestPrivacy:
+    def test_one_visit_costs_a_third_to_the_last_digit(self):
+        restarts = RandomRestarts(**{**KNOWN, "epsilon": Fraction(1, 7)})
+        assert sum(restarts.mean(4).epsilons) * 3 == Fraction(1, 7)
+
     def test_the_best_of_a_geometric_number_of_visits_costs_three_times_one(self):
         # The law of the best of T visits, T geometric: its generating function is exact, so the
         # claim of 3 x epsilon can be checked for any two laws of one visit that are close.

@@ -1,0 +1,84 @@
+"""Every mutant still applies, its tests exist, and a fixed dozen is caught each time."""
+
+import ast
+from collections import Counter
+
+import pytest
+
+from mutants.run import CAUGHT, ROOT, SURVIVED, Copy, Mutant, catalogue, main
+
+MUTANTS = catalogue()
+QUICK = [mutant for mutant in MUTANTS if mutant.quick]
+
+
+def names_in(path):
+    """Return the tests of a file as pytest names them, without their parameters."""
+    tree = ast.parse(path.read_text())
+    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names.add(node.name)
+            inner = (each for each in node.body if isinstance(each, ast.FunctionDef))
+            names |= {f"{node.name}::{each.name}" for each in inner}
+    return names
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_applies_exactly_once(mutant):
+    assert mutant.source().read_text().count(mutant.old) == 1
+    assert mutant.old != mutant.new
+    changed = mutant.source().read_text().replace(mutant.old, mutant.new)
+    ast.parse(changed)
+
+
+def test_the_tests_of_every_mutant_exist():
+    known = {}
+    for mutant in MUTANTS:
+        assert mutant.tests or mutant.equivalent, mutant.name
+        for test in mutant.tests:
+            file, _, name = test.partition("::")
+            if file not in known:
+                known[file] = names_in(ROOT / file)
+            assert not name or name.partition("[")[0] in known[file], f"{mutant.name}: {test}"
+
+
+def test_there_are_enough_of_them_and_none_is_there_twice():
+    assert len([mutant for mutant in MUTANTS if not mutant.equivalent]) >= 70
+    assert len(QUICK) == 12
+    assert max(Counter(mutant.name for mutant in MUTANTS).values()) == 1
+    changes = Counter((mutant.file, mutant.old, mutant.new) for mutant in MUTANTS)
+    assert max(changes.values()) == 1
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    made = Copy(tmp_path_factory.mktemp("mutants") / "tree")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("mutant", QUICK, ids=lambda mutant: mutant.name)
+def test_the_quick_dozen_is_caught(mutant, copy):
+    verdict, printed = copy.verdict(mutant)
+    assert verdict == CAUGHT, printed
+
+
+def test_a_change_of_nothing_survives_and_the_copy_is_put_right_again(copy):
+    mutant = QUICK[0]
+    harmless = Mutant(
+        name="nothing",
+        room=mutant.room,
+        file=mutant.file,
+        old=mutant.old,
+        new=mutant.old + "  # as before",
+        tests=mutant.tests,
+    )
+    verdict, printed = copy.verdict(harmless)
+    assert verdict == SURVIVED, printed
+    assert harmless.source(copy.root).read_text() == mutant.source().read_text()
+
+
+def test_an_unknown_room_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["--only", "nowhere"])
+    assert "no mutant" in capsys.readouterr().err
