@@ -38,7 +38,9 @@ POLYTOPE_SHARES = (0.25, 0.10, 0.65)
 # The test for 1,000 users: users times its share of epsilon; its largest and smallest share; the
 # share of pairs that must be close. Five percent of far pairs are two or three of unlike people.
 _STRICT = (60.0, 0.06, 0.001, 0.95)
-_LENIENT = (15.0, 0.05, 0.015, 0.50)
+_LENIENT = (15.0, 0.05, 0.015, 0.70)
+# Where few users make the count noisy, people who are known to be alike are believed sooner.
+_BELIEVED = 0.50
 # A way must promise this much less noise than Laplace on the whole simplex.
 _GAIN = 0.9
 # Two norms are compared for users who are this far from their centre in L2, and for alike users
@@ -153,7 +155,8 @@ def likeness_worth_asking(
     share = max(smallest, scale * math.sqrt(max(1.0, signal / 1000.0)) / signal)
     if share > largest and not alike:
         return None
-    share = min(share, largest)
+    if share > largest:
+        share, close = largest, _BELIEVED
     plain = _GAIN * math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
     spreads = {
         2: [
