@@ -45,6 +45,16 @@ def test_many_categories_need_delta():
     assert likeness_worth_asking(**known, mu=MU).norm == 2
 
 
+@pytest.mark.parametrize("users", [1000, 1001, 3000, 10**6])
+def test_nobody_is_believed_who_is_not_known_to_be_alike(users):
+    known = {"users": users, "categories": 6, "epsilon": 1.0, "mu": MU}
+    assert likeness_worth_asking(**known).close >= 0.95
+    assert likeness_worth_asking(**known).share <= 0.06
+    assert (
+        likeness_worth_asking(users=300, categories=6, epsilon=1.0, mu=MU, alike=True).close < 0.6
+    )
+
+
 def test_a_strict_test_costs_little_and_wants_nearly_all_pairs_close():
     asked = likeness_worth_asking(users=10_000, categories=20, epsilon=1.0, mu=MU)
     assert asked.share <= 0.02

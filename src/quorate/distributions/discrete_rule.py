@@ -155,7 +155,7 @@ def likeness_worth_asking(
     share = max(smallest, scale * math.sqrt(max(1.0, signal / 1000.0)) / signal)
     if share > largest and not alike:
         return None
-    if share >= largest:
+    if alike and share >= largest:
         share, close = largest, _BELIEVED
     plain = _GAIN * math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
     spreads = {
