@@ -33,7 +33,7 @@ from quorate.guarantees import Relation
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 
-__all__ = ["Decision", "Situation", "Way", "decide", "record_cuts"]
+__all__ = ["Decision", "Situation", "Way", "decide", "record_cuts", "taken_from"]
 
 FEW_RECORDS = 4
 
@@ -107,18 +107,33 @@ class Situation:
         >>> [Situation(n_users=n, **known).has_many_users for n in (100, 200)]
         [False, True]
         """
-        return self.has_users(_USERS_PER_LOG_SIZE)
+        return self.has_come_to(Way.TWO_STAGES)
 
-    def has_users(self, per_log_size: float) -> bool:
-        """Whether epsilon x users are known to be at least so many times ln(size).
+    def has_come_to(self, way: Way) -> bool:
+        """Whether users are known to be enough for a way that :func:`taken_from` prices.
 
         >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
-        >>> Situation(n_users=450, **known).has_users(20.0)
+        >>> Situation(n_users=450, **known).has_come_to(Way.CAPPED_REGRET)
         True
         """
         if self.n_users is None:
             return False
-        return self.n_users * self.epsilon >= per_log_size * math.log(self.size)
+        return self.n_users * self.epsilon >= taken_from(way, self)
+
+
+def taken_from(way: Way, situation: Situation) -> float:
+    """Return from which users x epsilon on users who differ are served in this way.
+
+    >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
+    >>> round(taken_from(Way.TWO_STAGES, Situation(**known)))
+    200
+    """
+    per_log_size = _USERS_PER_LOG_SIZE
+    if way is Way.CAPPED_REGRET and situation.size <= MAX_DUELLISTS:
+        per_log_size = _MANY_FOR_PAIRS
+    elif way is Way.CAPPED_REGRET and situation.ordered:
+        per_log_size = _MANY_FOR_A_LINE
+    return per_log_size * math.log(situation.size)
 
 
 def record_cuts(situation: Situation) -> tuple[int, ...]:
@@ -179,7 +194,7 @@ def _small(situation: Situation) -> Decision:
         )
     if situation.n_users is None:
         return Decision(Way.CAPPED_REGRET, "users may differ: add up their regrets, each capped")
-    if situation.has_users(_MANY_FOR_PAIRS):
+    if situation.has_come_to(Way.CAPPED_REGRET):
         return Decision(
             Way.CAPPED_REGRET,
             f"{situation.n_users} users are many for {size} hypotheses and may differ: add up "
@@ -197,7 +212,7 @@ def _along_line(situation: Situation) -> Decision:
             Way.TWO_STAGES, "the number of users is private: a median, then what errs least around"
         )
     users = f"{situation.n_users} users"
-    if situation.has_users(_MANY_FOR_A_LINE):
+    if situation.has_come_to(Way.CAPPED_REGRET):
         return Decision(
             Way.CAPPED_REGRET,
             f"{users} are many for {cut_offs} and may differ: add up their regrets, each capped",

@@ -139,18 +139,19 @@ class Votes:
         return high
 
 
-def regret_excess(*, users: int, epsilon: float, options: int, beta: float) -> float:
+def regret_excess(*, reach: float, options: int, beta: float) -> float:
     r"""Return the excess that a choice by capped regret keeps, whoever the users are.
 
+    ``reach`` is users x epsilon, or twice that where users are added or removed.
     An excess of a lowers the weight of a rule by :math:`e^{-n\varepsilon a}`, so that
     :math:`\ln(K/\beta)/(n\varepsilon)` is kept for any K rules. Near the best rule there are good
     ones, and what is measured depends less on K.
 
-    >>> round(regret_excess(users=1000, epsilon=1.0, options=1, beta=0.1), 4)
+    >>> round(regret_excess(reach=1000.0, options=1, beta=0.1), 4)
     0.0035
     """
     doubt = _REGRET_DOUBT * math.log(1.0 / beta) + _REGRET_OPTION * math.log(options)
-    return doubt / (users * epsilon)
+    return doubt / reach
 
 
 def label_divergence(excess: float, *, error_level: float) -> tuple[float, float]:

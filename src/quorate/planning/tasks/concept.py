@@ -10,11 +10,10 @@ from typing import ClassVar
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.automatic import Decision, Situation, Way, decide
+from quorate.learners.automatic import Decision, Situation, Way, decide, taken_from
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
-from quorate.planning.solve import first_users
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (
     Votes,
@@ -103,18 +102,16 @@ class ConceptTask(Task):
 
     def _reached(self, users: int, epsilon: float) -> float:
         if self._decision(users, epsilon).way is Way.CAPPED_REGRET:
-            return self._regret(users, epsilon)
+            return self._regret(users * self._reach(epsilon))
         found = self._votes(users, epsilon)
-        if self.alike or self.relation is Relation.ADD_REMOVE:
+        if self.alike or self.records == 1:
             return found
         # Users who differ are judged by what errs least for all of them: votes promise no more.
-        many = first_users(lambda n: self._decision(n, epsilon).way is Way.CAPPED_REGRET)
-        return max(found, self._regret(many, epsilon))
+        many = taken_from(Way.CAPPED_REGRET, self._situation(users, epsilon))
+        return max(found, self._regret(many))
 
-    def _regret(self, users: int, epsilon: float) -> float:
-        return regret_excess(
-            users=users, epsilon=self._reach(epsilon), options=self.size, beta=self.beta
-        )
+    def _regret(self, reach: float) -> float:
+        return regret_excess(reach=reach, options=self.size, beta=self.beta)
 
     def _votes(self, users: int, epsilon: float) -> float:
         votes = _DUELS if self.size <= MAX_DUELLISTS else _LARGE
@@ -131,8 +128,8 @@ class ConceptTask(Task):
         # One more user moves a loss by half as much as another one in its place.
         return epsilon if self.relation is Relation.REPLACE else 2.0 * epsilon
 
-    def _decision(self, users: int, epsilon: float) -> Decision:
-        situation = Situation(
+    def _situation(self, users: int, epsilon: float) -> Situation:
+        return Situation(
             size=self.size,
             ordered=False,
             epsilon=epsilon,
@@ -140,7 +137,9 @@ class ConceptTask(Task):
             n_users=users if self.relation is Relation.REPLACE else None,
             alike=self.alike,
         )
-        return decide(situation, RecordRange.exactly(self.records))
+
+    def _decision(self, users: int, epsilon: float) -> Decision:
+        return decide(self._situation(users, epsilon), RecordRange.exactly(self.records))
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the score that the learner would take."""

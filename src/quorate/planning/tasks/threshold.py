@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from quorate import _validate
 from quorate.guarantees import Relation
-from quorate.learners.automatic import FEW_RECORDS, Decision, Situation, Way, decide
+from quorate.learners.automatic import FEW_RECORDS, Decision, Situation, Way, decide, taken_from
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.learners.selection import MEDIAN_SHARE
 from quorate.mechanisms.search.rough_records import RecordRange
@@ -167,17 +167,14 @@ class ThresholdTask(Task):
         found = self._by_way(self._decision(users, epsilon).way, users, reach)
         if private:
             return found
-        # Users who differ: no way promises less error than a later one at its fewest users.
-        for way in (Way.TWO_STAGES, Way.CAPPED_REGRET):
-            if self._size <= MAX_DUELLISTS and way is Way.TWO_STAGES:
-                continue
-            start = first_users(partial(self._has_come_to, way, epsilon))
-            if start > users:
-                found = max(found, self._by_way(way, start, reach))
+        # Users who differ: no way promises less error than a later one where that begins.
+        situation = self._situation(users, epsilon)
+        later = (Way.TWO_STAGES, Way.CAPPED_REGRET) if situation.ordered else (Way.CAPPED_REGRET,)
+        for way in later:
+            if not situation.has_come_to(way):
+                begins = taken_from(way, situation) / users
+                found = max(found, self._by_way(way, users, begins))
         return found
-
-    def _has_come_to(self, way: Way, epsilon: float, users: int) -> bool:
-        return self._decision(users, epsilon).way in (way, Way.CAPPED_REGRET)
 
     def _by_way(self, way: Way, users: int, reach: float) -> float:
         if way is Way.DUELS:
@@ -186,7 +183,7 @@ class ThresholdTask(Task):
             return self._median(users, reach)
         small = self._size <= MAX_DUELLISTS
         options = self._size if small else 1
-        regret = regret_excess(users=users, epsilon=reach, options=options, beta=self.beta)
+        regret = regret_excess(reach=users * reach, options=options, beta=self.beta)
         if way is Way.TWO_STAGES:
             return self._median(users, float(MEDIAN_SHARE) * reach) + _SECOND_STAGE * regret
         return regret
