@@ -17,18 +17,24 @@ from quorate.guarantees import Guarantee, Relation
 
 if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
+    from quorate.bounds import Ball, Box, Interval
     from quorate.distributions.cdf import EmpiricalCDF
     from quorate.distributions.discrete import DiscreteDistribution
     from quorate.distributions.gaussian import GaussianDistribution
     from quorate.distributions.histogram import Histogram
     from quorate.distributions.selection import HypothesisSelector
     from quorate.learners.concept_learner import ConceptLearner
+    from quorate.learners.loss_selector import LossSelector
     from quorate.learners.parity_learner import ParityLearner
     from quorate.learners.threshold import ThresholdLearner
-    from quorate.means.median import PrivateMedian
+    from quorate.means.covariance import UserCovariance
+    from quorate.means.median import PrivateMedian, UserQuantiles
+    from quorate.means.queries import UserQueries
+    from quorate.means.scaler import UserScaler
     from quorate.means.user_mean import UserMean
     from quorate.models.classification import LinearSVC, LogisticRegression
-    from quorate.models.regression import LinearRegression
+    from quorate.models.grid_search import PrivateGridSearch
+    from quorate.models.regression import HuberRegression, LinearRegression, Ridge
     from quorate.planning.questions import plan
     from quorate.queries.private_score import private_cross_val_score, private_score
     from quorate.queries.query_learner import QueryLearner
@@ -38,23 +44,34 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Ball": "quorate.bounds",
+    "Box": "quorate.bounds",
     "ConceptLearner": "quorate.learners.concept_learner",
     "DiscreteDistribution": "quorate.distributions",
     "EmpiricalCDF": "quorate.distributions",
     "GaussianDistribution": "quorate.distributions",
     "Histogram": "quorate.distributions",
+    "HuberRegression": "quorate.models",
     "HypothesisSelector": "quorate.distributions",
+    "Interval": "quorate.bounds",
     "Ledger": "quorate.accounting.ledger",
     "LinearRegression": "quorate.models",
     "LinearSVC": "quorate.models",
     "LogisticRegression": "quorate.models",
+    "LossSelector": "quorate.learners.loss_selector",
     "ParityLearner": "quorate.learners.parity_learner",
+    "PrivateGridSearch": "quorate.models",
     "PrivateMedian": "quorate.means.median",
     "QueryLearner": "quorate.queries.query_learner",
+    "Ridge": "quorate.models",
     "StableLearner": "quorate.stability.stable_learner",
     "ThresholdLearner": "quorate.learners.threshold",
+    "UserCovariance": "quorate.means.covariance",
     "UserData": "quorate.users",
     "UserMean": "quorate.means.user_mean",
+    "UserQuantiles": "quorate.means.median",
+    "UserQueries": "quorate.means.queries",
+    "UserScaler": "quorate.means.scaler",
     "plan": "quorate.planning",
     "private_cross_val_score": "quorate.queries.private_score",
     "private_score": "quorate.queries.private_score",
@@ -76,25 +93,36 @@ _FOLDERS = (
 )
 
 __all__ = [
+    "Ball",
+    "Box",
     "ConceptLearner",
     "DiscreteDistribution",
     "EmpiricalCDF",
     "GaussianDistribution",
     "Guarantee",
     "Histogram",
+    "HuberRegression",
     "HypothesisSelector",
+    "Interval",
     "Ledger",
     "LinearRegression",
     "LinearSVC",
     "LogisticRegression",
+    "LossSelector",
     "ParityLearner",
+    "PrivateGridSearch",
     "PrivateMedian",
     "QueryLearner",
     "Relation",
+    "Ridge",
     "StableLearner",
     "ThresholdLearner",
+    "UserCovariance",
     "UserData",
     "UserMean",
+    "UserQuantiles",
+    "UserQueries",
+    "UserScaler",
     "plan",
     "private_cross_val_score",
     "private_score",
