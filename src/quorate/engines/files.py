@@ -112,8 +112,16 @@ class FileCrowd(PartedCrowd):
             classes=classes,
         )
         rows = dataset.count_rows()
+        import pyarrow.dataset as ds
+
+        # Little is read ahead: whole row groups of several files would take a gigabyte.
+        frugal = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
         batches = dataset.to_batches(
-            columns=layout.columns, batch_size=_BATCH_ROWS, batch_readahead=4, fragment_readahead=2
+            columns=layout.columns,
+            batch_size=_BATCH_ROWS,
+            batch_readahead=1,
+            fragment_readahead=1,
+            fragment_scan_options=frugal,
         )
         return cls.from_batches(
             batches,
