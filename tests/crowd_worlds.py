@@ -264,6 +264,10 @@ ESTIMATORS = {
 }
 
 
+# One of each kind of question: sums, counts and gathers, lines, tallies, few integers a user.
+SOME = ["mean by a ball", "median", "cut-off by own best", "finite class", "losses"]
+
+
 def _distance(candidate, X, y):
     return np.abs(X[:, 0] - candidate) + y
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crowd_worlds import COLUMNS, Reversed, digest, visits, write
+from crowd_worlds import COLUMNS, ESTIMATORS, SOME, Reversed, digest, released, visits, write
 from quorate.exceptions import MixedArithmeticError, ParameterError, SchemaError
 from quorate.users import UserData
 
@@ -29,8 +29,13 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(folder):
-    return digest(UserData.from_parquet(folder, **COLUMNS))
+def whole(folder):
+    return UserData.from_parquet(folder, **COLUMNS)
+
+
+@pytest.fixture(scope="module")
+def expected(whole):
+    return digest(whole)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +114,19 @@ class TestEqual:
             assert crowd.unit == whole.unit
 
 
+class TestEveryEstimator:
+    @pytest.mark.parametrize("name", list(ESTIMATORS))
+    def test_releases_are_those_of_the_whole_in_memory(self, name, client, folder, whole):
+        crowd = DaskCrowd.from_parquet(folder, client=client, n_parts=3, **COLUMNS)
+        assert released(name, crowd) == released(name, whole)
+
+
 class TestARealCluster:
+    @pytest.mark.parametrize("name", SOME)
+    def test_three_worker_processes_release_the_same(self, name, cluster, folder, whole):
+        crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=3, **COLUMNS)
+        assert released(name, crowd) == released(name, whole)
+
     def test_three_worker_processes_give_the_same_integers(self, cluster, folder, expected):
         crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=8, **COLUMNS)
         assert digest(crowd) == expected

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from crowd_worlds import COLUMNS, Reversed, digest, visits, write
+from crowd_worlds import COLUMNS, ESTIMATORS, SOME, Reversed, digest, released, visits, write
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import UserData
 
@@ -19,6 +19,7 @@ if shutil.which("java") is None:
 
 from quorate.engines.spark import SparkCrowd  # noqa: E402 - after the look for the extra
 
+EVERY = bool(os.environ.get("QUORATE_EVERY_ENGINE"))
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -81,6 +82,15 @@ class TestEqual:
             assert np.array_equal(crowd.keys(), np.sort(whole.keys()))
             assert 0 in crowd.sizes
             assert crowd.take([0]).n_users == 1
+
+
+class TestEstimators:
+    """A few by default, since a round takes a second; all of them with QUORATE_EVERY_ENGINE=1."""
+
+    @pytest.mark.parametrize("name", list(ESTIMATORS) if EVERY else SOME)
+    def test_releases_are_those_of_the_whole_in_memory(self, name, crowd, folder):
+        whole = UserData.from_parquet(folder, **COLUMNS)
+        assert released(name, crowd) == released(name, whole)
 
 
 class TestWorkers:

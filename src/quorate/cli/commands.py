@@ -145,7 +145,9 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         int | None, typer.Option(help="Records a user typically holds, if that is public.")
     ] = None,
     algorithm: Annotated[str, typer.Option(help="A named algorithm, or auto.")] = "auto",
-    engine: Annotated[str, typer.Option(help="Where sums are computed.")] = "local",
+    engine: Annotated[
+        str, typer.Option(help="local, dask://host:port, spark://host:port or local[2].")
+    ] = "local",
     ledger: Annotated[Path | None, typer.Option(help="Ledger that is charged first.")] = None,
     data_name: Annotated[
         str | None, typer.Option(help="Name of the data set in the ledger.")

@@ -148,7 +148,10 @@ class TableFile:
             "classes": columns.classes,
         }
         if self.separator is None:
-            return UserData.from_parquet(self.path, features=columns.features, **given)
+            people: UserData = UserData.from_parquet(
+                self.path, features=columns.features, memory=2**62, **given
+            )
+            return people
         numeric = set(columns.features)
         if columns.target is not None and not _are_texts(columns.classes):
             numeric.add(columns.target)

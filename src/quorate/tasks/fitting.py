@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.accounting.ledger import Budget, Ledger
+from quorate.engines.base import Schema
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
@@ -27,8 +28,10 @@ from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import ambient_noise
 from quorate.ranges import Limit, limits_by_name
+from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.unread import UnreadUsers
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["TASKS", "Account", "Fit", "FitRequest", "fit"]
 
@@ -60,8 +63,7 @@ class FitRequest:
     def __post_init__(self) -> None:
         if self.task not in TASKS:
             raise ParameterError(f"Expected a task among {', '.join(TASKS)}, got {self.task!r}.")
-        if self.engine != "local":
-            raise ParameterError(f"Expected the engine 'local', got {self.engine!r}.")
+        Place(self.engine)
         if (self.ledger is None) != (self.data_name is None):
             raise ParameterError(
                 "Expected a ledger and a data name together: the budget belongs to the name of a "
@@ -255,19 +257,11 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     estimator = task.build(request, columns)
     is_public = request.relation is Relation.REPLACE
 
-    def open_table() -> UserData:
+    def charge() -> None:
         if ledger is not None and name is not None:
             ledger.charge(name, _declared(request, columns), purpose=f"fit {request.task}")
-        return table.read(columns)
 
-    people = UnreadUsers(
-        open_table,
-        unit=columns.protected,
-        names=columns.features,
-        target=columns.target is not None,
-        # The ids are public where their number is: a hopeless fit is refused for free.
-        count=partial(table.count_users, columns) if is_public else None,
-    )
+    people = _people(table, columns, Place(request.engine), charge, public=is_public)
     estimator.fit(people)
     account = None
     if ledger is not None and name is not None:
@@ -282,6 +276,33 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         n_users=people.n_users if is_public else None,
         account=account,
     )
+
+
+def _people(
+    table: TableFile, columns: Columns, place: Place, charge: Callable[[], None], *, public: bool
+) -> Crowd:
+    """Return users whom nobody has read yet; reading them begins with the charge."""
+    if place.is_in_memory(table):
+
+        def read() -> UserData:
+            charge()
+            return table.read(columns)
+
+        return UnreadUsers(
+            read,
+            unit=columns.protected,
+            names=columns.features,
+            target=columns.target is not None,
+            # The ids are public where their number is: a hopeless fit is refused for free.
+            count=partial(table.count_users, columns) if public else None,
+        )
+
+    def group() -> Crowd:
+        charge()
+        return place.crowd(table, columns)
+
+    width, target = len(columns.features), columns.target is not None
+    return UnreadCrowd(group, Schema(width, target, columns.protected, columns.features))
 
 
 def _declared(request: FitRequest, columns: Columns) -> Guarantee:

@@ -207,21 +207,27 @@ class UserData(Crowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
-    ) -> UserData:
+        memory: int = 2**30,
+    ) -> Any:
         """Group the rows of a Parquet file, or of a folder of them, by user.
 
-        The files are read batch by batch into one matrix; parameters as in :meth:`from_frame`.
+        Parameters as in :meth:`from_frame`. Files that together take more than a quarter of
+        ``memory``, in bytes, are grouped on disk: a :class:`~quorate.engines.files.FileCrowd`.
         """
         source = tables.open_parquet(path)
+        if tables.size_on_disk(source) > memory // 4:
+            from quorate.engines import files
+
+            columns: Any = {"user": user, "features": features, "target": target, "unit": unit}
+            return files.FileCrowd.from_parquet(path, missing=missing, classes=classes, **columns)
         return _loaded(source, user, features, target, unit, missing, classes)
 
     @classmethod
     def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
         """Group the rows of a query by user, from a connection or cursor of any database.
 
-        duckdb, ADBC and DBAPI will do; a plain DBAPI cursor declares no types, so name the
-        ``features`` there. ``columns`` are those of :meth:`from_frame`; ``spool=True``, or a
-        folder, for more rows than memory holds.
+        A plain DBAPI cursor declares no types, so name the ``features`` there. ``columns`` are
+        those of :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
 
         >>> import sqlite3
         >>> with sqlite3.connect(":memory:") as base:
@@ -380,10 +386,7 @@ class UserData(Crowd):
         """Return the key of each user: a function of the id alone."""
         return self._keys
 
-    @property
-    def in_order(self) -> bool:
-        """Whether the records lie user by user already."""
-        return self._store.codes is None
+    in_order = property(lambda self: self._store.codes is None, doc="Whether users lie in order.")
 
     def with_keys(self, keys: NDArray[np.uint64]) -> Self:
         """Return the same users under the keys of a crowd that they were derived from."""

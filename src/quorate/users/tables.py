@@ -40,6 +40,7 @@ __all__ = [
     "load",
     "open_frame",
     "open_parquet",
+    "size_on_disk",
     "without_missing",
 ]
 
@@ -130,6 +131,11 @@ def open_parquet(path: str | os.PathLike[str]) -> Any:
     if dataset is None:
         raise SchemaError(f"Expected a Parquet file or folder, could not read {str(path)!r}.")
     return dataset
+
+
+def size_on_disk(dataset: Any) -> int:
+    """Return how many bytes the files of a dataset take together."""
+    return sum(Path(file).stat().st_size for file in dataset.files)
 
 
 def load(

@@ -1,0 +1,181 @@
+"""Where the users of a table are to lie: in memory, in files, on Dask or on Spark.
+
+The command line names a place in one word: ``local`` (memory, or files where a table is large),
+``dask://host:port`` for a running scheduler, ``spark://host:port`` or ``local[2]`` for Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate.engines.base import Schema, needs
+from quorate.exceptions import ParameterError
+from quorate.files.table_files import Columns, TableFile
+from quorate.users import UserData, tables
+from quorate.users.crowd import Crowd, Result
+
+__all__ = ["Place", "UnreadCrowd"]
+
+_PATTERNS = {
+    "local": re.compile(r"local"),
+    "dask": re.compile(r"dask://[^/\s]+:\d+"),
+    "spark": re.compile(r"spark://\S+|local\[(\d+|\*)\]"),
+}
+_MODULES = {"dask": "distributed", "spark": "pyspark"}
+# Tables above this size on disk are grouped in files.
+_LARGE = 2**28
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where users lie, in one word; refused here if it means nothing or is not installed.
+
+    >>> Place("local").kind, Place("local[2]").kind, Place("dask://127.0.0.1:8786").kind
+    ('local', 'spark', 'dask')
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.kind in _MODULES:
+            needs(_MODULES[self.kind], self.kind)
+
+    @property
+    def kind(self) -> str:
+        """The engine: ``"local"``, ``"dask"`` or ``"spark"``."""
+        for kind, pattern in _PATTERNS.items():
+            if isinstance(self.name, str) and pattern.fullmatch(self.name):
+                return kind
+        raise ParameterError(
+            "Expected the engine 'local', 'dask://host:port', 'spark://host:port' or 'local[2]', "
+            f"got {self.name!r}."
+        )
+
+    def is_in_memory(self, table: TableFile) -> bool:
+        """Whether a table is simply read: it is small, by its size on disk, and nobody asks."""
+        if table.separator is not None:
+            if self.kind != "local":
+                raise ParameterError(
+                    f"The engine {self.name!r} reads Parquet files, got {str(table.path)!r}."
+                )
+            return True
+        size = tables.size_on_disk(tables.open_parquet(table.path))
+        return self.kind == "local" and size <= _LARGE
+
+    def crowd(self, table: TableFile, columns: Columns) -> Crowd:
+        """Group the rows of Parquet files by user, at this place."""
+        given: dict[str, Any] = {
+            "user": columns.user,
+            "features": columns.features,
+            "target": columns.target,
+            "unit": columns.protected,
+            "missing": columns.missing,
+            "classes": columns.classes,
+        }
+        if self.kind == "dask":
+            from distributed import Client
+
+            from quorate.engines.dask import DaskCrowd
+
+            client = Client(self.name.replace("dask://", "tcp://"), set_as_default=False)
+            return DaskCrowd.from_parquet(table.path, client=client, **given)
+        if self.kind == "spark":
+            from pyspark.sql import SparkSession
+
+            from quorate.engines.spark import SparkCrowd
+
+            session = SparkSession.builder.master(self.name).getOrCreate()
+            path = os.fspath(table.path)
+            return SparkCrowd.from_frame(session.read.parquet(path), **given)
+        from quorate.engines.files import FileCrowd
+
+        return FileCrowd.from_parquet(table.path, **given)
+
+
+class UnreadCrowd(Crowd):
+    """Users whom ``read`` brings when they are first looked at; what is public is known before.
+
+    >>> crowd = UnreadCrowd(lambda: UserData([[1.0]], offsets=[0, 1]), Schema(n_features=1))
+    >>> crowd.unit, crowd.n_users
+    ('user', 1)
+    """
+
+    def __init__(self, read: Callable[[], Crowd], schema: Schema) -> None:
+        self._read, self._schema = read, schema
+        self._crowd: Crowd | None = None
+
+    def _now(self) -> Crowd:
+        if self._crowd is None:
+            self._crowd = self._read()
+        return self._crowd
+
+    @property
+    def n_users(self) -> int:
+        """Number of users; read at the first look."""
+        return self._now().n_users
+
+    @property
+    def n_features(self) -> int:
+        """Number of features; public."""
+        return self._schema.n_features
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there are targets; public."""
+        return self._schema.has_target
+
+    @property
+    def unit(self) -> str:
+        """The word for what is protected."""
+        return self._schema.unit
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features; public."""
+        return self._schema.feature_names
+
+    def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
+        """Ask every part."""
+        return self._now().map(work, each)
+
+    def derive(
+        self,
+        change: Callable[..., UserData],
+        each: Sequence[Any] | None = None,
+        *,
+        keep: bool = False,
+    ) -> Self:
+        """Return the crowd of changed parts."""
+        return self._now().derive(change, each, keep=keep)  # type: ignore[return-value]
+
+    def add_up(
+        self, work: Callable[[UserData], NDArray[np.int64]], *, whole: bool = False
+    ) -> NDArray[np.int64]:
+        """Add up what every part says."""
+        return self._now().add_up(work, whole=whole)
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Return the key of each user."""
+        return self._now().keys()
+
+    def take(self, user_indices: ArrayLike) -> Self:
+        """Return the users with these numbers."""
+        return self._now().take(user_indices)  # type: ignore[return-value]
+
+    def take_ranked(self, ranks: NDArray[np.int64]) -> Self:
+        """Return the users with these numbers in the order of their keys."""
+        return self._now().take_ranked(ranks)  # type: ignore[return-value]
+
+    def nobody(self) -> UserData:
+        """Return a data set of the same description without users."""
+        return self._schema.nobody()
+
+    def __repr__(self) -> str:
+        return f"UnreadCrowd(unit={self.unit!r})"

@@ -1,0 +1,118 @@
+"""Where a request's users lie: the same release, and refusals before anything is charged."""
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quorate.engines.base import Schema
+from quorate.engines.files import FileCrowd
+from quorate.exceptions import MissingExtraError, ParameterError
+from quorate.files.table_files import Columns, TableFile
+from quorate.noise import SeededNoise, use_noise
+from quorate.ranges import Limit
+from quorate.tasks import crowds
+from quorate.tasks.crowds import Place, UnreadCrowd
+from quorate.tasks.fitting import FitRequest, fit
+from quorate.users import UserData
+
+COLUMNS = Columns(user=("id",), features=("a", "b"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for number in range(3):
+        users = [f"user {u}" for u in rng.integers(0, 300, 1000)]
+        table = pa.table({"id": users, "a": rng.normal(size=1000), "b": rng.normal(size=1000)})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    return tmp_path
+
+
+def request(**changes):
+    limits = (Limit(-10, 10),)
+    return FitRequest(
+        **{"task": "mean", "columns": COLUMNS, "limits": limits, "epsilon": 3.0, "delta": 1e-5}
+        | changes
+    )
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("name", "kind"),
+        [
+            ("local", "local"),
+            ("local[2]", "spark"),
+            ("local[*]", "spark"),
+            ("spark://host:7077", "spark"),
+            ("dask://10.0.0.1:8786", "dask"),
+        ],
+    )
+    def test_a_word_names_an_engine(self, name, kind):
+        assert Place(name).kind == kind
+
+    @pytest.mark.parametrize("name", ["steam", "", "dask://", "dask://host", "local[two]", None, 7])
+    def test_other_words_are_refused(self, name):
+        with pytest.raises(ParameterError, match="engine"):
+            Place(name)
+
+    @pytest.mark.parametrize(
+        ("name", "module", "extra"),
+        [("dask://h:1", "distributed", "dask"), ("local[2]", "pyspark", "spark")],
+    )
+    def test_a_missing_extra_says_how_to_install_it(self, name, module, extra, monkeypatch):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(MissingExtraError, match=rf"pip install 'quorate\[{extra}\]'"):
+            request(engine=name)
+
+    def test_clusters_read_parquet_only(self, tmp_path):
+        (tmp_path / "t.csv").write_text("id,a,b\n1,2,3\n")
+        with pytest.raises(ParameterError, match="Parquet"):
+            fit(request(engine="local[2]"), TableFile(tmp_path / "t.csv"))
+
+
+class TestLargeTables:
+    def test_a_large_folder_is_grouped_on_disk_and_releases_the_same(self, folder, monkeypatch):
+        results = []
+        for large in (2**28, 10):
+            monkeypatch.setattr(crowds, "_LARGE", large)
+            assert Place("local").is_in_memory(TableFile(folder)) == (large > 10)
+            with use_noise(SeededNoise(0)):
+                results.append(fit(request(), TableFile(folder)))
+        assert np.array_equal(results[0].estimator.mean_, results[1].estimator.mean_)
+        assert results[0].n_users == results[1].n_users == 300
+
+    def test_from_parquet_follows_the_stated_memory(self, folder):
+        small = UserData.from_parquet(folder, user="id", memory=4000)
+        assert isinstance(small, FileCrowd)
+        assert isinstance(UserData.from_parquet(folder, user="id"), UserData)
+
+    def test_the_charge_comes_before_the_first_row(self, folder, monkeypatch):
+        order = []
+        place = Place("local")
+        monkeypatch.setattr(crowds, "_LARGE", 10)
+        monkeypatch.setattr(
+            Place, "crowd", lambda *_: order.append("read") or UserData([[1.0]], offsets=[0, 1])
+        )
+        from quorate.tasks.fitting import _people
+
+        people = _people(
+            TableFile(folder), COLUMNS, place, lambda: order.append("charge"), public=True
+        )
+        assert (people.n_features, people.unit, people.has_target) == (2, "id", False)
+        assert order == []
+        assert people.n_users == 1
+        assert people.keys().shape == (1,)
+        assert order == ["charge", "read"]
+
+
+class TestUnread:
+    def test_it_answers_as_what_it_reads(self):
+        data = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
+        crowd = UnreadCrowd(lambda: data, Schema.of(data))
+        assert np.array_equal(crowd.take([1]).X, data.take([1]).X)
+        assert np.array_equal(crowd.cap(1, random_state=0).X, data.cap(1, random_state=0).X)
+        assert crowd.add_up(lambda users: np.array([users.n_users])) == [2]
+        assert np.array_equal(crowd.take_ranked(np.array([0])).X, data.take_ranked(np.array([0])).X)
