@@ -239,7 +239,7 @@ ESTIMATORS = {
     ),
     "finite class": (lambda: ConceptLearner(Thresholds(-4, 4), 0.05), True),
     "finite class by duels": (
-        lambda: ConceptLearner(Thresholds(-4, 4), 0.05, score="duels"),
+        lambda: ConceptLearner(Thresholds(-4, 4), 0.05, algorithm="duels"),
         True,
     ),
     "finite class as published": (
