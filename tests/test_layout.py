@@ -36,8 +36,8 @@ FLOORS = [
     ["cli"],
 ]
 PLACE = {name: place for place, name in enumerate(name for floor in FLOORS for name in floor)}
-# A constructor of UserData that only an engine can keep; it is imported when it is called.
-DOORS = {("users/data.py", "quorate.engines.sql")}
+# Constructors of UserData that only an engine can keep; they are imported when they are called.
+DOORS = {("users/data.py", "quorate.engines.sql"), ("users/data.py", "quorate.engines.files")}
 HEAVY = {
     "scipy",
     "sklearn",

@@ -216,19 +216,18 @@ class UserData(Crowd):
         """
         source = tables.open_parquet(path)
         if tables.size_on_disk(source) > memory // 4:
-            from quorate.engines import files
+            from quorate.engines.files import FileCrowd
 
             columns: Any = {"user": user, "features": features, "target": target, "unit": unit}
-            return files.FileCrowd.from_parquet(path, missing=missing, classes=classes, **columns)
+            return FileCrowd.from_parquet(path, missing=missing, classes=classes, **columns)
         return _loaded(source, user, features, target, unit, missing, classes)
 
     @classmethod
     def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
         """Group the rows of a query by user, from a connection or cursor of any database.
 
-        A plain DBAPI cursor declares no types, so name the ``features`` there. ``columns`` are
-        those of :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
-
+        A plain DBAPI cursor declares no types, so name the ``features`` there. Columns as in
+        :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
         >>> import sqlite3
         >>> with sqlite3.connect(":memory:") as base:
         ...     query = "select 7 as id, 2.5 as x"
