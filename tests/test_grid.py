@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
-from quorate.grid import Ball, Box, Grid, Interval, Vote, choose_grid
+from quorate.grid import Ball, Box, Grid, Interval, Vote, choose_grid, fitting_grid, public_size
 from quorate.guarantees import Relation
 
 
@@ -238,3 +238,10 @@ class TestParameters:
     def test_a_choice_needs_public_numbers_that_make_sense(self, wrong):
         with pytest.raises(ParameterError):
             choose_grid(Ball(1.0, dimension=1), **{"n_users": 5, **wrong})
+
+
+def test_a_private_number_of_users_chooses_no_grid():
+    sizes = {public_size(n, Relation.ADD_REMOVE) for n in (0, 1, 1000, 10**6)}
+    assert len(sizes) == 1
+    bound, known = Interval(0.0, 1.0), {"relation": Relation.ADD_REMOVE, "noise": 1.0}
+    assert fitting_grid(bound, n_users=1, **known) == fitting_grid(bound, n_users=2**31, **known)

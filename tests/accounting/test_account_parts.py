@@ -7,7 +7,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import SampleAccount, disjoint_groups
 from quorate.accounting.compose import price
-from quorate.accounting.events import Composed, Gaussian, Pure, Repeated, Subsampled
+from quorate.accounting.events import Approximate, Composed, Gaussian, Pure, Repeated, Subsampled
 from quorate.exceptions import NumericalFailure, ParameterError
 
 
@@ -96,6 +96,14 @@ class TestGroups:
         account.pay(Gaussian(account.multiplier(account.square_left)))
         assert price(account.event, delta=1e-6) <= 1.0
         assert price(account.event, delta=1e-6) > 0.99
+
+    def test_failures_of_a_group_come_out_of_the_reserve_of_all(self):
+        account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
+        first, second = disjoint_groups(account, 2)
+        first.pay(Approximate(0.1, 1e-7))
+        second.pay(Approximate(0.1, 1e-7))
+        with pytest.raises(NumericalFailure):
+            account.pay(Approximate(0.1, 1e-7))
 
     def test_a_group_that_costs_more_is_paid_for(self):
         account = Account.open(epsilon=1.0)

@@ -16,6 +16,8 @@ from quorate.accounting.rounding import (
     exp_down,
     float_down,
     float_up,
+    root_down,
+    root_up,
 )
 from quorate.exceptions import ParameterError
 
@@ -52,6 +54,13 @@ class TestFloats:
         assert Fraction(float(Fraction(1, 3))) < Fraction(1, 3)
         assert float_up(Fraction(1, 3)) > float(Fraction(1, 3))
         assert Fraction(float(tenth)) > tenth > Fraction(float_down(tenth))
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 6, 7, Fraction(1, 3), Fraction(2, 7), 10**30 + 1])
+def test_roots_are_rounded_where_their_names_say(number):
+    up, down = root_up(Fraction(number)), root_down(Fraction(number))
+    assert Fraction(down) ** 2 < number < Fraction(up) ** 2
+    assert math.nextafter(down, math.inf) == up
 
 
 class TestDecimals:

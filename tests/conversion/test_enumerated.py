@@ -1,6 +1,7 @@
 """Algorithm 1 as published: exhaustive audits with any base, and a twin that they catch."""
 
 import math
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -29,6 +30,14 @@ def exponential(rate):
 def audit(convert, values=VALUES):
     world = SmallWorld(records=values, n_users=convert.n_users, ordered=False)
     return audit_exactly(convert.probabilities, world, convert.guarantee)
+
+
+def test_the_delta_counts_the_limit_and_the_laws_that_are_near():
+    convert = ItemToUser(
+        law=exponential(0.1), outputs=3, n_users=6, epsilon=3.0, delta=1e-3, reach=1
+    )
+    factor = Fraction(math.exp(2.0) + math.exp(1.0)) * (1 - Fraction(1, 2**40))
+    assert convert.event.delta >= 2 * convert.limit.tail + factor * convert.closeness_delta
 
 
 class TestExhaustiveAudits:

@@ -66,6 +66,17 @@ class TestRelease:
         assert report.same, str(report)
 
 
+def test_a_user_less_looks_the_same_where_the_number_is_private():
+    others = people(40)
+
+    def run(joining):
+        found, account = released([*others, *joining], 20, relation=Relation.ADD_REMOVE)
+        return found.up_to, found.bound, account.event
+
+    report = replay(run, [[0.2, 0.4]], [])
+    assert report.same, str(report)
+
+
 def test_an_absent_crowd_is_divided_away():
     lists = people(3000, seed=1)
     lists[::2] = [[]] * 1500

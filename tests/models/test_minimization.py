@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics, Relation
@@ -17,7 +18,8 @@ from quorate.models import (
     WinsorizedGradients,
     minimize,
 )
-from quorate.models.minimization import initial_point, plan_steps
+from quorate.models.losses import Vectorized
+from quorate.models.minimization import initial_point, plan_steps, with_caveat
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -86,6 +88,13 @@ class TestAccuracy:
 
 
 class TestPromise:
+    def test_a_loss_that_sees_everybody_makes_it_idealized(self):
+        promise = Account.open(epsilon=1.0).guarantee()
+        found = with_caveat(promise, Vectorized(SquaredLoss()))
+        assert found.numerics is Numerics.IDEALIZED
+        assert "Vectorized" in str(found)
+        assert with_caveat(promise, SquaredLoss()) == promise
+
     def test_the_guarantee_is_the_budget_and_is_priced(self):
         found = fitted()
         assert (found.guarantee.epsilon, found.guarantee.delta) == (2.0, 1e-6)

@@ -5,6 +5,7 @@ import pytest
 
 from quorate.concepts import FiniteTable, Thresholds
 from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
 from quorate.learners.scores import MistakeTable, MoreThan, Surrogate
 from quorate.users import UserData
 
@@ -51,6 +52,20 @@ def test_for_a_class_that_represents_itself_it_is_the_plain_count(rate):
         table = MistakeTable(concepts=Thresholds(0, 3), users=crowd(seed))
         surrogate = Surrogate(target=Thresholds(0, 3), rate=rate).losses_of_table(table)
         np.testing.assert_array_equal(surrogate, MoreThan(rate=rate).losses_of_table(table))
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_one_user_moves_a_loss_by_two_which_is_the_sensitivity(relation):
+    target, represented = FiniteTable(np.zeros((1, 2), int)), FiniteTable(np.ones((1, 2), int))
+    score = Surrogate(target=target)
+    wrong = UserData(np.zeros((1, 1)), np.ones(1), offsets=[0, 1])
+    silent = UserData(np.zeros((0, 1)), np.zeros(0), offsets=[0, 0])
+    losses = [
+        int(score.losses_of_table(MistakeTable(concepts=represented, users=users))[0])
+        for users in (wrong, silent)
+    ]
+    assert losses == [2, 0]
+    assert score.sensitivity(relation) == 2
 
 
 def test_too_many_pairs_are_refused():
