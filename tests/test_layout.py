@@ -140,6 +140,7 @@ def test_nobody_else_knows_where_noise_comes_from(path):
 
 
 RELEASES = {"release", "release_values", "release_between", "release_counts"}
+RELEASES |= {"release_keys", "release_tally"}
 # Rooms whose mechanisms may open an account of their own, and calls that are no mechanism's.
 OWN_ACCOUNTS = {"auditing", "reports", "serve", "accounting"}
 NO_MECHANISM = {"released", "run"}
