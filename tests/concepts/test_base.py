@@ -26,7 +26,13 @@ from quorate.concepts import (
     Stumps,
     Thresholds,
 )
-from quorate.concepts.base import MAX_ENUMERATED, as_features, check_enumerable, feature_names
+from quorate.concepts.base import (
+    MAX_ENUMERATED,
+    ConceptClass,
+    as_features,
+    check_enumerable,
+    feature_names,
+)
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import UserData
 
@@ -302,3 +308,26 @@ def test_classes_with_opposites_say_so():
     assert FiniteTable([[0, 1, 1], [1, 1, 1], [1, 0, 0]]).errs_at_most_half
     assert not FiniteTable([[0, 1, 1], [1, 1, 1]]).errs_at_most_half
     assert not PointFunctions(4).errs_at_most_half
+
+
+class OwnConcepts(ConceptClass):
+    """Concepts of a caller, who may look at all records handed over at once."""
+
+    size, n_features = 1, 1
+
+    def __init__(self):
+        self.seen = []
+
+    def concept(self, index):
+        return Constant(0)
+
+    def _count_mistakes(self, records):
+        self.seen.append(records.n_users)
+        return np.zeros((records.n_users, 1), dtype=np.int64)
+
+
+def test_concepts_of_a_caller_see_one_user_at_a_time():
+    users = UserData(np.zeros((6, 1)), np.zeros(6), offsets=[0, 1, 3, 3, 6])
+    own = OwnConcepts()
+    assert own.mistakes(users).shape == (4, 1)
+    assert own.seen == [1, 1, 1, 1]
