@@ -111,3 +111,17 @@ def test_user_means_follow_from_the_records_and_not_from_their_order():
     assert np.array_equal(first.user_means(), second.user_means())
     parts = [part.user_means() for part in second.batches(50)]
     assert np.array_equal(first.user_means(), np.concatenate(parts))
+
+
+def test_the_sign_of_a_zero_and_the_bits_of_a_nan_move_nothing():
+    """SQLite and PostgreSQL store -0.0 as 0.0, and a missing value has many bit patterns."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    rows[::7, 1] = 0.0
+    rows[3, 1] = np.nan
+    other = rows.copy()
+    other[::7, 1] = -0.0
+    other[3, 1] = np.array([0xFFF8000000000001], dtype=np.uint64).view(np.float64)[0]
+    offsets = np.arange(0, 61, 6)
+    first, second = (order_of_addition(each, None, offsets) for each in (rows, other))
+    assert np.array_equal(first, second)

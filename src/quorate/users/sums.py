@@ -24,6 +24,8 @@ __all__ = ["order_of_addition", "sums_by_user"]
 Floats = NDArray[np.float64]
 _ODD = np.uint64(1)
 _BITS = 64
+# Rows hashed at once; their copy fits into a processor's cache.
+_BLOCK = 1 << 14
 
 
 def order_of_addition(
@@ -94,7 +96,20 @@ def _hashes(rows: Floats, targets: Floats | None) -> NDArray[np.uint64]:
     """Return one word for each row: a sum of its bits times odd numbers, modulo 2^64."""
     width = rows.shape[1]
     odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
-    words = np.einsum("ij,j->i", np.ascontiguousarray(rows).view(np.uint64), odd[:width])
-    if targets is not None:
-        words = words + np.ascontiguousarray(targets).view(np.uint64) * odd[width]
+    words = np.empty(len(rows), dtype=np.uint64)
+    for start in range(0, len(rows), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        words[part] = np.einsum("ij,j->i", _bits(rows[part]), odd[:width])
+        if targets is not None:
+            words[part] += _bits(targets[part]) * odd[width]
     return mix(words)
+
+
+def _bits(values: Floats) -> NDArray[np.uint64]:
+    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
+
+    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
+    """
+    told = np.ascontiguousarray(values) + 0.0
+    told[np.isnan(told)] = np.nan
+    return told.view(np.uint64)
