@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quorate.users.data import UserData
-from quorate.users.grouping import order_by_user
+from quorate.users.grouping import mix, order_by_user
 from quorate.users.sums import order_of_addition, sums_by_user
 
 
@@ -125,3 +125,30 @@ def test_the_sign_of_a_zero_and_the_bits_of_a_nan_move_nothing():
     offsets = np.arange(0, 61, 6)
     first, second = (order_of_addition(each, None, offsets) for each in (rows, other))
     assert np.array_equal(first, second)
+
+
+def test_records_made_to_have_one_hash_are_added_up_as_if_their_owner_were_alone():
+    """The hash is public, so a user can hold different records that share it.
+
+    Their order must not be left to a sort that looks at everybody.
+    """
+    odd = [int(each) for each in (mix(np.arange(3, dtype=np.uint64)) | np.uint64(1))]
+    inverse = pow(odd[1], -1, 2**64)
+    first = np.array([1.0, 1e16]).view(np.uint64)
+    whole = (int(first[0]) * odd[0] + int(first[1]) * odd[1]) % 2**64
+    crafted = [first.view(np.float64)]
+    for value in np.arange(3.0, 103.0):
+        bits = int(np.array([value]).view(np.uint64)[0])
+        other = ((whole - bits * odd[0]) * inverse) % 2**64
+        crafted.append(np.array([bits, other], dtype=np.uint64).view(np.float64))
+    held = np.array(crafted)
+    held = held[np.all(np.isfinite(held), axis=1)]
+    assert len(held) > 50
+    alone = order_of_addition(held, None, np.array([0, len(held)]))
+    assert np.array_equal(alone, np.arange(len(held)))
+    rng = np.random.default_rng(0)
+    for size in (3, 50, 400):
+        others = rng.normal(size=(size, 2))
+        rows = np.concatenate([held, others])
+        order = order_of_addition(rows, None, np.array([0, len(held), len(rows)]))
+        assert np.array_equal(order[: len(held)], alone)

@@ -63,11 +63,24 @@ def order_of_addition(
     shift = np.uint64(max(1, len(counts).bit_length()))
     keys = (owners.astype(np.uint64) << (np.uint64(_BITS) - shift)) | (hashes >> shift)
     order = np.argsort(keys)
-    # Hashes that differ only in the bits for which there was no room: rare, and slower.
-    close = np.diff(keys[order]) == 0
-    if np.any(close & (np.diff(hashes[order]) != 0)):
+    # Records with one key: mostly equal ones, which may change places. Others met by chance or by
+    # malice; a stable sort keeps them in the order of their owner's records, whoever else is there.
+    close = np.flatnonzero(np.diff(keys[order]) == 0)
+    if close.size and not _same_records(rows, targets, order[close], order[close + 1]):
         order = np.lexsort((hashes, owners))
     return order
+
+
+def _same_records(
+    rows: Floats, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
+) -> bool:
+    for start in range(0, len(left), _BLOCK):
+        one, other = left[start : start + _BLOCK], right[start : start + _BLOCK]
+        if not np.array_equal(_bits(rows[one]), _bits(rows[other])):
+            return False
+        if targets is not None and not np.array_equal(_bits(targets[one]), _bits(targets[other])):
+            return False
+    return True
 
 
 def sums_by_user(
