@@ -132,7 +132,7 @@ def figures(*, full):
         share = parity_runs(features, users, many) / many
         yield f"parity d = {features}, {users} users: recovered", share, ">=", 29 / 30
     for records, users in ((1, 25_600), (4, 3200), (16, 400), (64, 200)):
-        runs = 400 if full and records > 1 else some
+        runs = some if records == 1 else (400 if full else 120)
         share = conjunction_runs(records, users, runs) / runs
         yield f"conjunctions d = 8, m = {records}, {users} users", share, ">=", 0.95
     yield "simulated answer: worst distance / (beta / t)", simulation_distance(), "<=", 1.0
