@@ -132,7 +132,7 @@ def end_to_end(repetitions: int) -> Iterator[Figure]:
     shuffled = success(stable(8.0, trust="shuffle", delta=1e-6), 100, repetitions)
     yield Figure(rate.format("one shuffled message each", 100), shuffled, 0.9, least=True)
     local = success(stable(8.0, trust="local"), 400, repetitions)
-    yield Figure(rate.format("one local report each", 400), local, 0.85, least=True)
+    yield Figure(rate.format("one local report each", 400), local, 0.9, least=True)
     for name, users, fit in [
         ("one seed, truncated noise, replacement", 50, truncated(Relation.REPLACE)),
         ("one seed, truncated noise, add or remove", 50, truncated(Relation.ADD_REMOVE)),

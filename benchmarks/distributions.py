@@ -161,13 +161,13 @@ def grid(table: Table, runs: int) -> None:
                         flush=True,
                     )
                     ratio = alike / best
-                    surely = ratio * (1.0 - 2.0 * math.hypot(doubt, best_doubt))
-                    where = f"k = {k}, n = {n}, m = {m}: {ratio:.2f}"
-                    worst[delta].append((surely, where))
+                    chance = ratio * math.hypot(doubt, best_doubt)
+                    where = f"k = {k}, n = {n}, m = {m}, standard error {chance:.2f}"
+                    worst[delta].append((ratio, where))
     for delta, ratios in worst.items():
         ratio, where = max(ratios)
-        # The worst of many ratios of means is too large by chance: two standard errors are allowed.
-        what = f"auto / best way less 2 errors, worst of {len(ratios)}, delta = {delta:g}"
+        # The worst of many ratios of means is too large by chance; its standard error is beside it.
+        what = f"auto (alike) / best way, worst of {len(ratios)}, delta = {delta:g}"
         table.line(what, ratio, 1.15, at_most=True, note=f"[{where}]")
 
 
