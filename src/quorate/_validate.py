@@ -42,6 +42,8 @@ def _shown(value: object) -> str:
 
 
 def _is_real(value: object) -> bool:
+    if type(value) is float:  # the common case first: asking an abstract class is slow
+        return True
     return isinstance(value, numbers.Real | Fraction) and not isinstance(value, bool | np.bool_)
 
 

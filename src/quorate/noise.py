@@ -440,6 +440,8 @@ def _scale(**given: Any) -> float:
     """Return the scale as a float that is at least as large."""
     _validate.positive(**given)
     ((name, value),) = given.items()
+    if type(value) is float:
+        return value
     exact = Fraction(value if isinstance(value, numbers.Rational) else float(value))
     if exact > sys.float_info.max:
         raise ParameterError(f"Expected a {name} that a float can hold, got {name}={value!r}.")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 
 from quorate import _validate
@@ -55,6 +56,11 @@ _SMALL = Fraction(1, 2**10)
 _ROOT_OF_HALF_PI = Fraction(12_533_141_373_156, 10**13)  # rounded up
 
 
+# A fit, and an audit far more, draws the same few kinds of noise again and again.
+_remembered = lru_cache(maxsize=1024)
+
+
+@_remembered
 def as_gaussian(epsilon: Fraction) -> Fraction:
     r"""Return the square of a GDP parameter that covers any ``epsilon``-DP release, rounded up.
 
@@ -74,6 +80,7 @@ def as_gaussian(epsilon: Fraction) -> Fraction:
     return (exact(mu) * (1 + _INVERSE)) ** 2
 
 
+@_remembered
 def gaussian_event(sigma: float, sensitivity_squared: Fraction) -> Gaussian:
     """Return the price of discrete Gaussian noise of parameter ``sigma``.
 
@@ -102,6 +109,7 @@ def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:
     return Fraction(sensitivity) / exact(scale)
 
 
+@_remembered
 def costs_of(event: Event) -> Costs:
     """Return what an event costs each filter."""
     match event:
@@ -188,6 +196,7 @@ def _times(costs: Costs, count: int) -> Costs:
     )
 
 
+@_remembered
 def rounded_square(square: Fraction) -> Fraction:
     """Return ``square`` rounded up to few digits, so that sums of many stay small."""
     return math.ceil(square / _UNIT) * _UNIT

@@ -37,7 +37,9 @@ def exact(value: SupportsFloat) -> Fraction:
     >>> exact(0.5)
     Fraction(1, 2)
     """
-    if isinstance(value, Rational):
+    if type(value) is Fraction:  # the two common kinds first: asking for Rational is slow
+        return value
+    if type(value) is not float and isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     return Fraction(float(value))
 
@@ -48,6 +50,8 @@ def float_up(value: SupportsFloat) -> float:
     >>> float_up(Fraction(1, 10)) >= Fraction(1, 10)
     True
     """
+    if type(value) is float and math.isfinite(value):
+        return value
     rational = exact(value)
     try:
         nearest = float(rational)
