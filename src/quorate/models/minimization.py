@@ -7,7 +7,8 @@ the budget and how much to shrink is planned from public numbers and from what w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,7 @@ def descend(
         if step == 0:
             length = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
             signal = max(length, noisy.radius**2 / theta.size)
+            state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
         shrinkage = 0.0
         if shrink:
             shrinkage = _SHRINKAGE * curvature * theta.size * noisy.whole**2 / signal

@@ -1,11 +1,35 @@
-"""First-order optimisers as small objects: query, update, aggregate (U5, Algorithm 7).
+r"""First-order optimisers as small objects: query, update, aggregate (U5, Algorithm 7).
 
 An optimiser sees noisy gradients and nothing else, so whatever it does with them is free of privacy
 cost. The state is a value: :meth:`Optimizer.update` returns the next one.
+
+The three descents are those of Proposition 3 of [1]_. With ``constants="published"`` they take its
+step sizes, for a loss of curvature H on a set of diameter R and T gradients whose noise has a mean
+squared length of :math:`\nu^2`:
+
+* convex (Theorem 6.3 of [2]_): :math:`1/(H + \nu\sqrt T/R)`, mean of all iterates, excess at most
+  :math:`HR^2/(2T) + R\nu/\sqrt T`;
+* :math:`\mu`-strongly convex ([3]_): :math:`1/H` for half of the steps, then, from their average,
+  :math:`\min(1/H, 2/(\mu(k+2)))` at the k-th step; iterates enter the average with a share of
+  :math:`\mu` times their step;
+* otherwise: :math:`\min(1/H, R\sqrt{2/T}/\nu)` and an iterate at random; where the projection never
+  acts its mean squared gradient is at most :math:`2H^2R^2/T + 2\nu HR\sqrt{2/T}`, because each step
+  gains half its length times the squared gradient but for :math:`H\nu^2/2` times its square, and
+  nothing more than :math:`\Delta \le HR^2` can be gained ([4]_).
+
+References
+----------
+.. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845, appendix D.2.
+.. [2] Bubeck. Convex optimization: algorithms and complexity. Foundations and Trends in Machine
+   Learning 8, 2015.
+.. [3] Kulunchakov, Mairal. Estimate sequences for stochastic composite optimization. JMLR 21, 2020.
+.. [4] Ghadimi, Lan. Stochastic first- and zeroth-order methods for nonconvex stochastic
+   programming. SIAM J. Optim. 23(4), 2013.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
@@ -13,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState, public_generator
 
 __all__ = [
@@ -26,13 +51,21 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 
+_CONSTANTS = ("calibrated", "published")
+
+# From here on (noise x root of the steps over diameter x curvature) the steps of Proposition 3 end
+# lower than long ones: by a third to a half on quadratics and logistic losses; below they do not.
+_HEAVY_NOISE = 0.5
+
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerState:
     """Where an optimisation stands after ``step`` of ``steps`` updates.
 
     ``weight`` is the total weight of the iterates in ``average``; ``first`` and ``second`` hold
-    whatever moments an optimiser keeps.
+    whatever moments an optimiser keeps. ``noise`` is the root mean square length of the noise in
+    the first gradient, 0 if it is not known; ``size`` and ``chosen`` are what an optimiser settles
+    at its first step: how long its steps are, and which iterate it will return.
 
     >>> OptimizerState.start(np.zeros(2), steps=10).step
     0
@@ -45,11 +78,15 @@ class OptimizerState:
     second: Vector
     step: int
     steps: int
+    noise: float = 0.0
+    size: float = 0.0
+    chosen: int = 0
 
     @classmethod
-    def start(cls, theta: Vector, *, steps: int) -> OptimizerState:
+    def start(cls, theta: Vector, *, steps: int, noise: float = 0.0) -> OptimizerState:
         """Return the state before the first step."""
         _validate.positive_integer(steps=steps)
+        _validate.non_negative(noise=noise)
         zeros = np.zeros_like(theta)
         return cls(
             theta=theta,
@@ -59,6 +96,7 @@ class OptimizerState:
             second=zeros,
             step=0,
             steps=steps,
+            noise=noise,
         )
 
     def moved(self, theta: Vector, *, weight: float) -> OptimizerState:
@@ -68,6 +106,11 @@ class OptimizerState:
         if weight > 0:
             average = average + (theta - average) * (weight / total)
         return replace(self, theta=theta, average=average, weight=total, step=self.step + 1)
+
+    def blended(self, theta: Vector, *, share: float) -> OptimizerState:
+        """Return the state at ``theta``, which takes this share of the average."""
+        average = self.average + (theta - self.average) * share
+        return replace(self, theta=theta, average=average, weight=1.0, step=self.step + 1)
 
 
 class Optimizer(ABC):
@@ -100,12 +143,24 @@ def _project(theta: Vector, radius: float | None) -> Vector:
     return theta if norm <= radius else theta * (radius / norm)
 
 
+def _check(constants: str, radius: float | None) -> None:
+    _validate.one_of(_CONSTANTS, constants=constants)
+    if radius is not None:
+        _validate.positive(radius=radius)
+    elif constants == "published":
+        raise ParameterError(
+            "Expected a radius: the published step sizes depend on how large the set of parameters "
+            "is, got radius=None."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class AveragedDescent(Optimizer):
     """Projected gradient descent that returns an average of its later iterates (convex).
 
     Iterates are averaged by how precise their gradients were: on a quadratic the noise of the
-    average is then that of one step with the whole budget.
+    average is then that of one step with the whole budget. Where a ``radius`` is known and the
+    noise would carry long steps across half of the ball, the published steps are taken.
 
     Parameters
     ----------
@@ -117,6 +172,9 @@ class AveragedDescent(Optimizer):
         Share of the steps, counted from the end, that is averaged.
     radius : float, optional
         Parameters are kept in the ball of this radius.
+    constants : {"calibrated", "published"}, default="calibrated"
+        Published: the step size of Proposition 3 and the plain mean of all iterates, whatever
+        ``step_size``, ``momentum`` and ``tail`` are; needs a ``radius``.
 
     Examples
     --------
@@ -133,15 +191,22 @@ class AveragedDescent(Optimizer):
     momentum: float = 0.0
     tail: float = 0.5
     radius: float | None = None
+    constants: str = "calibrated"
 
     def __post_init__(self) -> None:
         _validate.positive(step_size=self.step_size, tail=self.tail)
         _validate.delta(momentum=self.momentum)
+        _check(self.constants, self.radius)
 
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
         """Step against the gradient."""
+        if self.radius is not None:
+            drag = state.noise * math.sqrt(state.steps) / (2.0 * self.radius)
+            if self.constants == "published" or drag > _HEAVY_NOISE * curvature:
+                theta = _project(state.theta - gradient / (curvature + drag), self.radius)
+                return state.moved(theta, weight=1.0)
         velocity = self.momentum * state.first - self.step_size / curvature * gradient
         theta = _project(state.theta + velocity, self.radius)
         averaged = state.step >= (1.0 - self.tail) * state.steps
@@ -155,7 +220,7 @@ class RestartedDescent(Optimizer):
 
     The first half of the steps averages with weights that grow linearly; the second half starts
     from that average and divides the step size by the number of steps since the restart, beyond the
-    condition number (footnote 5 of the paper).
+    condition number (footnote 5 of [1]_, see the module).
 
     Parameters
     ----------
@@ -164,6 +229,10 @@ class RestartedDescent(Optimizer):
     step_size : float, default=1.0
         In units of one over the curvature.
     radius : float, optional
+    constants : {"calibrated", "published"}, default="calibrated"
+        Published: the steps and averages of Proposition 3, whatever ``step_size`` is; needs a
+        ``radius``. They are no default: with fewer steps than the condition number they stay near
+        the start, and with more they end no lower.
 
     Examples
     --------
@@ -178,9 +247,11 @@ class RestartedDescent(Optimizer):
     condition: float = 10.0
     step_size: float = 1.0
     radius: float | None = None
+    constants: str = "calibrated"
 
     def __post_init__(self) -> None:
         _validate.positive(condition=self.condition, step_size=self.step_size)
+        _check(self.constants, self.radius)
 
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
@@ -188,6 +259,8 @@ class RestartedDescent(Optimizer):
         """Step against the gradient; restart from the average half way."""
         half = state.steps // 2
         since = state.step - half
+        if self.constants == "published":
+            return self._published(state, gradient, curvature=curvature, since=since)
         size = self.step_size / curvature
         if since > 0:
             size *= min(1.0, 2.0 * self.condition / (2.0 * self.condition + since))
@@ -198,18 +271,36 @@ class RestartedDescent(Optimizer):
             return replace(moved, theta=moved.average, weight=0.0)
         return moved
 
+    def _published(
+        self, state: OptimizerState, gradient: Vector, *, curvature: float, since: int
+    ) -> OptimizerState:
+        falling = 1.0 if since < 0 else min(1.0, 2.0 * self.condition / (since + 3.0))
+        theta = _project(state.theta - falling / curvature * gradient, self.radius)
+        moved = state.blended(theta, share=min(1.0, falling / self.condition))
+        return replace(moved, theta=moved.average) if since == -1 else moved
+
 
 @dataclass(frozen=True, kw_only=True)
 class RandomIterateDescent(Optimizer):
-    """Projected descent that returns one of its iterates at random (non-convex).
+    r"""Projected descent that returns one of its iterates at random (non-convex).
+
+    Each of the T iterates after the start is returned with probability 1/T; which one is drawn once,
+    at the first step. A step as long as the curvature allows ends where the noise keeps it, however
+    many steps there are, so steps shrink as :math:`1/\sqrt T`: by Proposition 3 (see the module) the
+    best length is :math:`\min(1/H, \sqrt{2\Delta/(HT)}/\nu)`. The excess :math:`\Delta` at the
+    start is not known. Published it is :math:`HR^2`; calibrated it is what one step along the first
+    released gradient gains, :math:`\|g\|^2/(2H)`.
 
     Parameters
     ----------
     step_size : float, default=1.0
-        In units of one over the curvature.
+        Factor of the calibrated length.
     radius : float, optional
+        Parameters are kept in the ball of this radius.
     random_state : int, Generator or None
         Public randomness: which iterate is returned.
+    constants : {"calibrated", "published"}, default="calibrated"
+        Published needs a ``radius``.
 
     Examples
     --------
@@ -224,20 +315,35 @@ class RandomIterateDescent(Optimizer):
     step_size: float = 1.0
     radius: float | None = None
     random_state: RandomState = 0
+    constants: str = "calibrated"
 
     def __post_init__(self) -> None:
         _validate.positive(step_size=self.step_size)
+        _check(self.constants, self.radius)
 
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
         """Step against the gradient; the chosen iterate is kept as the average."""
-        chosen = int(public_generator(self.random_state).integers(state.steps))
-        theta = _project(state.theta - self.step_size / curvature * gradient, self.radius)
+        if state.step == 0:
+            state = replace(
+                state,
+                chosen=int(public_generator(self.random_state).integers(state.steps)),
+                size=self._length(state, gradient, curvature=curvature),
+            )
+        theta = _project(state.theta - state.size * gradient, self.radius)
         moved = state.moved(theta, weight=0.0)
-        if state.step == chosen:
+        if state.step == state.chosen:
             return replace(moved, average=theta, weight=1.0)
         return moved
+
+    def _length(self, state: OptimizerState, gradient: Vector, *, curvature: float) -> float:
+        noise = state.noise * math.sqrt(state.steps)
+        if self.constants == "published" and self.radius is not None:
+            reach = 2.0 * math.sqrt(2.0) * self.radius
+            return 1.0 / curvature if noise == 0 else min(1.0 / curvature, reach / noise)
+        reach = float(np.linalg.norm(gradient))
+        return self.step_size / curvature * (1.0 if reach >= noise else reach / noise)
 
 
 @dataclass(frozen=True, kw_only=True)
