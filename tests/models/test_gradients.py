@@ -1,5 +1,7 @@
 """Release strategies: clipped at a private radius, and winsorized as published."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,8 @@ from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.gradients import ClippedGradients, WinsorizedGradients
+from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
+from quorate.models.gradients import ClippedGradients, WinsorizedGradients, uniform_radius
 from quorate.models.losses import SquaredLoss
 from quorate.models.runs import open_run
 from quorate.noise import SeededNoise, use_noise
@@ -96,6 +99,30 @@ class TestWinsorized:
             > self.strategy.mechanism(account, **size).coordinate.noise_scale
         )
 
+    def test_published_constants_divide_gamma_by_three_and_by_the_steps(self):
+        # Theorem 4: log(3 T d n / gamma).
+        published = WinsorizedGradients(bound=5.0, radius=2.0, gamma=0.05, constants="published")
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        mean = published.mechanism(account, n_users=5000, dimension=4, steps=6)
+        expected = 10.0 * 2.0 * math.sqrt(math.log(3 * 6 * 4 * 5000 / 0.05) / 4)
+        assert mean.coordinate_radius == pytest.approx(expected)
+
+    def test_every_step_has_a_rotation_of_its_own(self, monkeypatch):
+        seen = []
+        original = RotatedWinsorizedMean.release
+
+        def spy(mechanism, vectors, *, rotation, account):
+            seen.append(rotation.signs.tolist())
+            return original(mechanism, vectors, rotation=rotation, account=account)
+
+        monkeypatch.setattr(RotatedWinsorizedMean, "release", spy)
+        rows = np.zeros((50, 16))
+        data = UserData(rows, np.zeros(50), offsets=np.arange(51))
+        for _ in range(2):
+            all_steps(self.strategy, steps=3, data=data, theta=np.zeros(16))
+        assert len({tuple(signs) for signs in seen[:3]}) == 3
+        assert seen[:3] == seen[3:]  # and the same ones again from the same seed
+
     @pytest.mark.parametrize(
         "budget",
         [
@@ -121,3 +148,26 @@ class TestWinsorized:
         broken = UserData(rows, data.y, offsets=data.offsets)
         _, _, released = all_steps(self.strategy, steps=1, data=broken)
         assert np.all(np.isfinite(released[0].value))
+
+
+KNOWN = {"spread": 1.0, "smoothness": 1.0, "diameter": 2.0, "gamma": 0.05}
+
+
+class TestProposition1:
+    def test_no_user_is_outside_at_any_parameter(self):
+        # Gradients theta - z of squared distances from normal z: the deviation is that of a mean.
+        rng = np.random.default_rng(0)
+        radius = uniform_radius(records=25, dimension=3, n_users=400, **KNOWN)
+        furthest = [
+            np.linalg.norm(rng.normal(size=(400, 3)) / 5.0, axis=1).max() for _ in range(40)
+        ]
+        assert max(furthest) <= radius
+        # Without its logarithms, sigma sqrt(d / m), users would be outside in every run.
+        assert min(furthest) > math.sqrt(3 / 25)
+
+    def test_it_falls_with_records_and_grows_with_the_set(self):
+        few = uniform_radius(records=10, dimension=5, n_users=100, **KNOWN)
+        many = uniform_radius(records=1000, dimension=5, n_users=100, **KNOWN)
+        assert 6 < few / many < 10
+        wide = uniform_radius(records=10, dimension=5, n_users=100, **KNOWN | {"diameter": 2000.0})
+        assert few < wide < 2.0 * few

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation
@@ -36,6 +37,27 @@ class TestPlan:
         phased = PhasedMinimizer(**SETTING)
         expected = math.sqrt(6.0 * math.sqrt(20) / (5000 * 100) + 20**2 / (5000**2 * 100)) / 4.5
         assert phased.strength(n_users=5000, dimension=20) == pytest.approx(expected)
+
+    def test_as_published_r_is_the_diameter(self):
+        size = {"n_users": 5000, "dimension": 20}
+        calibrated = PhasedMinimizer(**SETTING).strength(**size)
+        published = PhasedMinimizer(**SETTING, constants="published").strength(**size)
+        assert published == pytest.approx(calibrated / 2.0)
+
+    def test_as_published_users_are_within_the_radius_of_proposition_1(self):
+        phased = PhasedMinimizer(**SETTING, constants="published")
+        strategy = phased._strategy(2500, 20, np.random.default_rng(0))
+        logarithms = 20 * math.log(5 + 90 * 9 / math.sqrt(20 / 100)) + math.log(2500 / (0.01 / 3))
+        assert strategy.radius == pytest.approx(math.sqrt(32 / 100 * logarithms))
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        mean = strategy.mechanism(account, n_users=2500, dimension=20, steps=7)
+        expected = 10 * strategy.radius * math.sqrt(math.log(32 * 2500 * 21 / 0.01) / 32)
+        assert mean.coordinate_radius == pytest.approx(expected)
+
+    def test_as_published_steps_are_those_of_proposition_3(self):
+        phased = PhasedMinimizer(**SETTING, constants="published")
+        assert phased._optimizer(np.zeros(2), 3.0).inner.constants == "published"
+        assert phased._optimizer(np.zeros(2), 3.0).inner.condition == pytest.approx(12.0 / 3.0)
 
     @pytest.mark.parametrize("n_users", [5000, 10**6])
     def test_as_published_the_last_phase_has_nobody(self, n_users):

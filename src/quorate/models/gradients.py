@@ -26,7 +26,7 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.models.losses import Loss, by_user
 from quorate.models.minibatches import sampled_mean
-from quorate.public_randomness import RandomState
+from quorate.public_randomness import RandomState, public_generator
 from quorate.releases.user_releases import NARROW, WIDE, BoundedVectors, UserReleases, search_square
 from quorate.rotation import Rotation
 from quorate.users import UserData
@@ -37,6 +37,7 @@ __all__ = [
     "GradientRun",
     "ReleasedGradient",
     "WinsorizedGradients",
+    "uniform_radius",
 ]
 
 Vector = NDArray[np.float64]
@@ -77,6 +78,36 @@ class GradientRelease(ABC):
     @abstractmethod
     def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
         """Plan the budget of ``steps`` releases; nothing is released yet."""
+
+
+def uniform_radius(
+    *,
+    spread: float,
+    smoothness: float,
+    diameter: float,
+    records: int,
+    dimension: int,
+    n_users: int,
+    gamma: float,
+) -> float:
+    r"""Return how far any user's gradient is from its mean, wherever the parameters are (U5).
+
+    Proposition 1 of Levy et al. with the constants of its proof: but for a probability of ``gamma``
+    all n users are, at all parameters of a set of diameter R, within
+    :math:`\sigma\sqrt{32(d\ln(5+10R/\Delta)+\ln(n/\gamma))/m}` of their mean, with
+    :math:`\Delta = \min(1, \sigma\sqrt{d/m}/H)`, for H-smooth losses whose gradients are
+    :math:`\sigma`-sub-Gaussian. A ball of radius r has the diameter 2r.
+
+    >>> known = dict(spread=1.0, smoothness=2.0, diameter=9.0, dimension=4, n_users=1000)
+    >>> round(uniform_radius(records=100, gamma=0.01, **known), 2)
+    3.52
+    """
+    _validate.positive(spread=spread, smoothness=smoothness, diameter=diameter)
+    _validate.positive_integer(records=records, dimension=dimension, n_users=n_users)
+    _validate.probability(gamma=gamma)
+    mesh = min(1.0, spread * math.sqrt(dimension / records) / smoothness)
+    logarithms = dimension * math.log(5.0 + 10.0 * diameter / mesh) + math.log(n_users / gamma)
+    return spread * math.sqrt(32.0 * logarithms / records)
 
 
 def _gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
@@ -177,7 +208,8 @@ class WinsorizedGradients(GradientRelease):
 
     Faithful, and documented as what it is: with the published constants a fit needs hundreds of
     thousands of users at :math:`d = 32`; the default needs hundreds. The T steps are T queries of
-    one :class:`~quorate.mechanisms.means.winsorized.RotatedWinsorizedMean`, priced together.
+    one :class:`~quorate.mechanisms.means.winsorized.RotatedWinsorizedMean`, priced together; each
+    has a rotation of its own.
 
     Parameters
     ----------
@@ -185,13 +217,17 @@ class WinsorizedGradients(GradientRelease):
         Largest absolute value G of a coordinate of a user gradient; public.
     radius : float
         L2 concentration radius of user gradients around their mean; public.
+    gamma : float, default=0.01
+        Probability with which something may go wrong. Published (Theorem 4 of [1]_): a third is for
+        users outside of ``radius`` (:func:`uniform_radius`), a third, divided by T, for rotations.
     constants : {"calibrated", "published"}, default="calibrated"
     random_state : int, Generator or None
-        Public randomness of the rotation.
+        Public randomness of the rotations.
 
     References
     ----------
-    .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845, Alg. 3.
+    .. [1] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845,
+       Algorithm 3, Theorem 4, Proposition 1.
 
     Examples
     --------
@@ -205,11 +241,13 @@ class WinsorizedGradients(GradientRelease):
 
     bound: float
     radius: float
+    gamma: float = 0.01
     constants: str = "calibrated"
     random_state: RandomState = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _validate.positive(bound=self.bound, radius=self.radius)
+        _validate.probability(gamma=self.gamma)
         _validate.one_of(("calibrated", "published"), constants=self.constants)
 
     def mechanism(
@@ -223,6 +261,7 @@ class WinsorizedGradients(GradientRelease):
             delta=account.declared.delta,
             n_users=n_users,
             dimension=dimension,
+            gamma=self.gamma / 3.0 if self.constants == "published" else self.gamma,
             queries=steps,
             constants=self.constants,
         )
@@ -242,8 +281,7 @@ class WinsorizedGradients(GradientRelease):
             run.account, n_users=run.data.n_users, dimension=dimension, steps=steps
         )
         run.account.plan(mechanism.event)
-        rotation = Rotation.random(dimension, random_state=self.random_state)
-        return _WinsorizedRun(run, loss, mechanism, rotation)
+        return _WinsorizedRun(run, loss, mechanism, public_generator(self.random_state))
 
 
 class _WinsorizedRun(GradientRun):
@@ -252,10 +290,10 @@ class _WinsorizedRun(GradientRun):
         run: UserReleases,
         loss: Loss,
         mechanism: RotatedWinsorizedMean,
-        rotation: Rotation,
+        generator: RandomState,
     ) -> None:
         self._run, self._loss, self._mechanism = run, loss, mechanism
-        self._rotation = rotation
+        self._generator = generator
 
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         mechanism = self._mechanism
@@ -265,7 +303,8 @@ class _WinsorizedRun(GradientRun):
         bounded = BoundedVectors(_gradients_at(self._loss, theta), grid.bound)
         steps = self._run.data.votes(bounded, grid)
         vectors = grid.decode(steps, count=0.0)
-        value = mechanism.release(vectors, rotation=self._rotation, account=self._run.account)
+        rotation = Rotation.random(mechanism.dimension, random_state=self._generator)
+        value = mechanism.release(vectors, rotation=rotation, account=self._run.account)
         noise = mechanism.coordinate.noise_scale * math.sqrt(2.0)
         whole = noise / math.sqrt(mechanism.queries)
         return ReleasedGradient(value, noise, whole, mechanism.radius)

@@ -284,12 +284,12 @@ class RestartedDescent(Optimizer):
 class RandomIterateDescent(Optimizer):
     r"""Projected descent that returns one of its iterates at random (non-convex).
 
-    Each of the T iterates after the start is returned with probability 1/T; which one is drawn once,
-    at the first step. A step as long as the curvature allows ends where the noise keeps it, however
-    many steps there are, so steps shrink as :math:`1/\sqrt T`: by Proposition 3 (see the module) the
-    best length is :math:`\min(1/H, \sqrt{2\Delta/(HT)}/\nu)`. The excess :math:`\Delta` at the
-    start is not known. Published it is :math:`HR^2`; calibrated it is what one step along the first
-    released gradient gains, :math:`\|g\|^2/(2H)`.
+    Each of the T iterates after the start is returned with probability 1/T; which one is drawn
+    once, at the first step. A step as long as the curvature allows ends where the noise keeps it,
+    however many steps there are, so steps shrink as :math:`1/\sqrt T`: by Proposition 3 (see the
+    module) the best length is :math:`\min(1/H, \sqrt{2\Delta/(HT)}/\nu)`. The excess
+    :math:`\Delta` at the start is not known. Published it is :math:`HR^2`; calibrated it is what
+    one step along the first released gradient gains, :math:`\|g\|^2/(2H)`.
 
     Parameters
     ----------

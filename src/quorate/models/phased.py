@@ -19,7 +19,12 @@ from quorate.accounting.account import Account
 from quorate.accounting.account_parts import disjoint_groups
 from quorate.accounting.calibrate import gdp_mu
 from quorate.exceptions import NotEnoughUsersError
-from quorate.models.gradients import ClippedGradients, GradientRelease, WinsorizedGradients
+from quorate.models.gradients import (
+    ClippedGradients,
+    GradientRelease,
+    WinsorizedGradients,
+    uniform_radius,
+)
 from quorate.models.losses import Loss
 from quorate.models.minimization import (
     Minimum,
@@ -39,6 +44,8 @@ Vector = NDArray[np.float64]
 
 # A calibrated phase below this many users would be noise only.
 _FEWEST_USERS = 50
+# Probability with which published gradients may be cut, in each phase.
+_GAMMA = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,13 +136,15 @@ class PhasedMinimizer:
     smoothness : float
         H, largest curvature.
     radius : float
-        R, radius of the ball in which parameters stay.
+        Radius of the ball in which parameters stay.
     records : int
         m, records of a user; public.
     constants : {"calibrated", "published"}, default="calibrated"
         Calibrated: phases until fewer than 50 users are left (at most ``phases``), clipped
-        gradients with a private radius. Published: winsorized gradients, and as many phases and
-        steps as the proof asks for.
+        gradients with a private radius, R = ``radius``. Published: winsorized gradients within the
+        radius of Proposition 1, with its logarithms
+        (:func:`~quorate.models.gradients.uniform_radius`), the steps of Proposition 3, as many
+        phases and steps as the proof asks for, and R is the diameter of the ball.
     phases : int, default=2
         For the calibrated constants.
     random_state : int, Generator or None
@@ -197,13 +206,19 @@ class PhasedMinimizer:
         """The Gaussian parameter of every phase: no user is in two of them."""
         return gdp_mu(float(self.epsilon), float(self.delta))
 
+    @property
+    def diameter(self) -> float:
+        """Diameter of the ball: what the paper calls R."""
+        return 2.0 * self.radius
+
     def strength(self, *, n_users: int, dimension: int) -> float:
         """Return lambda, the pull before the first phase."""
         spread = self.gradient_spread * math.sqrt(dimension)
         smaller = min(self.gradient_bound, spread)
         sampling = self.gradient_bound * smaller / (n_users * self.records)
         noise = (self.gradient_spread * dimension / (n_users * self.epsilon)) ** 2 / self.records
-        return math.sqrt(sampling + noise) / self.radius
+        size = self.diameter if self.constants == "published" else self.radius
+        return math.sqrt(sampling + noise) / size
 
     def plan(self, *, n_users: int, dimension: int) -> tuple[Phase, ...]:
         """Return the phases, from public numbers.
@@ -244,7 +259,7 @@ class PhasedMinimizer:
         phases = self.plan(n_users=data.n_users, dimension=dimension)
         theta = initial_point(initial, dimension)
         order = np.argsort(data.public_draws(self.random_state), kind="stable")
-        strategy = self._strategy(dimension)
+        generator = public_generator(self.random_state)
         account = Account.open(epsilon=self.epsilon, delta=self.delta, unit=data.unit)
         groups = disjoint_groups(account, len(phases))
         start, minimum = 0, None
@@ -256,7 +271,7 @@ class PhasedMinimizer:
                 loss,
                 steps=phase.steps,
                 optimizer=self._optimizer(theta, phase.strength),
-                gradients=strategy,
+                gradients=self._strategy(phase.n_users, dimension, generator),
                 initial=theta,
                 curvature=self.smoothness,
                 shrink=False,
@@ -291,15 +306,25 @@ class PhasedMinimizer:
         inner: Optimizer = AveragedDescent(step_size=1.0, radius=self.radius)
         if self.constants == "published":
             condition = (self.smoothness + strength) / strength
-            inner = RestartedDescent(condition=condition, radius=self.radius)
+            inner = RestartedDescent(condition=condition, radius=self.radius, constants="published")
         return ProximalDescent(inner=inner, centre=centre, strength=strength)
 
-    def _strategy(self, dimension: int) -> GradientRelease:
+    def _strategy(self, n_users: int, dimension: int, generator: RandomState) -> GradientRelease:
         if self.constants == "calibrated":
             return ClippedGradients()
+        radius = uniform_radius(
+            spread=self.gradient_spread,
+            smoothness=self.smoothness,
+            diameter=self.diameter,
+            records=self.records,
+            dimension=dimension,
+            n_users=n_users,
+            gamma=_GAMMA / 3.0,
+        )
         return WinsorizedGradients(
             bound=self.gradient_bound,
-            radius=self.gradient_spread * math.sqrt(dimension / self.records),
+            radius=radius,
+            gamma=_GAMMA,
             constants="published",
-            random_state=int(public_generator(self.random_state).integers(2**31)),
+            random_state=generator,
         )

@@ -59,6 +59,11 @@ class TestConstants:
         expected = epsilon / math.sqrt(8 * 8 * math.log(1 / delta))
         assert one.coordinate_epsilon == pytest.approx(expected)
 
+    def test_published_queries_share_gamma(self):
+        # Theorem 3: log(K d n / gamma), because each query calls Algorithm 2 with gamma / K.
+        spread = 10 * 2.0 * math.sqrt(math.log(5 * 8 * 20_000 / 0.01) / 8)
+        assert vector(constants="published", queries=5).coordinate_radius == pytest.approx(spread)
+
     def test_calibrated_noise_is_lower_than_published(self):
         assert (
             vector().coordinate.noise_scale < vector(constants="published").coordinate.noise_scale

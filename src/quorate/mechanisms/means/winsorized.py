@@ -185,7 +185,8 @@ class RotatedWinsorizedMean:
     If all users lie within :math:`\tau` of a point, then except with probability ``gamma`` every
     rotated coordinate lies within :math:`\tau'` of its centre, with
     :math:`\tau' = \tau\sqrt{2\ln(2Dn/\gamma)/D}` (Hoeffding); published
-    :math:`\tau' = 10\tau\sqrt{\ln(Dn/\gamma)/D}`. Then the noise per coordinate is that of
+    :math:`\tau' = 10\tau\sqrt{\ln(DnK/\gamma)/D}`, K = ``queries``: every query gets a part of
+    ``gamma``. Then the noise per coordinate is that of
     :class:`WinsorizedMean`.
 
     Complexity
@@ -263,7 +264,8 @@ class RotatedWinsorizedMean:
     def coordinate_radius(self) -> float:
         """Radius of each rotated coordinate."""
         if self.constants == "published":
-            spread = 10.0 * math.sqrt(math.log(self.padded * self.n_users / self.gamma))
+            vectors = self.n_users * self.queries
+            spread = 10.0 * math.sqrt(math.log(self.padded * vectors / self.gamma))
         else:
             spread = math.sqrt(2.0 * math.log(2.0 * self.padded * self.n_users / self.gamma))
         return self.radius * spread / math.sqrt(self.padded)
