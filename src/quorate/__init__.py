@@ -18,11 +18,11 @@ from quorate.guarantees import Guarantee, Relation
 if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
     from quorate.bounds import Ball, Box, Interval
-    from quorate.distributions.cdf import EmpiricalCDF
-    from quorate.distributions.discrete import DiscreteDistribution
-    from quorate.distributions.gaussian import GaussianDistribution
-    from quorate.distributions.histogram import Histogram
-    from quorate.distributions.selection import HypothesisSelector
+    from quorate.distributions.categories.discrete import DiscreteDistribution
+    from quorate.distributions.hypotheses.selection import HypothesisSelector
+    from quorate.distributions.normal.gaussian import GaussianDistribution
+    from quorate.distributions.numeric.cdf import EmpiricalCDF
+    from quorate.distributions.numeric.histogram import Histogram
     from quorate.learners.concept_learner import ConceptLearner
     from quorate.learners.loss_selector import LossSelector
     from quorate.learners.parity_learner import ParityLearner

@@ -3,33 +3,32 @@
 Density estimators in the style of scikit-learn, in which every person counts once unless records
 are to be weighed, and the choice among finitely many densities.
 
-* :mod:`quorate.distributions.discrete`: over categories.
-* :mod:`quorate.distributions.histogram`, :mod:`quorate.distributions.cdf`: over numbers.
-* :mod:`quorate.distributions.product`: over several columns of categories.
-* :mod:`quorate.distributions.gaussian`: normal distributions.
-* :mod:`quorate.distributions.selection`: one of finitely many densities.
-* :mod:`quorate.distributions.families`: families of densities and their duels.
-* :mod:`quorate.distributions.covers`: finite covers of larger families.
+* :mod:`quorate.distributions.categories`: over one column of labels, or several.
+* :mod:`quorate.distributions.numeric`: histograms and distribution functions of numbers.
+* :mod:`quorate.distributions.normal`: normal distributions.
+* :mod:`quorate.distributions.hypotheses`: one of finitely many densities, and covers.
+* :mod:`quorate.distributions.shares`, :mod:`quorate.distributions.simplices`: what a user adds.
+* :mod:`quorate.distributions.projection`: from noisy shares to a distribution, and how far off.
 """
 
 from __future__ import annotations
 
-from quorate.distributions.cdf import EmpiricalCDF
-from quorate.distributions.clip import Clip
-from quorate.distributions.covers import (
+from quorate.distributions.categories.discrete import DiscreteDistribution
+from quorate.distributions.categories.product import ProductDistribution
+from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.covers import (
     SimplexGrid,
     gaussian_cover,
     gaussian_mean_cover,
     product_cover,
     simplex_cover,
 )
-from quorate.distributions.discrete import DiscreteDistribution
-from quorate.distributions.families import DiscreteFamily, Family, GaussianFamily
-from quorate.distributions.gaussian import GaussianDistribution
-from quorate.distributions.histogram import Histogram
-from quorate.distributions.product import ProductDistribution
+from quorate.distributions.hypotheses.families import DiscreteFamily, Family, GaussianFamily
+from quorate.distributions.hypotheses.selection import HypothesisSelector
+from quorate.distributions.normal.gaussian import GaussianDistribution
+from quorate.distributions.numeric.cdf import EmpiricalCDF
+from quorate.distributions.numeric.histogram import Histogram
 from quorate.distributions.released import DistributionError
-from quorate.distributions.selection import HypothesisSelector
 
 __all__ = [
     "Clip",

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
-from quorate.distributions.discrete_rule import (
+from quorate.distributions.categories.rule import (
     ball_noise,
     l1_spread,
     polytope_noise,
 )
-from quorate.distributions.hierarchy import choose_hierarchy
+from quorate.distributions.numeric.hierarchy import choose_hierarchy
 from quorate.guarantees import Relation
 from quorate.planning.limits import fixed_users_floor
 from quorate.planning.packings import (

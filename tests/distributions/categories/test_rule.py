@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorate.distributions.discrete_rule import (
+from quorate.distributions.categories.rule import (
     BALL_SHARES,
     POLYTOPE_SHARES,
     ball_noise,

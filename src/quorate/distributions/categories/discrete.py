@@ -16,8 +16,8 @@ from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.arrays import as_array, described
 from quorate.distributions.base import UserDistribution, draw, new_figure
-from quorate.distributions.discrete_routes import DiscreteRun
-from quorate.distributions.popular import popular_labels, private_codes
+from quorate.distributions.categories.popular import popular_labels, private_codes
+from quorate.distributions.categories.routes import DiscreteRun
 from quorate.distributions.released import ReleasedShares
 from quorate.distributions.shares import CategoryCodes, Coder
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
@@ -130,9 +130,9 @@ class DiscreteDistribution(UserDistribution):
         2 in the L1 and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories.
         *laplace*, *gaussian*: one noisy sum of such points. *polytope*, *ball*: a count of close
         pairs (sensitivity 1, hidden pairs), a rough centre, private radii, and sums of offsets
-        inside a small ball (:class:`~quorate.distributions.trimming.Trimmed`), each drawn from one
-        account. Making the shares add up to 1 happens after the release. Popular labels: one vote
-        a user (:class:`~quorate.mechanisms.stable_choice.StableHistogram`).
+        inside a small ball (:class:`~quorate.distributions.categories.trimming.Trimmed`), each
+        drawn from one account. Making the shares add up to 1 happens after the release. Popular
+        labels: one vote a user (:class:`~quorate.mechanisms.stable_choice.StableHistogram`).
 
     Utility
     -------

@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.distributions.clip import Clip
+from quorate.distributions.hypotheses.clip import Clip
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users.data import UserData

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.distributions.normal_rows import (
+from quorate.distributions.normal.rows import (
     WhitenedMeans,
     WithinCovariances,
     matrix_of,

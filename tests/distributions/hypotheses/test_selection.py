@@ -6,10 +6,10 @@ from sklearn.base import clone
 
 from quorate.accounting import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
-from quorate.distributions.clip import Clip
-from quorate.distributions.covers import SimplexGrid, simplex_cover
-from quorate.distributions.families import DiscreteFamily, GaussianFamily
-from quorate.distributions.selection import HypothesisSelector
+from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.covers import SimplexGrid, simplex_cover
+from quorate.distributions.hypotheses.families import DiscreteFamily, GaussianFamily
+from quorate.distributions.hypotheses.selection import HypothesisSelector
 from quorate.engines import MemoryCrowd
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation

@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.distributions.clip import Clip
-from quorate.distributions.families import (
+from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.families import (
     MAX_MEMBERS,
     Family,
     GaussianFamily,

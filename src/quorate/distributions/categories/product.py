@@ -18,7 +18,7 @@ from quorate.accounting.rounding import float_down
 from quorate.arrays import described
 from quorate.bounds import Bound, Interval
 from quorate.distributions.base import UserDistribution, draw, new_figure
-from quorate.distributions.discrete import as_categories, label_places
+from quorate.distributions.categories.discrete import as_categories, label_places
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import CategoryCodes

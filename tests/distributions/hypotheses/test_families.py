@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.distributions import families
-from quorate.distributions.clip import WEIGHT_UNIT, Clip
-from quorate.distributions.families import (
+from quorate.distributions.hypotheses import families
+from quorate.distributions.hypotheses.clip import WEIGHT_UNIT, Clip
+from quorate.distributions.hypotheses.families import (
     DiscreteFamily,
     GaussianFamily,
     capped,

@@ -17,13 +17,13 @@ from quorate.accounting.rounding import float_down
 from quorate.arrays import described
 from quorate.bounds import Ball, Bound, Box
 from quorate.distributions.base import UserDistribution, new_figure
-from quorate.distributions.cdf import as_edges_column
-from quorate.distributions.normal_rows import (
+from quorate.distributions.normal.rows import (
     WhitenedMeans,
     WithinCovariances,
     matrix_of,
     vector_of,
 )
+from quorate.distributions.numeric.cdf import as_edges_column
 from quorate.distributions.released import DistributionError
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crowds_of_shares import crowd_of
+from quorate.distributions.categories.trimming import Distances, Trimmed, TrimmedTotals
 from quorate.distributions.shares import CategoryCodes, dense_shares
-from quorate.distributions.trimming import Distances, Trimmed, TrimmedTotals
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid
 from quorate.guarantees import Relation

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.distributions.hierarchy import Hierarchy, choose_hierarchy, rising
+from quorate.distributions.numeric.hierarchy import Hierarchy, choose_hierarchy, rising
 
 
 def least_squares(hierarchy, sums, absent, total):

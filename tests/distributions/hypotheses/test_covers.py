@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from quorate.distributions.clip import Clip
-from quorate.distributions.covers import (
+from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.covers import (
     SimplexGrid,
     gaussian_cover,
     gaussian_mean_cover,
@@ -15,7 +15,7 @@ from quorate.distributions.covers import (
     simplex_cover,
     simplex_steps,
 )
-from quorate.distributions.families import DiscreteFamily
+from quorate.distributions.hypotheses.families import DiscreteFamily
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
 

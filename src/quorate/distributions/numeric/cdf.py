@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, draw, new_figure
-from quorate.distributions.cumulative import CumulativeRun
-from quorate.distributions.edges import told_edges
+from quorate.distributions.numeric.cumulative import CumulativeRun
+from quorate.distributions.numeric.edges import told_edges
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import IntervalCodes
 from quorate.exceptions import SchemaError
@@ -50,8 +50,8 @@ class EmpiricalCDF(UserDistribution):
     ``error_.bound`` holds the largest distance between the released and the people's own
     distribution function at the edges with probability 95 %: about
     :math:`40/(n\varepsilon)` for 1,000 cells, see
-    :meth:`~quorate.distributions.hierarchy.Hierarchy.largest_error`. Between edges the function is
-    taken to be straight.
+    :meth:`~quorate.distributions.numeric.hierarchy.Hierarchy.largest_error`. Between edges the
+    function is taken to be straight.
 
     Complexity
     ----------
@@ -67,7 +67,7 @@ class EmpiricalCDF(UserDistribution):
     edges : sequence of floats, optional
         Increasing public edges of cells, in place of ``bounds`` and ``cells``.
     records
-        As in :class:`~quorate.distributions.discrete.DiscreteDistribution`.
+        As in :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 

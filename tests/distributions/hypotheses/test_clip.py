@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from quorate.distributions.clip import WEIGHT_UNIT, Clip
+from quorate.distributions.hypotheses.clip import WEIGHT_UNIT, Clip
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 

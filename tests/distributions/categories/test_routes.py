@@ -7,7 +7,7 @@ from crowds_of_shares import alike, crowd_of, mean_shares, unlike, zipf
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import replay
-from quorate.distributions.discrete_routes import DiscreteRun
+from quorate.distributions.categories.routes import DiscreteRun
 from quorate.distributions.shares import CategoryCodes
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise

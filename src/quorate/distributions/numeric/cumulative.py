@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_down
 from quorate.bounds import Interval
-from quorate.distributions.hierarchy import Hierarchy, choose_hierarchy, rising
+from quorate.distributions.numeric.hierarchy import Hierarchy, choose_hierarchy, rising
 from quorate.distributions.shares import Coder
 from quorate.distributions.simplices import ManyTotals, Simplices
 from quorate.grid import choose_grid, public_size

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Interval, Simplex
-from quorate.distributions.discrete_rule import (
+from quorate.distributions.categories.rule import (
     BALL_SHARES,
     POLYTOPE_SHARES,
     Likeness,
     likeness_worth_asking,
     widening,
 )
+from quorate.distributions.categories.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
 from quorate.distributions.released import DistributionError, ReleasedShares
 from quorate.distributions.shares import Coder, ShareTotals, dense_shares
-from quorate.distributions.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
 from quorate.grid import choose_grid, public_size
 from quorate.guarantees import Relation
 from quorate.mechanisms.quantiles import PrivateQuantile

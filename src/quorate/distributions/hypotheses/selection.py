@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.ledger import Ledger
-from quorate.distributions.clip import Clip
-from quorate.distributions.families import Family
+from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.families import Family
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
@@ -30,8 +30,9 @@ class HypothesisSelector(UserEstimator):
 
     Learning
     --------
-    concept class : a finite family of densities, :class:`~quorate.distributions.families.Family`;
-        covers of larger families are in :mod:`quorate.distributions.covers`
+    concept class : a finite family of densities,
+        :class:`~quorate.distributions.hypotheses.families.Family`; covers of larger families are in
+        :mod:`quorate.distributions.hypotheses.covers`
     setting : users i.i.d., records of one user i.i.d.; the truth within 0.1 alpha of a member
     users needed : :math:`\tilde O(\ln(|F|/\beta)(1/\varepsilon + 1/(\alpha\varepsilon\sqrt m) +
         1/(\alpha^2 m)))` for total variation alpha (Theorem 41 of [1]_)
@@ -52,8 +53,8 @@ class HypothesisSelector(UserEstimator):
     Complexity
     ----------
     Time :math:`O(n|F|^2k)` for n users and k points, memory :math:`O(|F|^2)`; for densities on
-    numbers :math:`O(N|F|^2)` with N records. A :class:`~quorate.distributions.covers.SimplexGrid`
-    needs :math:`O(2^k(nI + |F|))`.
+    numbers :math:`O(N|F|^2)` with N records. A
+    :class:`~quorate.distributions.hypotheses.covers.SimplexGrid` needs :math:`O(2^k(nI + |F|))`.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ class HypothesisSelector(UserEstimator):
 
     Examples
     --------
-    >>> from quorate.distributions.families import DiscreteFamily
+    >>> from quorate.distributions.hypotheses.families import DiscreteFamily
     >>> rng = np.random.default_rng(0)
     >>> records = rng.choice(3, size=(60 * 20, 1), p=[0.7, 0.2, 0.1])
     >>> family = DiscreteFamily([[0.1, 0.2, 0.7], [0.7, 0.2, 0.1], [0.4, 0.3, 0.3]])
@@ -148,7 +149,7 @@ class HypothesisSelector(UserEstimator):
         if not isinstance(self.family, Family):
             raise ParameterError(
                 f"Expected family to be a Family, got {type(self.family).__name__}. See "
-                "quorate.distributions.families."
+                "quorate.distributions.hypotheses.families."
             )
         clip = Clip(0.5) if self.clip is None else self.clip
         if not isinstance(clip, Clip):

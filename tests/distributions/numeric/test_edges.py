@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.distributions.edges import as_edges, as_range, loose_edges, told_edges
+from quorate.distributions.numeric.edges import as_edges, as_range, loose_edges, told_edges
 from quorate.exceptions import ParameterError, UnboundedContributionError
 
 

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from quorate.distributions import EmpiricalCDF
-from quorate.distributions.cdf import as_edges_column, log_density, quantile_of, sample_cells
+from quorate.distributions.numeric.cdf import (
+    as_edges_column,
+    log_density,
+    quantile_of,
+    sample_cells,
+)
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData

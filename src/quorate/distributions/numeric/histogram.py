@@ -14,11 +14,11 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, new_figure
-from quorate.distributions.cdf import log_density, quantile_of, sample_cells
-from quorate.distributions.cumulative import CumulativeRun
-from quorate.distributions.discrete import released_by
-from quorate.distributions.discrete_routes import DiscreteRun
-from quorate.distributions.edges import as_edges, as_range, loose_edges, told_edges
+from quorate.distributions.categories.discrete import released_by
+from quorate.distributions.categories.routes import DiscreteRun
+from quorate.distributions.numeric.cdf import log_density, quantile_of, sample_cells
+from quorate.distributions.numeric.cumulative import CumulativeRun
+from quorate.distributions.numeric.edges import as_edges, as_range, loose_edges, told_edges
 from quorate.distributions.shares import IntervalCodes
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
@@ -48,10 +48,11 @@ class Histogram(UserDistribution):
         ``edges_``, ``pmf_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : On public edges that of
-        :class:`~quorate.distributions.discrete.DiscreteDistribution`, the bins being categories.
+        :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`, the bins being
+        categories.
         Found edges are quantiles of a distribution function released for three tenths of
-        ``epsilon`` (see :class:`~quorate.distributions.cdf.EmpiricalCDF`); the shares of the bins
-        are then released with the rest, from the same account.
+        ``epsilon`` (see :class:`~quorate.distributions.numeric.cdf.EmpiricalCDF`); the shares of
+        the bins are then released with the rest, from the same account.
 
     Utility
     -------
@@ -60,7 +61,8 @@ class Histogram(UserDistribution):
 
     Complexity
     ----------
-    That of :class:`~quorate.distributions.discrete.DiscreteDistribution`, and one pass for edges.
+    That of :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`, and one pass
+    for edges.
 
     Parameters
     ----------
@@ -72,7 +74,7 @@ class Histogram(UserDistribution):
         Public range; what lies outside counts at its ends.
     bins : int, default=20
     delta, algorithm, records
-        As in :class:`~quorate.distributions.discrete.DiscreteDistribution`.
+        As in :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 

@@ -8,7 +8,7 @@ import pytest
 from crowds_of_shares import crowd_of
 from quorate.accounting.account import Account
 from quorate.auditing import replay
-from quorate.distributions.cumulative import CumulativeRun
+from quorate.distributions.numeric.cumulative import CumulativeRun
 from quorate.distributions.shares import IntervalCodes
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise

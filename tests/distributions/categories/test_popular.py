@@ -6,7 +6,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.auditing import replay
 from quorate.distributions import DiscreteDistribution
-from quorate.distributions.popular import LabelCodes, popular_labels, private_codes
+from quorate.distributions.categories.popular import LabelCodes, popular_labels, private_codes
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
