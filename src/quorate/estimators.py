@@ -24,9 +24,10 @@ from sklearn.base import BaseEstimator
 
 from quorate import _validate
 from quorate.accounting.account import Account
+from quorate.accounting.account_parts import close, only_gaussian
 from quorate.accounting.compose import price
 from quorate.accounting.events import Event
-from quorate.accounting.ledger import Ledger
+from quorate.accounting.ledger import Charge, Ledger
 from quorate.accounting.rounding import exact, float_up
 from quorate.arrays import as_array
 from quorate.exceptions import (
@@ -118,6 +119,10 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     _single_feature = False
     # Whether users may lie in parts, wherever those are.
     _takes_crowds = False
+    # The charge of a fit that is not over.
+    _receipt: Charge | None = None
+    # Whether ``fit`` opens a desk that goes on drawing from its account.
+    _draws_later = False
     # Whether a column of X may hold labels of any kind, which the estimator reads itself.
     _reads_labels = False
 
@@ -138,6 +143,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def _caveat(self) -> str | None:
         """Why the guarantee is only idealized, if it is; it follows from parameters."""
         return None
+
+    @property
+    def _only_gaussian(self) -> bool:
+        """Whether pure draws, too, are counted as Gaussian ones if delta > 0."""
+        return False
 
     @property
     def _labels(self) -> Sequence[Any] | None:
@@ -175,6 +185,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
         public_generator(self.random_state)
         self._check_use(X, y, users, target=target)
+        receipt: Charge | None = None
         account = Account.open(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -196,11 +207,23 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     "Expected data_name= beside ledger=: the name under which the data set's "
                     "budget was set with Ledger.set_budget."
                 )
-            self.ledger.charge(self.data_name, account.declared, purpose=type(self).__name__)
+            events = (only_gaussian(account),) if self._only_gaussian and self.delta > 0 else ()
+            charged = replace(account.declared, events=events)
+            receipt = self.ledger.charge(self.data_name, charged, purpose=type(self).__name__)
             account.declared = account.declared.charged_to(self.data_name)
         self._forget()
+        self._receipt = receipt
         self._declared = account.declared
         return account
+
+    def _settle(self, account: Account) -> None:
+        """Tell the ledger what was drawn, if the fit is over: it may have been charged more."""
+        if self._receipt is None or self._draws_later:
+            return
+        close(account)
+        if self.ledger is not None:
+            self.ledger.settle(self._receipt, (account.event,))
+        self._receipt = None
 
     def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
         """Refuse what types and shapes show to be wrong."""
@@ -328,6 +351,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     f"{type(self).__name__} drew from another account than the one it charged: no "
                     "guarantee is claimed. Please report this."
                 )
+            self._settle(spent)
         else:
             event = spent
             cost = price(event, delta=declared.delta, relation=declared.relation)

@@ -252,6 +252,8 @@ class TestHistory:
             "delta": 1e-6,
             "relation": "replace",
             "unit": "user",
+            "composition": "basic",
+            "period": None,
             "spent": {"epsilon": 0.1, "delta": 1e-7},
             "remaining": {"epsilon": 0.9, "delta": 9e-7},
         }

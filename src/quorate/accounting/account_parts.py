@@ -15,12 +15,52 @@ import numpy as np
 from quorate import _validate
 from quorate.accounting.account import Account, Integers
 from quorate.accounting.costs import Costs
-from quorate.accounting.events import Event, Subsampled
-from quorate.accounting.rounding import float_up
+from quorate.accounting.events import (
+    Approximate,
+    Event,
+    Gaussian,
+    Pure,
+    Subsampled,
+    compose_events,
+)
+from quorate.accounting.rounding import float_up, root_down
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Relation
 
-__all__ = ["GroupAccount", "SampleAccount", "disjoint_groups"]
+__all__ = ["GroupAccount", "SampleAccount", "close", "disjoint_groups", "only_gaussian"]
+
+
+def only_gaussian(account: Account) -> Event:
+    """Leave an account its Gaussian filter alone; return what covers all it may still draw.
+
+    A ledger that adds up squares can so be charged with a square before anything is drawn.
+
+    >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
+    >>> only_gaussian(account)
+    Composed(events=(Gaussian(noise_multiplier=4.246...), Approximate(epsilon=0.0, delta=1e-07)))
+    >>> account.left
+    Fraction(0, 1)
+    """
+    account.epsilon = Fraction(0)
+    events: list[Event] = [Gaussian(root_down(1 / account.square))]
+    if account.aside:
+        events.append(Pure(float_up(account.aside)))
+    if account.reserve:
+        events.append(Approximate(0.0, float_up(account.reserve)))
+    return compose_events(events)
+
+
+def close(account: Account) -> None:
+    """Refuse every further draw from an account and from its parts.
+
+    >>> account = Account.open(epsilon=1.0)
+    >>> close(account)
+    >>> account.left
+    Fraction(0, 1)
+    """
+    account.epsilon = account.square = account.aside = account.reserve = Fraction(0)
+    account._planned.clear()
+    account._planned_pure.clear()
 
 
 class SampleAccount(Account):

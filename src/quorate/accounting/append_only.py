@@ -25,16 +25,16 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from quorate.exceptions import LedgerError, LedgerFileError
 
-__all__ = ["AppendOnlyFile", "Entry", "Transaction"]
+__all__ = ["AppendOnlyFile", "Entry", "Transaction", "check_chain"]
 
 _APPLICATION_ID = 0x51554F52  # "QUOR", at byte 68 of the SQLite header
 _FORMAT_VERSION = 1  # SQLite's user_version, at byte 60
@@ -253,6 +253,26 @@ class AppendOnlyFile:
             f"The ledger file {self.path} {what}. It was left as it is: check the path, or restore "
             "the last good copy and enter by hand what was charged since."
         ) from cause
+
+
+def check_chain(document: Mapping[str, Any]) -> list[str]:
+    """Return the digests of an exported file; refuse one whose chain is broken.
+
+    >>> check_chain({"entries": [], "digest": ""})
+    []
+    """
+    digests = [""]
+    for place, fields in enumerate(document["entries"], start=1):
+        text = json.dumps(fields["document"], sort_keys=True)
+        entry = Entry(**{**fields, "document": text})
+        digests.append(_digest(digests[-1], entry))
+        if entry.id != place or entry.digest != digests[-1]:
+            raise LedgerFileError(
+                f"The export is damaged or was tampered with: the chain breaks at entry {place}."
+            )
+    if document["digest"] != digests[-1]:
+        raise LedgerFileError("The export is damaged or was tampered with: its end is missing.")
+    return digests[1:]
 
 
 def _digest(previous: str, entry: Entry) -> str:

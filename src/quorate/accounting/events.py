@@ -11,14 +11,14 @@ rationals; they are kept as floats, rounded towards the higher cost.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from quorate import _validate
 from quorate.accounting.rounding import float_down, float_up
-from quorate.exceptions import ParameterError
+from quorate.exceptions import ParameterError, UnsupportedEventError
 
 __all__ = [
     "Approximate",
@@ -31,6 +31,7 @@ __all__ = [
     "Repeated",
     "Subsampled",
     "compose_events",
+    "read_event",
 ]
 
 
@@ -234,3 +235,32 @@ def compose_events(events: Iterable[Event]) -> Event:
     """
     collected = tuple(events)
     return collected[0] if len(collected) == 1 else Composed(collected)
+
+
+def read_event(document: Mapping[str, Any]) -> Event:
+    """Return the event that wrote ``document``.
+
+    >>> read_event(Subsampled(Repeated(Gaussian(2.0), 3), rate=0.5).to_dict())
+    Subsampled(event=Repeated(event=Gaussian(noise_multiplier=2.0), count=3), rate=0.5)
+    """
+    match document:
+        case {"event": "nothing"}:
+            return Nothing()
+        case {"event": "pure", "epsilon": epsilon}:
+            return Pure(epsilon)
+        case {"event": "approximate", "epsilon": epsilon, "delta": delta}:
+            return Approximate(epsilon, delta)
+        case {"event": "laplace", "noise_multiplier": multiplier}:
+            return Laplace(multiplier)
+        case {"event": "gaussian", "noise_multiplier": multiplier}:
+            return Gaussian(multiplier)
+        case {"event": "subsampled", "rate": rate, "of": part}:
+            return Subsampled(read_event(part), rate)
+        case {"event": "repeated", "count": count, "of": part}:
+            return Repeated(read_event(part), count)
+        case {"event": "composed", "of": parts}:
+            return Composed(tuple(read_event(part) for part in parts))
+    raise UnsupportedEventError(
+        f"Expected an event as Event.to_dict writes it, got {document!r}. Was it written by a "
+        "newer Quorate?"
+    )

@@ -9,18 +9,29 @@ from __future__ import annotations
 
 import getpass
 import json
-import math
-import numbers
 import os
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 from quorate import _validate
-from quorate.accounting.append_only import AppendOnlyFile, Entry, Transaction
+from quorate.accounting.append_only import AppendOnlyFile, Entry, Transaction, check_chain
+from quorate.accounting.calendars import PERIODS, check_period, divide_name
+from quorate.accounting.compose import price
+from quorate.accounting.events import compose_events, read_event
+from quorate.accounting.ledger_entries import (
+    Amount,
+    Budget,
+    BudgetChange,
+    Charge,
+    Settlement,
+    decimal_reading,
+    plain_number,
+    read_entry,
+)
+from quorate.accounting.spending import COMPOSITIONS, Cost, Spending, cost_of
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
@@ -28,68 +39,20 @@ from quorate.exceptions import (
     ParameterError,
     RelationMismatchError,
     UnknownDatasetError,
+    UnsupportedEventError,
 )
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Guarantee, PricedEvent, Relation
 
-__all__ = ["Budget", "BudgetChange", "Charge", "Ledger"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """An amount of privacy loss.
-
-    >>> Budget(epsilon=0.3, delta=0.0)
-    Budget(epsilon=0.3, delta=0.0)
-    """
-
-    epsilon: float
-    delta: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class BudgetChange:
-    """An entry that sets, raises or lowers the budget of a data set.
-
-    >>> BudgetChange(id=1, when="2026-01-01T00:00:00.000000+00:00", who="officer",
-    ...              data_name="visits", epsilon=1.0, delta=0.0,
-    ...              relation=Relation.REPLACE, unit="patient").epsilon
-    1.0
-    """
-
-    id: int
-    when: str
-    who: str
-    data_name: str
-    epsilon: float
-    delta: float
-    relation: Relation
-    unit: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charge:
-    """An entry that spends; ``guarantee.events`` holds the events as they were written down.
-
-    >>> Charge(id=2, when="2026-01-01T00:00:00.000000+00:00", who="analyst", data_name="visits",
-    ...        purpose="mean age", guarantee=Guarantee(epsilon=0.5)).guarantee.epsilon
-    0.5
-    """
-
-    id: int
-    when: str
-    who: str
-    data_name: str
-    purpose: str
-    guarantee: Guarantee
+__all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "Settlement"]
 
 
 class Ledger:
     """Open the ledger at ``path``, or create it if there is none.
 
     A budget belongs to the *name* of a data set, which the caller chooses; nothing computed from
-    the data is stored. Costs add up by basic composition: the sum of the epsilons and the sum of
-    the deltas. Each charge keeps its guarantee with all events, so that a tighter reading of the
-    same history remains possible later.
+    the data is stored. Costs add up by basic composition, the sum of the epsilons and the sum of
+    the deltas, or, if the budget says so, by a filter of Gaussian differential privacy, under which
+    many small releases cost far less; see :mod:`quorate.accounting.spending`.
 
     Sums are exact. A float counts as the shortest decimal that prints it, so ten charges of 0.1
     fill a budget of 1.0 and a history adds up by hand; integers and fractions count as themselves.
@@ -172,33 +135,61 @@ class Ledger:
         delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         unit: str = "user",
+        composition: str | None = None,
+        period: str | None = None,
     ) -> BudgetChange:
         """Set the budget of the data set ``name``, or change it; every change stays on record.
 
         What is spent stays spent. Lowering the budget below that is allowed and means that
-        nothing is left. Relation and unit are those of the first call for ever: costs of two kinds
-        have no sum. Repeating the present budget records nothing.
+        nothing is left. Relation, unit, composition and period are those of the first call for
+        ever: costs of two kinds have no sum. Repeating the present budget records nothing.
+
+        Parameters
+        ----------
+        name : str
+        epsilon, delta : float
+        relation : Relation, default=Relation.REPLACE
+        unit : str, default="user"
+        composition : {"basic", "gaussian"} or None, default=None
+            ``"basic"`` adds epsilons and deltas; ``"gaussian"`` also adds the squares of Gaussian
+            differential privacy and lets through what either sum lets through. ``None`` is the
+            composition that the budget has, at first ``"basic"``.
+        period : {"day", "week", "month", "quarter", "year"} or None, default=None
+            The budget is for each period anew; charges then name it as in ``"visits@2026-11"``,
+            and the unit says so: ``"patient x month"``.
         """
         _check_text(name=name, unit=unit)
         _validate.non_negative(epsilon=epsilon)
         _validate.delta(delta=delta)
         if not isinstance(relation, Relation):
             raise ParameterError(f"Expected relation to be a Relation, got relation={relation!r}.")
-        limit = _Amount(_exact(epsilon), _exact(delta))
-        document = {
-            "epsilon": float(epsilon),
-            "delta": float(delta),
-            "relation": relation.name.lower(),
-            "unit": unit,
-        }
+        _check_kind_of_budget(composition, delta, period, unit)
+        limit = Amount(decimal_reading(epsilon), decimal_reading(delta))
         with self._file.transaction(write=True) as page:
-            account = _accounts(page.entries).get(name)
-            if account is not None:
-                account.check_kind(relation, unit)
-                if account.limit == limit:
-                    return account.change
+            budgets = _budgets(page.entries)
+            composition = composition or ("basic" if name not in budgets else None)
+            if name in budgets:
+                change = budgets[name][0]
+                _check_same_kind(change, relation, unit)
+                if composition not in (None, change.composition) or period != change.period:
+                    raise LedgerError(
+                        f"Expected composition={change.composition!r} and period={change.period!r} "
+                        f"as when the budget of {name!r} was first set, got {composition!r} and "
+                        f"{period!r}. Use another data set name."
+                    )
+                composition = change.composition
+                if budgets[name][1] == limit:
+                    return change
+            document = {
+                "epsilon": float(epsilon),
+                "delta": float(delta),
+                "relation": relation.name.lower(),
+                "unit": unit,
+                "composition": composition,
+                "period": period,
+            }
             entry = self._append(page, "budget", name, amount=limit, document=document)
-        return _read_change(entry)
+        return cast("BudgetChange", read_entry(entry))
 
     def charge(self, name: str, guarantee: Guarantee, *, purpose: str) -> Charge:
         """Spend what ``guarantee`` costs from the budget of ``name``, durably, or refuse.
@@ -215,38 +206,87 @@ class Ledger:
                 f"delta={guarantee.delta!r}, numerics={guarantee.numerics.value!r}. No budget "
                 "covers it: use a finite epsilon and the secure source of noise."
             )
-        cost = _Amount(_exact(guarantee.epsilon), _exact(guarantee.delta))
+        cost = _cost(guarantee)
         document = guarantee.charged_to(name).to_dict()
         with self._file.transaction(write=True) as page:
-            _account(page.entries, name).admit(guarantee, cost)
-            entry = self._append(page, "charge", name, cost, document, purpose=purpose)
-        return _read_charge(entry)
+            _admit(_spending(page.entries, name), guarantee, cost)
+            amount = Amount(cost.epsilon, cost.delta)
+            entry = self._append(page, "charge", name, amount, document, purpose=purpose)
+        return cast("Charge", read_entry(entry))
+
+    def settle(self, charge: Charge, events: Iterable[PricedEvent]) -> Settlement | None:
+        """Write down what was drawn under ``charge``; under Gaussian composition it costs less.
+
+        For releases that are over: nothing may be drawn under the charge afterwards. A budget that
+        adds up by basic composition has no use for it, and nothing is written.
+        """
+        document = {"charge": charge.id, "events": [event.to_dict() for event in events]}
+        amount = Amount(Fraction(0), Fraction(0))
+        with self._file.transaction(write=True) as page:
+            if _spending(page.entries, charge.data_name).change.composition == "basic":
+                return None
+            ids = {
+                e.id for e in page.entries if (e.kind, e.data_name) == ("charge", charge.data_name)
+            }
+            done = {
+                json.loads(e.document)["charge"] for e in page.entries if e.kind == "settlement"
+            }
+            if charge.id not in ids - done:
+                raise LedgerError(
+                    f"Expected a charge of this ledger that is not settled yet, got entry "
+                    f"{charge.id} of {charge.data_name!r}."
+                )
+            entry = self._append(page, "settlement", charge.data_name, amount, document)
+        return cast("Settlement", read_entry(entry))
+
+    def fits(self, name: str, guarantee: Guarantee) -> int:
+        """Return how many releases with this guarantee the budget of ``name`` can still pay for.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from quorate.accounting import Gaussian, gaussian_multiplier
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger(Path(folder.name) / "ledger.db")
+        >>> _ = ledger.set_budget("visits", epsilon=1, delta=1e-5, composition="gaussian")
+        >>> noise = Gaussian(gaussian_multiplier(epsilon=0.3, delta=1e-6))
+        >>> ledger.fits("visits", Guarantee(epsilon=0.3, delta=1e-6, events=(noise,)))
+        11
+        >>> ledger.fits("visits", Guarantee(epsilon=0.3))
+        3
+        >>> folder.cleanup()
+        """
+        spending = _spending(self._entries(), name)
+        _check_same_kind(spending.change, guarantee.relation, guarantee.unit)
+        return spending.times(_cost(guarantee))
 
     def budget(self, name: str) -> BudgetChange:
         """Return the entry that set the present budget of ``name``."""
-        return _account(self._entries(), name).change
+        return _spending(self._entries(), name).change
 
     def spent(self, name: str) -> Budget:
         """Return what was spent from the budget of ``name``, rounded up to floats."""
-        return _account(self._entries(), name).spent.rounded_up()
+        return _spending(self._entries(), name).spent.rounded_up()
 
     def remaining(self, name: str) -> Budget:
-        """Return what is left for ``name``, rounded down to floats, so that it can be charged."""
-        return _account(self._entries(), name).left.rounded_down()
+        """Return what is left for ``name``, rounded down to floats, so that it can be charged.
+
+        Under Gaussian composition it is what a release can have whose events are not known; one of
+        Gaussian noise gets more, see :meth:`fits`.
+        """
+        return _spending(self._entries(), name).left.rounded_down()
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all data sets that ever had a budget, the oldest first."""
-        return tuple(_accounts(self._entries()))
+        return tuple(_budgets(self._entries()))
 
-    def history(self, name: str | None = None) -> tuple[BudgetChange | Charge, ...]:
+    def history(self, name: str | None = None) -> tuple[BudgetChange | Charge | Settlement, ...]:
         """Return all entries, or those of one data set, the oldest first."""
         entries = self._entries()
         if name is not None:
-            _account(entries, name)
+            _spending(entries, name)
         return tuple(
-            _read_change(entry) if entry.kind == "budget" else _read_charge(entry)
-            for entry in entries
-            if name is None or entry.data_name == name
+            read_entry(entry) for entry in entries if name is None or entry.data_name == name
         )
 
     def export(self) -> dict[str, Any]:
@@ -254,14 +294,17 @@ class Ledger:
         with self._file.transaction(write=False) as page:
             entries, digest = page.entries, page.last_digest
         data = {}
-        for name, account in _accounts(entries).items():
+        for name in _charged_names(entries):
+            spending = _spending(entries, name)
             data[name] = {
-                "epsilon": account.change.epsilon,
-                "delta": account.change.delta,
-                "relation": account.change.relation.name.lower(),
-                "unit": account.change.unit,
-                "spent": asdict(account.spent.rounded_up()),
-                "remaining": asdict(account.left.rounded_down()),
+                "epsilon": spending.change.epsilon,
+                "delta": spending.change.delta,
+                "relation": spending.change.relation.name.lower(),
+                "unit": spending.change.unit,
+                "composition": spending.change.composition,
+                "period": spending.change.period,
+                "spent": asdict(spending.spent.rounded_up()),
+                "remaining": asdict(spending.left.rounded_down()),
             }
         return {
             "format": "quorate-ledger",
@@ -276,6 +319,21 @@ class Ledger:
     def to_json(self) -> str:
         """Return :meth:`export` as a JSON document."""
         return json.dumps(self.export(), ensure_ascii=False, indent=2)
+
+    @staticmethod
+    def verify_export(document: Mapping[str, Any], *, contains: str | None = None) -> str:
+        """Check the chain of an exported ledger; return its last digest.
+
+        A line that was changed, inserted or removed breaks the chain. ``contains`` is a digest from
+        an earlier day, which shows whether the end was cut off or everything forged.
+        """
+        digests = check_chain(document)
+        if contains is not None and contains not in ("", *digests):
+            raise LedgerFileError(
+                f"Expected the export to contain the entry with digest {contains!r}, got one "
+                "without it: entries are missing or were forged."
+            )
+        return digests[-1] if digests else ""
 
     def verify(self, *, contains: str | None = None) -> str:
         """Check the file and its chain of entries; return the digest of the last entry.
@@ -300,7 +358,7 @@ class Ledger:
         page: Transaction,
         kind: str,
         name: str,
-        amount: _Amount,
+        amount: Amount,
         document: dict[str, Any],
         purpose: str = "",
     ) -> Entry:
@@ -311,161 +369,121 @@ class Ledger:
             purpose=purpose,
             epsilon=str(amount.epsilon),
             delta=str(amount.delta),
-            document=json.dumps(document, sort_keys=True, default=_plain_number),
+            document=json.dumps(document, sort_keys=True, default=plain_number),
         )
 
 
-class _Amount(NamedTuple):
-    epsilon: Fraction
-    delta: Fraction
-
-    def rounded_up(self) -> Budget:
-        """Return floats that count for at least this amount."""
-        return Budget(epsilon=_float_above(self.epsilon), delta=_float_above(self.delta))
-
-    def rounded_down(self) -> Budget:
-        """Return floats that count for at most this amount."""
-        return Budget(epsilon=_float_below(self.epsilon), delta=_float_below(self.delta))
+def _cost(guarantee: Guarantee) -> Cost:
+    amounts = decimal_reading(guarantee.epsilon), decimal_reading(guarantee.delta)
+    events = [event.to_dict() for event in guarantee.events]
+    return cost_of(*amounts, json.dumps(events, default=plain_number))
 
 
-@dataclass(frozen=True)
-class _Account:
-    change: BudgetChange
-    limit: _Amount
-    spent: _Amount
-
-    @property
-    def left(self) -> _Amount:
-        return _Amount(
-            max(Fraction(0), self.limit.epsilon - self.spent.epsilon),
-            max(Fraction(0), self.limit.delta - self.spent.delta),
+def _check_events(guarantee: Guarantee) -> None:
+    """Refuse events that cost more than what is declared beside them."""
+    try:
+        event = compose_events(read_event(event.to_dict()) for event in guarantee.events)
+        cost = price(event, delta=guarantee.delta, relation=guarantee.relation)
+    except UnsupportedEventError:
+        return
+    if not cost <= guarantee.epsilon:
+        raise LedgerError(
+            f"Expected events that cost at most epsilon={guarantee.epsilon!r} at "
+            f"delta={guarantee.delta!r}, got some that cost {cost!r}: no budget covers them. Use "
+            "the guarantee of the mechanism itself."
         )
 
-    def check_kind(self, relation: Relation, unit: str) -> None:
-        """Refuse another relation or unit than that of the budget."""
-        name, mine = self.change.data_name, self.change.relation
-        if relation is not mine:
-            # Add/remove implies replace only at twice the epsilon and more than twice the delta;
-            # replace implies nothing about add/remove. Converting silently would surprise.
-            raise RelationMismatchError(
-                f"Expected a cost under {mine.name} for {name!r}, got one under {relation.name}; "
-                f"the ledger does not convert. Use relation=Relation.{mine.name}, or give these "
-                "releases a data set name and a budget of their own."
-            )
-        if unit != self.change.unit:
-            raise RelationMismatchError(
-                f"Expected a cost for each {self.change.unit!r} for {name!r}, got one for each "
-                f"{unit!r}; the ledger does not convert. Use unit={self.change.unit!r} if the same "
-                "people are meant, otherwise a data set name and a budget of their own."
+
+def _check_kind_of_budget(
+    composition: str | None, delta: float, period: str | None, unit: str
+) -> None:
+    if composition is not None:
+        _validate.one_of(COMPOSITIONS, composition=composition)
+    if composition == "gaussian" and not delta > 0:
+        raise ParameterError(
+            "Expected delta > 0 for composition='gaussian': Gaussian differential privacy has no "
+            "pure guarantee. Use composition='basic'."
+        )
+    if period is not None:
+        _validate.one_of(tuple(PERIODS), period=period)
+        if not unit.endswith(f" x {period}"):
+            raise ParameterError(
+                f"Expected a unit such as 'user x {period}' for a budget per {period}, got "
+                f"unit={unit!r}: what a user did in another {period} has a budget of its own."
             )
 
-    def admit(self, guarantee: Guarantee, cost: _Amount) -> None:
-        """Refuse a guarantee of another kind, and one that costs more than what is left."""
-        self.check_kind(guarantee.relation, guarantee.unit)
-        if (
-            self.spent.epsilon + cost.epsilon <= self.limit.epsilon
-            and self.spent.delta + cost.delta <= self.limit.delta
-        ):
-            return
-        change, left = self.change, self.left.rounded_down()
-        words = {Relation.REPLACE: "replace", Relation.ADD_REMOVE: "add or remove"}
-        raise BudgetExceededError(
-            f"Requested epsilon={_digits(guarantee.epsilon)}, delta={_digits(guarantee.delta)} but "
-            f"epsilon={_digits(left.epsilon)} of {_digits(change.epsilon)} and "
-            f"delta={_digits(left.delta)} of {_digits(change.delta)} are left for "
-            f"{change.data_name!r} ({words[change.relation]} one {change.unit}). Nothing was "
-            "charged: ask for less, or have the budget raised with set_budget."
+
+def _check_same_kind(change: BudgetChange, relation: Relation, unit: str) -> None:
+    """Refuse another relation or unit than that of the budget."""
+    name, mine = change.data_name, change.relation
+    if relation is not mine:
+        # Add/remove implies replace only at twice the epsilon and more than twice the delta;
+        # replace implies nothing about add/remove. Converting silently would surprise.
+        raise RelationMismatchError(
+            f"Expected a cost under {mine.name} for {name!r}, got one under {relation.name}; "
+            f"the ledger does not convert. Use relation=Relation.{mine.name}, or give these "
+            "releases a data set name and a budget of their own."
+        )
+    if unit != change.unit:
+        raise RelationMismatchError(
+            f"Expected a cost for each {change.unit!r} for {name!r}, got one for each "
+            f"{unit!r}; the ledger does not convert. Use unit={change.unit!r} if the same "
+            "people are meant, otherwise a data set name and a budget of their own."
         )
 
 
-@dataclass(frozen=True)
-class _RecordedEvent:
-    """An event as it was written down; it prices nothing and writes itself back."""
-
-    text: str
-
-    def to_dict(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.text)
-        return document
-
-
-def _exact(value: float) -> Fraction:
-    """Return what a number counts for; :class:`Ledger` argues why."""
-    if isinstance(value, numbers.Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
-    return Fraction(repr(float(value)))
-
-
-def _float_above(amount: Fraction) -> float:
-    value = float(amount)
-    return value if _exact(value) >= amount else math.nextafter(value, math.inf)
+def _admit(spending: Spending, guarantee: Guarantee, cost: Cost) -> None:
+    """Refuse a guarantee of another kind, and one that costs more than what is left."""
+    change = spending.change
+    _check_same_kind(change, guarantee.relation, guarantee.unit)
+    if change.composition == "gaussian":
+        _check_events(guarantee)
+    if spending.admits(cost):
+        return
+    left = spending.left.rounded_down()
+    words = {Relation.REPLACE: "replace", Relation.ADD_REMOVE: "add or remove"}
+    raise BudgetExceededError(
+        f"Requested epsilon={_digits(guarantee.epsilon)}, delta={_digits(guarantee.delta)} but "
+        f"epsilon={_digits(left.epsilon)} of {_digits(change.epsilon)} and "
+        f"delta={_digits(left.delta)} of {_digits(change.delta)} are left for "
+        f"{change.data_name!r} ({words[change.relation]} one {change.unit}). Nothing was "
+        "charged: ask for less, or have the budget raised with set_budget."
+    )
 
 
-def _float_below(amount: Fraction) -> float:
-    value = float(amount)
-    return value if _exact(value) <= amount else math.nextafter(value, 0.0)
-
-
-def _total(amounts: Iterable[str]) -> Fraction:
-    # Most charges repeat a few amounts; counting first keeps a long history cheap.
-    counted = Counter(amounts).items()
-    return sum((Fraction(amount) * times for amount, times in counted), Fraction(0))
-
-
-def _accounts(entries: list[Entry]) -> dict[str, _Account]:
-    changes = {entry.data_name: entry for entry in entries if entry.kind == "budget"}
-    charges: dict[str, list[Entry]] = {name: [] for name in changes}
-    for entry in entries:
-        if entry.kind == "charge":
-            charges[entry.data_name].append(entry)
+def _budgets(entries: list[Entry]) -> dict[str, tuple[BudgetChange, Amount]]:
+    """Return the present budget of every name, with its exact amount."""
     return {
-        name: _Account(
-            change=_read_change(change),
-            limit=_Amount(Fraction(change.epsilon), Fraction(change.delta)),
-            spent=_Amount(
-                _total(entry.epsilon for entry in charges[name]),
-                _total(entry.delta for entry in charges[name]),
-            ),
+        entry.data_name: (
+            cast("BudgetChange", read_entry(entry)),
+            Amount(Fraction(entry.epsilon), Fraction(entry.delta)),
         )
-        for name, change in changes.items()
+        for entry in entries
+        if entry.kind == "budget"
     }
 
 
-def _account(entries: list[Entry], name: str) -> _Account:
-    accounts = _accounts([entry for entry in entries if entry.data_name == name])
-    if name not in accounts:
+def _charged_names(entries: list[Entry]) -> list[str]:
+    """Return every name with a budget of its own: data sets, or their periods so far."""
+    budgets = _budgets(entries)
+    names = dict.fromkeys(entry.data_name for entry in entries)
+    return [n for n in names if n not in budgets or budgets[n][0].period is None]
+
+
+def _spending(entries: list[Entry], name: str) -> Spending:
+    budgets = _budgets(entries)
+    base, label = divide_name(name)
+    if name in budgets:
+        base, label = name, ""
+    if base not in budgets or (label and budgets[base][0].period is None):
         raise UnknownDatasetError(
             f"Expected a data set with a budget, got {name!r}, for which none was ever set. Check "
             "the name, or set a budget with set_budget."
         )
-    return accounts[name]
-
-
-def _read_change(entry: Entry) -> BudgetChange:
-    document = json.loads(entry.document)
-    return BudgetChange(
-        id=entry.id,
-        when=entry.time,
-        who=entry.who,
-        data_name=entry.data_name,
-        epsilon=document["epsilon"],
-        delta=document["delta"],
-        relation=Relation[document["relation"].upper()],
-        unit=document["unit"],
-    )
-
-
-def _read_charge(entry: Entry) -> Charge:
-    document = json.loads(entry.document)
-    events = tuple(_RecordedEvent(json.dumps(event)) for event in document["events"])
-    return Charge(
-        id=entry.id,
-        when=entry.time,
-        who=entry.who,
-        data_name=entry.data_name,
-        purpose=entry.purpose,
-        guarantee=replace(Guarantee.from_dict(document), events=events),
-    )
+    change, limit = budgets[base]
+    if change.period is not None:
+        check_period(change.period, label)
+    return Spending.of(change, limit, [entry for entry in entries if entry.data_name == name])
 
 
 def _check_text(**values: str) -> None:
@@ -479,11 +497,6 @@ def _operating_system_user() -> str:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):
         return "unknown"
-
-
-def _plain_number(value: Any) -> float:
-    """Return a number that JSON can hold: events may carry numpy's integers or fractions."""
-    return int(value) if isinstance(value, numbers.Integral) else float(value)
 
 
 def _digits(value: float) -> str:

@@ -56,7 +56,7 @@ for _command in (
     collect.tally,
 ):
     app.command()(_command)
-for _entry in (ledger.create, ledger.show, ledger.export):
+for _entry in (ledger.create, ledger.show, ledger.watch, ledger.export, ledger.verify):
     _ledger.command()(_entry)
 app.add_typer(_ledger, name="ledger")
 

@@ -1,7 +1,10 @@
-"""The commands of the ledger: create, show, export."""
+"""The commands of the ledger: create, show, watch, export, verify."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,9 +18,10 @@ from quorate.cli.printing import (
     print_json,
     print_table,
 )
+from quorate.exceptions import LedgerFileError
 from quorate.guarantees import Relation
 
-__all__ = ["create", "export", "show"]
+__all__ = ["create", "export", "show", "verify", "watch"]
 
 
 def create(
@@ -28,6 +32,14 @@ def create(
     delta: Annotated[float, typer.Option(help="Budget of delta.")] = 0.0,
     unit: Unit = None,
     relation: NeighboursOption = Neighbours.REPLACE,
+    composition: Annotated[
+        str | None,
+        typer.Option(help="basic (adds epsilons) or gaussian (many small releases cost less)."),
+    ] = None,
+    period: Annotated[
+        str | None,
+        typer.Option(help="A budget for each day, week, month, quarter or year anew."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Give a data set a budget; every change stays on record."""
@@ -38,8 +50,10 @@ def create(
         data_name,
         epsilon=epsilon,
         delta=delta,
-        unit=unit or "user",
+        unit=unit or ("user" if period is None else f"user x {period}"),
         relation=Relation[relation.name],
+        composition=composition,
+        period=period,
     )
     _show_ledger(book.export(), as_json=as_json)
 
@@ -77,6 +91,58 @@ def export(
         print(f"Wrote {out}")
 
 
+def verify(
+    path: Annotated[Path, typer.Argument(help="The ledger, or a file that export wrote.")],
+    *,
+    digest: Annotated[
+        str | None, typer.Option(help="A digest noted on an earlier day, which must be there.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that no entry was changed, inserted or removed, and print the last digest."""
+    from quorate.accounting.ledger import Ledger
+
+    if path.suffix == ".json":
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            last = Ledger.verify_export(document, contains=digest)
+        except (ValueError, KeyError, TypeError) as problem:
+            raise LedgerFileError(
+                f"Expected {path} to be what 'quorate ledger export' wrote, got something else."
+            ) from problem
+    else:
+        last = Ledger(path, must_exist=True).verify(contains=digest)
+    if as_json:
+        print_json({"digest": last})
+    else:
+        print(f"Every entry is in its place. Last digest: {last}")
+
+
+def watch(
+    path: Annotated[Path, typer.Argument(help="The ledger.")],
+    *,
+    data_name: Annotated[str | None, typer.Option(help="Only this data set.")] = None,
+    seconds: Annotated[float, typer.Option(help="How often to look.", min=0.1)] = 2.0,
+    looks: Annotated[
+        int | None, typer.Option(help="Stop after so many looks (default: Ctrl-C).", min=1)
+    ] = None,
+) -> None:
+    """Print budgets and each new entry as it is written, until interrupted."""
+    from quorate.accounting.ledger import Ledger
+
+    book = Ledger(path, must_exist=True)
+    seen = -1
+    for look in itertools.count(1):
+        document = book.export()
+        entries = document["entries"]
+        if len(entries) > seen:
+            _show_ledger(document | {"entries": entries[max(seen, 0) :]}, data_name, as_json=False)
+            seen = len(entries)
+        if look == looks:
+            return
+        time.sleep(seconds)
+
+
 def _show_ledger(document: dict[str, Any], name: str | None = None, *, as_json: bool) -> None:
     data = {key: value for key, value in document["data"].items() if name in (None, key)}
     entries = [entry for entry in document["entries"] if entry["data_name"] in data]
@@ -92,10 +158,11 @@ def _show_ledger(document: dict[str, Any], name: str | None = None, *, as_json: 
             f"{value['remaining']['delta']:g}",
             value["unit"],
             value["relation"],
+            value["composition"],
         )
         for key, value in data.items()
     ]
-    header = ("data", "epsilon", "left", "delta", "left", "unit", "relation")
+    header = ("data", "epsilon", "left", "delta", "left", "unit", "relation", "composition")
     print_table("Budgets", header, rows)
     history = [
         (e["time"], e["who"], e["data_name"], e["kind"], e["purpose"], e["epsilon"], e["delta"])

@@ -142,6 +142,8 @@ class UserQueries(UserEstimator):
 
     _takes_crowds = True
 
+    _draws_later = True
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -201,6 +203,11 @@ class UserQueries(UserEstimator):
         )
         self.guarantee_ = self._promise(account)
         return self
+
+    @property
+    def _only_gaussian(self) -> bool:
+        # The winsorized answers are a plan of their own, priced as a whole.
+        return self.algorithm != "winsorized"
 
     @property
     def remaining(self) -> int:

@@ -249,6 +249,10 @@ class LinearModel(UserEstimator):
         self._set_public()
         return self
 
+    @property
+    def _only_gaussian(self) -> bool:
+        return self.batch_rate is None
+
     def fit_from(self, data: Crowd, account: Account) -> LinearModel:
         """Fit as a step of something larger, which checked, charged and pays through ``account``.
 

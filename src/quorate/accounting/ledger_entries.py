@@ -1,0 +1,204 @@
+"""What stands in a ledger: budgets, charges and settlements, as they were written down."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from quorate.accounting.append_only import Entry
+from quorate.guarantees import Guarantee, PricedEvent, Relation
+
+__all__ = [
+    "Amount",
+    "Budget",
+    "BudgetChange",
+    "Charge",
+    "Settlement",
+    "decimal_reading",
+    "plain_number",
+    "read_entry",
+    "read_event_text",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """An amount of privacy loss.
+
+    >>> Budget(epsilon=0.3, delta=0.0)
+    Budget(epsilon=0.3, delta=0.0)
+    """
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetChange:
+    """An entry that sets, raises or lowers the budget of a data set.
+
+    >>> BudgetChange(id=1, when="2026-01-01T00:00:00.000000+00:00", who="officer",
+    ...              data_name="visits", epsilon=1.0, delta=0.0,
+    ...              relation=Relation.REPLACE, unit="patient").epsilon
+    1.0
+    """
+
+    id: int
+    when: str
+    who: str
+    data_name: str
+    epsilon: float
+    delta: float
+    relation: Relation
+    unit: str
+    composition: str = "basic"
+    period: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """An entry that spends; ``guarantee.events`` holds the events as they were written down.
+
+    >>> Charge(id=2, when="2026-01-01T00:00:00.000000+00:00", who="analyst", data_name="visits",
+    ...        purpose="mean age", guarantee=Guarantee(epsilon=0.5)).guarantee.epsilon
+    0.5
+    """
+
+    id: int
+    when: str
+    who: str
+    data_name: str
+    purpose: str
+    guarantee: Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settlement:
+    """An entry that says what was drawn under an earlier charge, which it can only make cheaper.
+
+    >>> Settlement(id=3, when="2026-01-01T00:00:00.000000+00:00", who="analyst",
+    ...            data_name="visits", charge=2, events=()).charge
+    2
+    """
+
+    id: int
+    when: str
+    who: str
+    data_name: str
+    charge: int
+    events: tuple[PricedEvent, ...]
+
+
+class Amount(NamedTuple):
+    """An exact amount of privacy loss.
+
+    >>> Amount(Fraction(1, 3), Fraction(0)).rounded_up().epsilon > 1 / 3
+    True
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def rounded_up(self) -> Budget:
+        """Return floats that count for at least this amount."""
+        return Budget(epsilon=_float_above(self.epsilon), delta=_float_above(self.delta))
+
+    def rounded_down(self) -> Budget:
+        """Return floats that count for at most this amount."""
+        return Budget(epsilon=_float_below(self.epsilon), delta=_float_below(self.delta))
+
+
+def decimal_reading(value: float) -> Fraction:
+    """Return what a number counts for; :class:`~quorate.accounting.ledger.Ledger` argues why.
+
+    >>> decimal_reading(0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(repr(float(value)))
+
+
+def _float_above(amount: Fraction) -> float:
+    value = float(amount)
+    return value if decimal_reading(value) >= amount else math.nextafter(value, math.inf)
+
+
+def _float_below(amount: Fraction) -> float:
+    value = float(amount)
+    return value if decimal_reading(value) <= amount else math.nextafter(value, 0.0)
+
+
+@dataclass(frozen=True)
+class _RecordedEvent:
+    """An event as it was written down; it prices nothing and writes itself back."""
+
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.text)
+        return document
+
+
+def read_event_text(document: dict[str, Any]) -> tuple[PricedEvent, ...]:
+    """Return the events of a document, kept as they were written.
+
+    >>> read_event_text({"events": [{"event": "nothing"}]})[0].to_dict()
+    {'event': 'nothing'}
+    """
+    return tuple(_RecordedEvent(json.dumps(event)) for event in document["events"])
+
+
+def read_entry(entry: Entry) -> BudgetChange | Charge | Settlement:
+    """Return what an entry says.
+
+    >>> text = '{"epsilon": 1.0, "delta": 0.0, "relation": "replace", "unit": "user"}'
+    >>> read_entry(Entry(1, "budget", "", "me", "visits", "", "1", "0", text, "")).unit
+    'user'
+    """
+    document = json.loads(entry.document)
+    match entry.kind:
+        case "budget":
+            return BudgetChange(
+                id=entry.id,
+                when=entry.time,
+                who=entry.who,
+                data_name=entry.data_name,
+                epsilon=document["epsilon"],
+                delta=document["delta"],
+                relation=Relation[document["relation"].upper()],
+                unit=document["unit"],
+                composition=document.get("composition", "basic"),
+                period=document.get("period"),
+            )
+        case "settlement":
+            return Settlement(
+                id=entry.id,
+                when=entry.time,
+                who=entry.who,
+                data_name=entry.data_name,
+                charge=document["charge"],
+                events=read_event_text(document),
+            )
+        case _:
+            return Charge(
+                id=entry.id,
+                when=entry.time,
+                who=entry.who,
+                data_name=entry.data_name,
+                purpose=entry.purpose,
+                guarantee=replace(Guarantee.from_dict(document), events=read_event_text(document)),
+            )
+
+
+def plain_number(value: Any) -> float:
+    """Return a number that JSON can hold: events may carry numpy's integers or fractions.
+
+    >>> plain_number(Fraction(1, 2))
+    0.5
+    """
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
