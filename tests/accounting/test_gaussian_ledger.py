@@ -21,6 +21,7 @@ from quorate.accounting import (
     Repeated,
     Subsampled,
     gaussian_multiplier,
+    gdp_mu,
     price,
 )
 from quorate.accounting import spending as spending_module
@@ -69,6 +70,16 @@ class TestComposition:
             ledger.charge("visits", release, purpose="a mean")
         with pytest.raises(BudgetExceededError):
             ledger.charge("visits", release, purpose="a mean")
+
+    def test_half_of_delta_buys_the_squares(self, ledger):
+        # Chains of both readings: a quarter of delta may fail by either, so half is left.
+        mu = gdp_mu(1.0, 5e-6)
+        whole = Gaussian(1 / mu * (1 + 1e-9))
+        promise = Guarantee(epsilon=price(whole, delta=1e-7), delta=1e-7, events=(whole,))
+        assert ledger.fits("visits", promise) == 1
+        above = Gaussian(1 / mu * (1 - 1e-6))
+        promise = Guarantee(epsilon=price(above, delta=1e-7), delta=1e-7, events=(above,))
+        assert ledger.fits("visits", promise) == 0
 
     @settings(max_examples=40, deadline=None)
     @given(

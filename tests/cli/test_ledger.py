@@ -55,3 +55,50 @@ def test_looking_creates_nothing(tmp_path, capsys):
     assert main(["ledger", "show", str(tmp_path / "none.db")]) == 2
     assert main(["ledger", "export", str(tmp_path / "none.db")]) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_budget_that_composes_tightly_per_month(tmp_path, capsys):
+    path = str(tmp_path / "book.db")
+    given = ["--data-name", "visits", "--epsilon", "1", "--delta", "1e-5"]
+    kind = ["--composition", "gaussian", "--period", "month", "--json"]
+    assert main(["ledger", "create", path, *given, *kind]) == 0
+    budget = Ledger(path).set_budget(
+        "visits", epsilon=1.0, delta=1e-5, unit="user x month", period="month"
+    )
+    assert (budget.composition, budget.unit) == ("gaussian", "user x month")
+    assert main(["ledger", "create", path, *given, "--composition", "none"]) == 2
+
+
+def test_the_ledger_and_its_export_are_verified(book, tmp_path, capsys):
+    export = tmp_path / "export.json"
+    assert main(["ledger", "export", str(book), "--out", str(export)]) == 0
+    capsys.readouterr()
+    digests = []
+    for path in (book, export):
+        assert main(["ledger", "verify", str(path), "--json"]) == 0
+        digests.append(json.loads(capsys.readouterr().out)["digest"])
+    assert digests[0] == digests[1]
+    document = json.loads(export.read_text())
+    del document["entries"][0]
+    export.write_text(json.dumps(document))
+    assert main(["ledger", "verify", str(export)]) == 2
+    assert "chain breaks at entry 1" in capsys.readouterr().err
+    export.write_text("[1, 2]")
+    assert main(["ledger", "verify", str(export)]) == 2
+    assert main(["ledger", "verify", str(book), "--digest", "0" * 64]) == 2
+
+
+def test_watching_prints_each_entry_once(book, capsys, monkeypatch):
+    promise = Guarantee(epsilon=0.25, unit="patient")
+    later = iter([lambda: Ledger(book).charge("visits", promise, purpose="mean weight"), None])
+
+    def wait(seconds):
+        if step := next(later):
+            step()
+
+    monkeypatch.setattr("quorate.cli.ledger.time.sleep", wait)
+    assert main(["ledger", "watch", str(book), "--looks", "3"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("mean age") == out.count("mean weight") == 1
+    assert "0.75" in out
+    assert "0.5" in out
