@@ -323,7 +323,8 @@ class TestHandling:
 
 PRELUDE = """
 import json, os, random, select, signal, sys, threading, time
-from quorate.accounting.ledger import Ledger, _Amount, _exact
+from quorate.accounting.ledger import Ledger
+from quorate.accounting.ledger_entries import Amount, decimal_reading
 from quorate.exceptions import BudgetExceededError, LedgerFileError
 from quorate.guarantees import Guarantee
 
@@ -345,7 +346,7 @@ class ChecksThenCharges(Ledger):
         open(self.path.parent / f"looked-{os.getpid()}", "w").close()
         while len(list(self.path.parent.glob("looked-*"))) < 4:
             time.sleep(0.001)
-        amount = _Amount(_exact(guarantee.epsilon), _exact(guarantee.delta))
+        amount = Amount(decimal_reading(guarantee.epsilon), decimal_reading(guarantee.delta))
         with self._file.transaction(write=True) as page:
             return self._append(page, "charge", name, amount, guarantee.to_dict(), purpose)
 """

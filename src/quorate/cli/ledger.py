@@ -168,5 +168,5 @@ def _show_ledger(document: dict[str, Any], name: str | None = None, *, as_json: 
         (e["time"], e["who"], e["data_name"], e["kind"], e["purpose"], e["epsilon"], e["delta"])
         for e in entries
     ]
-    header = ("when", "who", "data", "entry", "purpose", "epsilon", "delta")
-    print_table("History", header, history)
+    columns = ("when", "who", "data", "entry", "purpose", "epsilon", "delta")
+    print_table("History", columns, history)
