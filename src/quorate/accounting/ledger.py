@@ -19,8 +19,6 @@ from typing import Any, cast
 from quorate import _validate
 from quorate.accounting.append_only import AppendOnlyFile, Entry, Transaction, check_chain
 from quorate.accounting.calendars import PERIODS, check_period, divide_name
-from quorate.accounting.compose import price
-from quorate.accounting.events import compose_events, read_event
 from quorate.accounting.ledger_entries import (
     Amount,
     Budget,
@@ -31,15 +29,18 @@ from quorate.accounting.ledger_entries import (
     plain_number,
     read_entry,
 )
-from quorate.accounting.spending import COMPOSITIONS, Cost, Spending, cost_of
+from quorate.accounting.spending import (
+    COMPOSITIONS,
+    Spending,
+    admit,
+    check_same_kind,
+    cost_of_guarantee,
+)
 from quorate.exceptions import (
-    BudgetExceededError,
     LedgerError,
     LedgerFileError,
     ParameterError,
-    RelationMismatchError,
     UnknownDatasetError,
-    UnsupportedEventError,
 )
 from quorate.guarantees import Guarantee, PricedEvent, Relation
 
@@ -170,7 +171,7 @@ class Ledger:
             composition = composition or ("basic" if name not in budgets else None)
             if name in budgets:
                 change = budgets[name][0]
-                _check_same_kind(change, relation, unit)
+                check_same_kind(change, relation, unit)
                 if composition not in (None, change.composition) or period != change.period:
                     raise LedgerError(
                         f"Expected composition={change.composition!r} and period={change.period!r} "
@@ -206,11 +207,10 @@ class Ledger:
                 f"delta={guarantee.delta!r}, numerics={guarantee.numerics.value!r}. No budget "
                 "covers it: use a finite epsilon and the secure source of noise."
             )
-        cost = _cost(guarantee)
+        amount = Amount(decimal_reading(guarantee.epsilon), decimal_reading(guarantee.delta))
         document = guarantee.charged_to(name).to_dict()
         with self._file.transaction(write=True) as page:
-            _admit(_spending(page.entries, name), guarantee, cost)
-            amount = Amount(cost.epsilon, cost.delta)
+            admit(_spending(page.entries, name), guarantee)
             entry = self._append(page, "charge", name, amount, document, purpose=purpose)
         return cast("Charge", read_entry(entry))
 
@@ -257,8 +257,8 @@ class Ledger:
         >>> folder.cleanup()
         """
         spending = _spending(self._entries(), name)
-        _check_same_kind(spending.change, guarantee.relation, guarantee.unit)
-        return spending.times(_cost(guarantee))
+        check_same_kind(spending.change, guarantee.relation, guarantee.unit)
+        return spending.times(cost_of_guarantee(guarantee))
 
     def budget(self, name: str) -> BudgetChange:
         """Return the entry that set the present budget of ``name``."""
@@ -373,27 +373,6 @@ class Ledger:
         )
 
 
-def _cost(guarantee: Guarantee) -> Cost:
-    amounts = decimal_reading(guarantee.epsilon), decimal_reading(guarantee.delta)
-    events = [event.to_dict() for event in guarantee.events]
-    return cost_of(*amounts, json.dumps(events, default=plain_number))
-
-
-def _check_events(guarantee: Guarantee) -> None:
-    """Refuse events that cost more than what is declared beside them."""
-    try:
-        event = compose_events(read_event(event.to_dict()) for event in guarantee.events)
-        cost = price(event, delta=guarantee.delta, relation=guarantee.relation)
-    except UnsupportedEventError:
-        return
-    if not cost <= guarantee.epsilon:
-        raise LedgerError(
-            f"Expected events that cost at most epsilon={guarantee.epsilon!r} at "
-            f"delta={guarantee.delta!r}, got some that cost {cost!r}: no budget covers them. Use "
-            "the guarantee of the mechanism itself."
-        )
-
-
 def _check_kind_of_budget(
     composition: str | None, delta: float, period: str | None, unit: str
 ) -> None:
@@ -411,44 +390,6 @@ def _check_kind_of_budget(
                 f"Expected a unit such as 'user x {period}' for a budget per {period}, got "
                 f"unit={unit!r}: what a user did in another {period} has a budget of its own."
             )
-
-
-def _check_same_kind(change: BudgetChange, relation: Relation, unit: str) -> None:
-    """Refuse another relation or unit than that of the budget."""
-    name, mine = change.data_name, change.relation
-    if relation is not mine:
-        # Add/remove implies replace only at twice the epsilon and more than twice the delta;
-        # replace implies nothing about add/remove. Converting silently would surprise.
-        raise RelationMismatchError(
-            f"Expected a cost under {mine.name} for {name!r}, got one under {relation.name}; "
-            f"the ledger does not convert. Use relation=Relation.{mine.name}, or give these "
-            "releases a data set name and a budget of their own."
-        )
-    if unit != change.unit:
-        raise RelationMismatchError(
-            f"Expected a cost for each {change.unit!r} for {name!r}, got one for each "
-            f"{unit!r}; the ledger does not convert. Use unit={change.unit!r} if the same "
-            "people are meant, otherwise a data set name and a budget of their own."
-        )
-
-
-def _admit(spending: Spending, guarantee: Guarantee, cost: Cost) -> None:
-    """Refuse a guarantee of another kind, and one that costs more than what is left."""
-    change = spending.change
-    _check_same_kind(change, guarantee.relation, guarantee.unit)
-    if change.composition == "gaussian":
-        _check_events(guarantee)
-    if spending.admits(cost):
-        return
-    left = spending.left.rounded_down()
-    words = {Relation.REPLACE: "replace", Relation.ADD_REMOVE: "add or remove"}
-    raise BudgetExceededError(
-        f"Requested epsilon={_digits(guarantee.epsilon)}, delta={_digits(guarantee.delta)} but "
-        f"epsilon={_digits(left.epsilon)} of {_digits(change.epsilon)} and "
-        f"delta={_digits(left.delta)} of {_digits(change.delta)} are left for "
-        f"{change.data_name!r} ({words[change.relation]} one {change.unit}). Nothing was "
-        "charged: ask for less, or have the budget raised with set_budget."
-    )
 
 
 def _budgets(entries: list[Entry]) -> dict[str, tuple[BudgetChange, Amount]]:
@@ -497,7 +438,3 @@ def _operating_system_user() -> str:
         return getpass.getuser()
     except (ImportError, KeyError, OSError):
         return "unknown"
-
-
-def _digits(value: float) -> str:
-    return "0" if value == 0 else repr(float(value))

@@ -30,14 +30,29 @@ from typing import NamedTuple
 
 from quorate.accounting.append_only import Entry
 from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.compose import price
 from quorate.accounting.costs import as_gaussian, costs_of, pure_costs, rounded_square
 from quorate.accounting.events import compose_events, read_event
 from quorate.accounting.gaussian_dp import epsilon_bound
-from quorate.accounting.ledger_entries import Amount, BudgetChange, decimal_reading
+from quorate.accounting.ledger_entries import Amount, BudgetChange, decimal_reading, plain_number
 from quorate.accounting.rounding import exact, float_down, root_up
-from quorate.exceptions import UnsupportedEventError
+from quorate.exceptions import (
+    BudgetExceededError,
+    LedgerError,
+    RelationMismatchError,
+    UnsupportedEventError,
+)
+from quorate.guarantees import Guarantee, Relation
 
-__all__ = ["COMPOSITIONS", "Cost", "Spending", "cost_of"]
+__all__ = [
+    "COMPOSITIONS",
+    "Cost",
+    "Spending",
+    "admit",
+    "check_same_kind",
+    "cost_of",
+    "cost_of_guarantee",
+]
 
 COMPOSITIONS = ("basic", "gaussian")
 _DECLARED = Fraction(1, 4)
@@ -122,7 +137,6 @@ def _total(costs: Iterable[Cost]) -> Cost:
 class Spending:
     """A budget and all that was charged to it.
 
-    >>> from quorate.guarantees import Relation
     >>> change = BudgetChange(id=1, when="", who="", data_name="visits", epsilon=1.0, delta=1e-5,
     ...                       relation=Relation.REPLACE, unit="user", composition="gaussian")
     >>> spending = Spending(change, Amount(Fraction(1), Fraction(1, 100000)), total=_total([]))
@@ -249,3 +263,82 @@ def _quotient(*pairs: tuple[Fraction, Fraction]) -> int:
     if any(left < 0 for left, _ in pairs) or not counts:
         return 0
     return int(min(counts))
+
+
+def cost_of_guarantee(guarantee: Guarantee) -> Cost:
+    """Return both readings of a charge with this guarantee.
+
+    >>> cost_of_guarantee(Guarantee(epsilon=0.5)).epsilon
+    Fraction(1, 2)
+    """
+    amounts = decimal_reading(guarantee.epsilon), decimal_reading(guarantee.delta)
+    events = [event.to_dict() for event in guarantee.events]
+    return cost_of(*amounts, json.dumps(events, default=plain_number))
+
+
+def _check_events(guarantee: Guarantee) -> None:
+    """Refuse events that cost more than what is declared beside them."""
+    try:
+        event = compose_events(read_event(event.to_dict()) for event in guarantee.events)
+        cost = price(event, delta=guarantee.delta, relation=guarantee.relation)
+    except UnsupportedEventError:
+        return
+    if not cost <= guarantee.epsilon:
+        raise LedgerError(
+            f"Expected events that cost at most epsilon={guarantee.epsilon!r} at "
+            f"delta={guarantee.delta!r}, got some that cost {cost!r}: no budget covers them. Use "
+            "the guarantee of the mechanism itself."
+        )
+
+
+def check_same_kind(change: BudgetChange, relation: Relation, unit: str) -> None:
+    """Refuse another relation or unit than that of the budget.
+
+    >>> change = BudgetChange(id=1, when="", who="", data_name="visits", epsilon=1.0, delta=0.0,
+    ...                       relation=Relation.REPLACE, unit="user")
+    >>> check_same_kind(change, Relation.REPLACE, "user")
+    """
+    name, mine = change.data_name, change.relation
+    if relation is not mine:
+        # Add/remove implies replace only at twice the epsilon and more than twice the delta;
+        # replace implies nothing about add/remove. Converting silently would surprise.
+        raise RelationMismatchError(
+            f"Expected a cost under {mine.name} for {name!r}, got one under {relation.name}; "
+            f"the ledger does not convert. Use relation=Relation.{mine.name}, or give these "
+            "releases a data set name and a budget of their own."
+        )
+    if unit != change.unit:
+        raise RelationMismatchError(
+            f"Expected a cost for each {change.unit!r} for {name!r}, got one for each "
+            f"{unit!r}; the ledger does not convert. Use unit={change.unit!r} if the same "
+            "people are meant, otherwise a data set name and a budget of their own."
+        )
+
+
+def admit(spending: Spending, guarantee: Guarantee) -> None:
+    """Refuse a guarantee of another kind, and one that costs more than what is left.
+
+    >>> change = BudgetChange(id=1, when="", who="", data_name="visits", epsilon=1.0, delta=0.0,
+    ...                       relation=Relation.REPLACE, unit="user")
+    >>> admit(Spending(change, Amount(Fraction(1), Fraction(0)), total=_total([])),
+    ...       Guarantee(epsilon=0.5))
+    """
+    change = spending.change
+    check_same_kind(change, guarantee.relation, guarantee.unit)
+    if change.composition == "gaussian":
+        _check_events(guarantee)
+    if spending.admits(cost_of_guarantee(guarantee)):
+        return
+    left = spending.left.rounded_down()
+    words = {Relation.REPLACE: "replace", Relation.ADD_REMOVE: "add or remove"}
+    raise BudgetExceededError(
+        f"Requested epsilon={_digits(guarantee.epsilon)}, delta={_digits(guarantee.delta)} but "
+        f"epsilon={_digits(left.epsilon)} of {_digits(change.epsilon)} and "
+        f"delta={_digits(left.delta)} of {_digits(change.delta)} are left for "
+        f"{change.data_name!r} ({words[change.relation]} one {change.unit}). Nothing was "
+        "charged: ask for less, or have the budget raised with set_budget."
+    )
+
+
+def _digits(value: float) -> str:
+    return "0" if value == 0 else repr(float(value))
