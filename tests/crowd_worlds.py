@@ -6,6 +6,7 @@ that it shows almost every bit. Whatever changes a bit changes an integer somewh
 """
 
 import hashlib
+import os
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -15,11 +16,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quorate.concepts import Direction, Thresholds
+from quorate.distributions import (
+    DiscreteDistribution,
+    DiscreteFamily,
+    EmpiricalCDF,
+    GaussianDistribution,
+    GaussianFamily,
+    Histogram,
+    HypothesisSelector,
+    ProductDistribution,
+)
 from quorate.grid import Bound, Box, Grid
-from quorate.guarantees import Relation
+from quorate.guarantees import Relation, Trust
 from quorate.learners import (
     ConceptLearner,
+    ConciseLearner,
     LossSelector,
+    ParityLearner,
     PrivateMinError,
     PrivateThreshold,
     ThresholdLearner,
@@ -44,6 +57,11 @@ from quorate.models import (
     minimize,
 )
 from quorate.noise import SeededNoise, use_noise
+from quorate.queries.algorithms import ConjunctionQueries, DecisionListQueries
+from quorate.queries.local_masked_parity import LocalMaskedParity
+from quorate.queries.private_score import private_cross_val_score, private_score
+from quorate.queries.query_learner import QueryLearner
+from quorate.stability import DecisionListRule, QueryRule, StableLearner
 from quorate.users import UserData
 from quorate.users.assembly import ordered_users
 from quorate.users.statistics import UserMeans, encode_users
@@ -128,16 +146,39 @@ def digest(crowd, kind=Bent):
     return found.hexdigest()
 
 
-def _first_feature(users):
-    """Return the users with one feature, in steps of a tenth, for cut-offs."""
+def _with(users, X, names, y=None):
+    """Return the same users with other features."""
+    labels = users.y if y is None else y.astype(np.float64)
     return ordered_users(
-        np.ascontiguousarray(users.X[:, :1]),
-        users.y,
-        users.offsets,
-        users.keys(),
-        users.unit,
-        ("a",),
+        np.ascontiguousarray(X), labels, users.offsets, users.keys(), users.unit, names
     )
+
+
+def first(users):
+    """Return the users with one feature, in steps of a tenth, for cut-offs and densities."""
+    return _with(users, users.X[:, :1], ("a",))
+
+
+def whole(users):
+    """Return the users with one whole number from 0 to 8, for categories."""
+    return _with(users, np.rint(users.X[:, :1]) + 4.0, ("a",))
+
+
+def bits(users):
+    """Return the users with Boolean features."""
+    return _with(users, (users.X > 0).astype(np.float64), ("a", "b", "c"))
+
+
+def odd(users):
+    """Return the users with Boolean features and a parity of two of them."""
+    X = users.X > 0
+    return _with(users, X.astype(np.float64), ("a", "b", "c"), X[:, 0] ^ X[:, 2])
+
+
+def masked(users):
+    """Return the users with the features of a masked parity of two bits: x, index, mask."""
+    X = np.stack([users.X[:, 0] > 0, users.X[:, 1] > 0, users.X[:, 2] > 0, users.X[:, 0] > 2], 1)
+    return _with(users, X.astype(np.float64), tuple("abcd"))
 
 
 def _threshold(**options):
@@ -170,44 +211,65 @@ def _questions(crowd):
     return [desk.ask(lambda records: records.max()).value, desk.ask(np.mean).value]
 
 
+def _concise():
+    return ConciseLearner([Thresholds(0, 8)], 1.0, error=0.9, failure=0.9, random_state=0)
+
+
+def _masked_parity(crowd):
+    return [LocalMaskedParity(2, epsilon=2.0).learn(crowd, random_state=0)]
+
+
+def _score(crowd):
+    rule = Thresholds(-4, 4).concept(3)
+    return [private_score(rule, crowd, epsilon=2.0)]
+
+
+def _cross_validation(crowd):
+    found = private_cross_val_score(
+        ConceptLearner(Thresholds(-4, 4)), crowd, epsilon=4.0, folds=3, random_state=0
+    )
+    return [found.scores, found.error]
+
+
+RUNS = (_minimum, _phases, _questions, _masked_parity, _score, _cross_validation)
 MEAN = {"delta": 1e-5, "bounds": 10.0}
 MODEL = {"delta": 1e-5, "steps": 3, "records": 20, "progress": False}
 REMOVE = {"relation": Relation.ADD_REMOVE}
 
-# Name, what is fitted, and whether it looks at the first feature only.
+# Name, what is fitted, and what of the features it looks at.
 ESTIMATORS = {
-    "mean by a ball": (lambda: UserMean(9.0, algorithm="ball", **MEAN), False),
-    "mean by a core": (lambda: UserMean(60.0, algorithm="core", **MEAN), False),
-    "mean by clipping": (lambda: UserMean(2.0, algorithm="clip", **MEAN), False),
-    "mean of weighted users": (lambda: UserMean(9.0, records="auto", **MEAN), False),
-    "mean of some users": (lambda: UserMean(9.0, **MEAN, **REMOVE), False),
+    "mean by a ball": (lambda: UserMean(9.0, algorithm="ball", **MEAN), None),
+    "mean by a core": (lambda: UserMean(60.0, algorithm="core", **MEAN), None),
+    "mean by clipping": (lambda: UserMean(2.0, algorithm="clip", **MEAN), None),
+    "mean of weighted users": (lambda: UserMean(9.0, records="auto", **MEAN), None),
+    "mean of some users": (lambda: UserMean(9.0, **MEAN, **REMOVE), None),
     "mean as published": (
         lambda: UserMean(9.0, algorithm="winsorized", radius=3.0, random_state=0, **MEAN),
-        False,
+        None,
     ),
-    "pure mean": (lambda: UserMean(9.0, algorithm="quantile", bounds=10.0), False),
+    "pure mean": (lambda: UserMean(9.0, algorithm="quantile", bounds=10.0), None),
     "pure mean of some users": (
         lambda: UserMean(9.0, algorithm="clip", bounds=10.0, **REMOVE),
-        False,
+        None,
     ),
-    "median": (lambda: PrivateMedian(3.0, bounds=10.0), False),
-    "quantiles": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="middle half"), False),
-    "quantiles of means": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="mean"), False),
-    "scaler": (lambda: UserScaler(9.0, **MEAN), False),
-    "pure scaler": (lambda: UserScaler(9.0, bounds=10.0), False),
-    "covariance": (lambda: UserCovariance(20.0, **MEAN), False),
-    "variances": (lambda: UserCovariance(20.0, shape="diagonal", **MEAN), False),
-    "questions": (_questions, False),
-    "logistic regression": (lambda: LogisticRegression(9.0, classes=(0, 1), **MODEL), False),
+    "median": (lambda: PrivateMedian(3.0, bounds=10.0), None),
+    "quantiles": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="middle half"), None),
+    "quantiles of means": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="mean"), None),
+    "scaler": (lambda: UserScaler(9.0, **MEAN), None),
+    "pure scaler": (lambda: UserScaler(9.0, bounds=10.0), None),
+    "covariance": (lambda: UserCovariance(20.0, **MEAN), None),
+    "variances": (lambda: UserCovariance(20.0, shape="diagonal", **MEAN), None),
+    "questions": (_questions, None),
+    "logistic regression": (lambda: LogisticRegression(9.0, classes=(0, 1), **MODEL), None),
     "minibatches": (
         lambda: LogisticRegression(9.0, classes=(0, 1), batch_rate=0.3, **MODEL),
-        False,
+        None,
     ),
-    "support vector machine": (lambda: LinearSVC(9.0, classes=(0, 1), bounds=4.0, **MODEL), False),
-    "linear regression": (lambda: LinearRegression(9.0, target_bounds=(0.0, 1.0), **MODEL), False),
-    "ridge": (lambda: Ridge(9.0, penalty=0.1, **(MODEL | REMOVE)), False),
-    "huber": (lambda: HuberRegression(9.0, **(MODEL | {"records": "auto"})), False),
-    "constant model": (lambda: LinearRegression(0.3, hopeless="constant", **MODEL), False),
+    "support vector machine": (lambda: LinearSVC(9.0, classes=(0, 1), bounds=4.0, **MODEL), None),
+    "linear regression": (lambda: LinearRegression(9.0, target_bounds=(0.0, 1.0), **MODEL), None),
+    "ridge": (lambda: Ridge(9.0, penalty=0.1, **(MODEL | REMOVE)), None),
+    "huber": (lambda: HuberRegression(9.0, **(MODEL | {"records": "auto"})), None),
+    "constant model": (lambda: LinearRegression(0.3, hopeless="constant", **MODEL), None),
     "grid search": (
         lambda: PrivateGridSearch(
             LinearRegression(target_bounds=(0.0, 1.0), **MODEL),
@@ -216,56 +278,191 @@ ESTIMATORS = {
             delta=1e-5,
             random_state=0,
         ),
-        False,
+        None,
     ),
-    "minimisation": (_minimum, False),
-    "phases": (_phases, False),
-    "cut-off": (_threshold(), True),
-    "cut-off by own best": (_threshold(algorithm="own_best"), True),
-    "cut-off by crossing": (_threshold(algorithm="crossing"), True),
-    "cut-off by any rate": (_threshold(algorithm="kolmogorov_smirnov"), True),
-    "cut-off by the median": (_threshold(algorithm="median", direction=Direction.EITHER), True),
-    "cut-off by estimated level": (_threshold(algorithm="estimated_level"), True),
-    "private threshold": (lambda: PrivateThreshold(9.0, domain=(-4, 4), step=0.1), True),
+    "minimisation": (_minimum, None),
+    "phases": (_phases, None),
+    "cut-off": (_threshold(), first),
+    "cut-off by own best": (_threshold(algorithm="own_best"), first),
+    "cut-off by crossing": (_threshold(algorithm="crossing"), first),
+    "cut-off by any rate": (_threshold(algorithm="kolmogorov_smirnov"), first),
+    "cut-off by the median": (_threshold(algorithm="median", direction=Direction.EITHER), first),
+    "cut-off by estimated level": (_threshold(algorithm="estimated_level"), first),
+    "private threshold": (lambda: PrivateThreshold(9.0, domain=(-4, 4), step=0.1), first),
     "private threshold as published": (
         lambda: PrivateThreshold(
             9.0, domain=(-4, 4), step=0.1, constants="published", records=4, random_state=0
         ),
-        True,
+        first,
     ),
     "smallest error": (
-        lambda: PrivateMinError(Thresholds(-4, 4), 4.0, records=5, random_state=0),
-        True,
+        lambda: PrivateMinError(Thresholds(-4, 4), 0.4, records=5, random_state=0),
+        first,
     ),
-    "finite class": (lambda: ConceptLearner(Thresholds(-4, 4), 0.05), True),
+    "finite class": (lambda: ConceptLearner(Thresholds(-4, 4), 0.05), first),
     "finite class by duels": (
         lambda: ConceptLearner(Thresholds(-4, 4), 0.05, algorithm="duels"),
-        True,
+        first,
     ),
     "finite class as published": (
         lambda: ConceptLearner(
             Thresholds(-4, 4), 0.05, constants="published", records=4, random_state=0
         ),
-        True,
+        first,
     ),
-    "losses": (lambda: LossSelector(0.02, bounds=(-4, 4)), False),
+    "losses": (lambda: LossSelector(0.02, bounds=(-4, 4)), None),
     "losses by a reference": (
         lambda: LossSelector(0.02, bounds=(-4, 4), algorithm="reference"),
-        False,
+        None,
     ),
     "losses as published": (
         lambda: LossSelector(30.0, bounds=(-4, 4), algorithm="published"),
-        False,
+        None,
     ),
     "losses of candidates": (
         lambda: LossSelector(0.02, bounds=(0, 9), candidates=[0.0, 1.0], loss=_distance),
-        False,
+        None,
+    ),
+    "concise rules": (_concise, whole),
+    "parity by one record": (
+        lambda: ParityLearner(0.6, failure=0.2, random_state=0),
+        odd,
+    ),
+    "parity by votes": (lambda: ParityLearner(0.06, method="vote", random_state=0), odd),
+    "parity by stable votes": (
+        lambda: ParityLearner(0.17, delta=1e-5, method="vote", random_state=0),
+        odd,
+    ),
+    "categories": (lambda: DiscreteDistribution(2.0, categories=range(9)), whole),
+    "categories by records": (
+        lambda: DiscreteDistribution(
+            2.0, categories=range(9), delta=1e-5, records="auto", random_state=0
+        ),
+        whole,
+    ),
+    "categories of some users": (
+        lambda: DiscreteDistribution(2.0, categories=range(9), **REMOVE),
+        whole,
+    ),
+    "categories by medians": (
+        lambda: DiscreteDistribution(60.0, categories=range(9), alike=True),
+        whole,
+    ),
+    "histogram": (lambda: Histogram(2.0, bounds=(-4.0, 4.0), bins=5), first),
+    "histogram by quantiles": (
+        lambda: Histogram(2.0, edges="quantiles", bounds=(-4.0, 4.0), bins=3),
+        first,
+    ),
+    "distribution function": (
+        lambda: EmpiricalCDF(2.0, bounds=(-4.0, 4.0), cells=64, records=5, random_state=0),
+        first,
+    ),
+    "product": (lambda: ProductDistribution(2.0, categories=[range(2)] * 3), bits),
+    "product by gaussian noise": (
+        lambda: ProductDistribution(2.0, categories=[range(2)] * 3, delta=1e-5),
+        bits,
+    ),
+    "normal": (
+        lambda: GaussianDistribution(9.0, bounds=10.0, covariance=np.eye(3), delta=1e-5),
+        None,
+    ),
+    "normal by medians": (
+        lambda: GaussianDistribution(9.0, bounds=10.0, covariance=np.eye(3), algorithm="medians"),
+        None,
+    ),
+    "normal of unknown spread": (
+        lambda: GaussianDistribution(60.0, bounds=10.0, deviations=(0.1, 10.0), delta=1e-5),
+        None,
+    ),
+    "one of several densities": (
+        lambda: HypothesisSelector(DiscreteFamily(np.roll(np.eye(9), 2, 1) + 0.1), 0.5),
+        whole,
+    ),
+    "one of several normals": (
+        lambda: HypothesisSelector(GaussianFamily([[-1.0], [0.0], [1.0]], 2.0), 0.05),
+        first,
+    ),
+    "stable cut-off": (
+        lambda: StableLearner(Thresholds(-4, 4), epsilon=0.02, seeds=3, random_state=0),
+        first,
+    ),
+    "stable cut-off with a delta": (
+        lambda: StableLearner(
+            Thresholds(-(2**40), 2**40), epsilon=4.0, delta=1e-5, agreement=True, random_state=0
+        ),
+        first,
+    ),
+    "stable cut-off by local reports": (
+        lambda: StableLearner(
+            Thresholds(-4, 4), "local", epsilon=0.5, agreement=True, random_state=0
+        ),
+        first,
+    ),
+    "stable cut-off by shuffled reports": (
+        lambda: StableLearner(
+            Thresholds(-4, 4), "shuffle", epsilon=0.5, delta=1e-5, agreement=True, random_state=0
+        ),
+        first,
+    ),
+    "stable queries": (
+        lambda: StableLearner(
+            QueryRule(ConjunctionQueries(3, tolerance=0.2)), epsilon=0.02, seeds=2, random_state=0
+        ),
+        bits,
+    ),
+    "stable decision list": (
+        lambda: StableLearner(DecisionListRule(3, length=2), epsilon=0.02, seeds=2, random_state=0),
+        bits,
+    ),
+    "queries": (lambda: QueryLearner(ConjunctionQueries(3, tolerance=0.2), 0.02), bits),
+    "queries of some users": (
+        lambda: QueryLearner(DecisionListQueries(3), 1.0, delta=1e-5, **REMOVE),
+        bits,
+    ),
+    "local queries": (
+        lambda: QueryLearner(
+            ConjunctionQueries(3, tolerance=0.2), 1.0, trust=Trust.LOCAL, random_state=0
+        ),
+        bits,
+    ),
+    "joint local queries": (
+        lambda: QueryLearner(
+            ConjunctionQueries(3, tolerance=0.2),
+            1.0,
+            trust=Trust.LOCAL,
+            joint=[3.0],
+            random_state=0,
+        ),
+        bits,
+    ),
+    "local masked parity": (_masked_parity, masked),
+    "score": (_score, first),
+    "cross-validation": (_cross_validation, first),
+    "softmax regression": (
+        lambda: LogisticRegression(9.0, classes=(0, 1, 2), **MODEL),
+        None,
     ),
 }
 
 
-# One of each kind of question: sums, counts and gathers, lines, tallies, few integers a user.
-SOME = ["mean by a ball", "median", "cut-off by own best", "finite class", "losses"]
+# One of each family, and each kind of question: sums, counts, gathers, lines, tallies, integers.
+FAMILIES = [
+    "mean by a core",
+    "median",
+    "minimisation",
+    "cut-off by own best",
+    "finite class",
+    "losses",
+    "parity by votes",
+    "categories",
+    "one of several normals",
+    "stable cut-off with a delta",
+    "queries",
+    "joint local queries",
+    "score",
+]
+# Whether slow engines are asked about every estimator, and not about one of each family.
+EVERY = bool(os.environ.get("QUORATE_EVERY_ENGINE"))
 
 
 def _distance(candidate, X, y):
@@ -274,10 +471,10 @@ def _distance(candidate, X, y):
 
 def released(name, crowd, seed=0):
     """Return everything that a fit releases about a crowd, as bytes and numbers."""
-    make, single = ESTIMATORS[name]
-    data = crowd.derive(_first_feature) if single else crowd
+    make, view = ESTIMATORS[name]
+    data = crowd if view is None else crowd.derive(view)
     with use_noise(SeededNoise(seed)):
-        if make in (_minimum, _phases, _questions):
+        if make in RUNS:
             values = {str(i): value for i, value in enumerate(make(data))}
         else:
             fitted = make().fit(data)

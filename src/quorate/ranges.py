@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from quorate.arrays import described
 from quorate.bounds import Bound, Box, Interval
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.users import UserData
+from quorate.users.crowd import Crowd
 from quorate.users.tables import column_names
 
 __all__ = [
@@ -214,7 +214,7 @@ def features_told(X: Any) -> int | None:
     >>> features_told(np.zeros((5, 2))), features_told([[1.0, 2.0]])
     (2, None)
     """
-    if isinstance(X, UserData):
+    if isinstance(X, Crowd):
         return X.n_features
     shape = getattr(X, "shape", None)
     if not isinstance(shape, tuple) or len(shape) not in (1, 2):
@@ -225,10 +225,11 @@ def features_told(X: Any) -> int | None:
 def names_told(X: Any) -> tuple[str, ...] | None:
     """Return the names of the columns of ``X``, if it has any.
 
+    >>> from quorate.users import UserData
     >>> names_told(UserData([[1.0]], offsets=[0, 1], feature_names=["age"]))
     ('age',)
     """
-    return X.feature_names if isinstance(X, UserData) else column_names(X)
+    return X.feature_names if isinstance(X, Crowd) else column_names(X)
 
 
 def told_bound(bounds: Any, X: Any) -> Bound:

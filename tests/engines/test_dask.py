@@ -5,84 +5,33 @@ import subprocess
 import sys
 import time
 import traceback
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from crowd_worlds import COLUMNS, ESTIMATORS, SOME, Reversed, digest, released, visits, write
+from crowd_worlds import COLUMNS, ESTIMATORS, EVERY, FAMILIES, Reversed, digest, released, visits
+from quorate.engines.base import Outcome
+from quorate.engines.layout import Layout
 from quorate.exceptions import MixedArithmeticError, ParameterError, SchemaError
 from quorate.users import UserData
 
-distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 dd = pytest.importorskip("dask.dataframe")
 
-from quorate.engines.dask import DaskCrowd  # noqa: E402 - after the look for the extra
+from quorate.engines.dask import DaskCrowd, _capped, _put_together  # noqa: E402 - after the look for the extra
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write(visits(), tmp_path_factory.mktemp("visits"))
+def crowd(client, folder):
+    return DaskCrowd.from_parquet(folder, client=client, n_parts=3, **COLUMNS)
 
 
 @pytest.fixture(scope="module")
-def whole(folder):
-    return UserData.from_parquet(folder, **COLUMNS)
-
-
-@pytest.fixture(scope="module")
-def expected(whole):
-    return digest(whole)
-
-
-@pytest.fixture(scope="module")
-def client():
-    """A cluster in this process: workers are threads, so that no second is lost."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
-class RealCluster:
-    """A scheduler and three workers as processes of their own, as on three machines."""
-
-    def __init__(self, folder):
-        self.log = Path(folder) / "log"
-        file = str(Path(folder) / "scheduler.json")
-        self.processes = []
-        self.start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", file)
-        for _ in range(3):
-            self.start("worker", "--no-dashboard", "--nthreads", "1", "--scheduler-file", file)
-        self.client = distributed.Client(scheduler_file=file, set_as_default=False, timeout=60)
-        self.client.wait_for_workers(3, timeout=60)
-
-    def start(self, *arguments):
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
-        with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "dask", *arguments]
-            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        self.processes.append(process)
-
-    def close(self):
-        self.client.close()
-        for process in reversed(self.processes):
-            process.terminate()
-        for process in self.processes:
-            process.wait(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    cluster = RealCluster(tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.close()
+def remote(cluster, folder):
+    return DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=3, **COLUMNS)
 
 
 class TestEqual:
@@ -114,18 +63,37 @@ class TestEqual:
             assert crowd.unit == whole.unit
 
 
+class TestGiantUsers:
+    def test_a_cap_keeps_the_records_that_it_keeps_in_memory(self, client, folder, whole):
+        crowd = DaskCrowd.from_parquet(
+            folder, client=client, n_parts=3, cap=4, random_state=1, **COLUMNS
+        )
+        capped = whole.cap(4, random_state=1)
+        assert digest(crowd) == digest(capped) != digest(whole)
+
+    def test_shares_pass_one_by_one(self, whole):
+        """Between two shares at most the cap of each user is held."""
+        table = pa.table({"id": [1] * 500 + [2] * 3, "x": np.arange(503.0)})
+        layout = Layout.of(table.schema, user="id", cap=10, random_state=0)
+        kept = None
+        for batch in table.to_batches(50):
+            kept = _capped(kept, Outcome(layout.records(batch)), layout)
+            assert len(kept.value.records) <= 13
+        assert _put_together([kept], layout).value.record_counts().tolist() in ([10, 3], [3, 10])
+
+
 class TestEveryEstimator:
     @pytest.mark.parametrize("name", list(ESTIMATORS))
-    def test_releases_are_those_of_the_whole_in_memory(self, name, client, folder, whole):
-        crowd = DaskCrowd.from_parquet(folder, client=client, n_parts=3, **COLUMNS)
+    def test_releases_are_those_of_the_whole_in_memory(self, name, crowd, whole):
         assert released(name, crowd) == released(name, whole)
 
 
 class TestARealCluster:
-    @pytest.mark.parametrize("name", SOME)
-    def test_three_worker_processes_release_the_same(self, name, cluster, folder, whole):
-        crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=3, **COLUMNS)
-        assert released(name, crowd) == released(name, whole)
+    """One estimator of each family by default; all of them with QUORATE_EVERY_ENGINE=1."""
+
+    @pytest.mark.parametrize("name", list(ESTIMATORS) if EVERY else FAMILIES)
+    def test_three_worker_processes_release_the_same(self, name, remote, whole):
+        assert released(name, remote) == released(name, whole)
 
     def test_three_worker_processes_give_the_same_integers(self, cluster, folder, expected):
         crowd = DaskCrowd.from_parquet(folder, client=cluster.client, n_parts=8, **COLUMNS)

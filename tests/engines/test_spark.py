@@ -1,60 +1,32 @@
 """A crowd on Spark: the integers of the whole in memory, whatever happens to its workers."""
 
 import os
+import pickle
 import shutil
-import sys
 import traceback
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from crowd_worlds import COLUMNS, ESTIMATORS, SOME, Reversed, digest, released, visits, write
+from crowd_worlds import COLUMNS, ESTIMATORS, EVERY, FAMILIES, Reversed, digest, released, visits
+from quorate.engines.capping import CappedRecords
+from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import UserData
 
-pyspark_sql = pytest.importorskip("pyspark.sql")
+pytest.importorskip("pyspark.sql")
 if shutil.which("java") is None:
     pytest.skip("Spark needs Java (Debian: apt-get install default-jre)", allow_module_level=True)
 
-from quorate.engines.spark import SparkCrowd  # noqa: E402 - after the look for the extra
+from quorate.engines.spark import SparkCrowd, _batch, _PutTogether
 
-EVERY = bool(os.environ.get("QUORATE_EVERY_ENGINE"))
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    """Two cores of this machine; the tests can be imported by the Python workers."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    path = os.pathsep.join(p for p in sys.path if p)
-    session = (
-        pyspark_sql.SparkSession.builder.master("local[2,4]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.executorEnv.PYTHONPATH", path)
-        .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return str(write(visits(), tmp_path_factory.mktemp("visits")))
-
-
-@pytest.fixture(scope="module")
-def expected(folder):
-    return digest(UserData.from_parquet(folder, **COLUMNS))
-
-
-@pytest.fixture(scope="module")
 def crowd(spark, folder):
-    return SparkCrowd.from_frame(spark.read.parquet(folder), n_parts=4, **COLUMNS)
+    return SparkCrowd.from_frame(spark.read.parquet(str(folder)), n_parts=4, **COLUMNS)
 
 
 class TestEqual:
@@ -64,7 +36,7 @@ class TestEqual:
     def test_without_the_order_of_the_source_it_would_differ(self, spark, folder, crowd, expected):
         """The control: the digest sees the order in which a user's records are added."""
         assert digest(crowd, Reversed) != expected
-        shuffled = spark.read.parquet(folder).repartition(5).localCheckpoint()
+        shuffled = spark.read.parquet(str(folder)).repartition(5).localCheckpoint()
         assert digest(SparkCrowd.from_frame(shuffled, n_parts=4, **COLUMNS)) != expected
 
     def test_a_stated_order_restores_it(self, spark, expected):
@@ -84,12 +56,36 @@ class TestEqual:
             assert crowd.take([0]).n_users == 1
 
 
-class TestEstimators:
-    """A few by default, since a round takes a second; all of them with QUORATE_EVERY_ENGINE=1."""
+class TestGiantUsers:
+    def test_a_cap_keeps_the_records_that_it_keeps_in_memory(self, spark, folder, whole):
+        frame = spark.read.parquet(str(folder))
+        crowd = SparkCrowd.from_frame(frame, n_parts=3, cap=4, random_state=1, **COLUMNS)
+        assert digest(crowd) == digest(whole.cap(4, random_state=1))
 
-    @pytest.mark.parametrize("name", list(ESTIMATORS) if EVERY else SOME)
-    def test_releases_are_those_of_the_whole_in_memory(self, name, crowd, folder):
-        whole = UserData.from_parquet(folder, **COLUMNS)
+    def test_pieces_pass_one_by_one(self, monkeypatch):
+        """Between two pieces at most the cap of each user is held."""
+        table = pa.table({"id": [1] * 500 + [2] * 3, "x": np.arange(503.0)})
+        layout = Layout.of(table.schema, user="id", cap=10, random_state=0)
+        held = []
+        add = CappedRecords.add
+        monkeypatch.setattr(
+            CappedRecords, "add", lambda kept, piece: (add(kept, piece), held.append(kept.records))
+        )
+        pieces = [layout.records(batch).tobytes() for batch in table.to_batches(50)]
+        rows = [(0, "file", 50 * i, piece) for i, piece in enumerate(pieces)]
+        names = ("part", "quorate_file", "quorate_row", "piece")
+        (blob,) = _PutTogether(layout)(_batch([row], names) for row in rows)
+        counts = pickle.loads(blob.column("blob")[0].as_py()).value.record_counts()
+        assert sorted(counts.tolist()) == [3, 10]
+        assert len(held) == len(rows)
+        assert max(map(len, held)) <= 13
+
+
+class TestEstimators:
+    """One of each family, since a round takes a second; all of them with QUORATE_EVERY_ENGINE=1."""
+
+    @pytest.mark.parametrize("name", list(ESTIMATORS) if EVERY else FAMILIES)
+    def test_releases_are_those_of_the_whole_in_memory(self, name, crowd, whole):
         assert released(name, crowd) == released(name, whole)
 
 
@@ -126,4 +122,4 @@ class TestRefusals:
 
     def test_columns_that_are_not_there_are_refused(self, spark, folder):
         with pytest.raises(SchemaError, match="'age'"):
-            SparkCrowd.from_frame(spark.read.parquet(folder), user="id", features=["age"])
+            SparkCrowd.from_frame(spark.read.parquet(str(folder)), user="id", features=["age"])

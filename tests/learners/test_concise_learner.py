@@ -62,3 +62,24 @@ def test_refusals():
     ):
         with pytest.raises(ParameterError, match=message):
             ConciseLearner(**({"classes_of_rules": CLASSES} | changes)).users_needed()
+
+
+class Moody:
+    """A model that raises at a negative record, and answers otherwise by how many it sees."""
+
+    def predict(self, X):
+        if np.any(X < 0):
+            raise ValueError("SECRET")
+        return np.full(len(X), int(len(X) == 1))
+
+
+def test_models_of_a_caller_see_one_user_at_a_time_and_err_where_they_raise():
+    from quorate.concepts import Classifiers
+    from quorate.grid import Interval
+    from quorate.learners.concise_learner import _Wrong
+
+    people = UserData.from_arrays([[1.0], [-1.0], [2.0], [3.0]], [1, 1, 1, 0], users=range(4))
+    wrong = _Wrong(Classifiers([Moody()], features=1).concept(0), Interval(0.0, 1.0))
+    assert wrong(people).ravel().tolist() == [0.0, 1.0, 0.0, 1.0]
+    for user in range(4):
+        assert wrong(people.take([user]))[0] == wrong(people)[user]

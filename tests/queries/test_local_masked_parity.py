@@ -37,9 +37,9 @@ def test_two_thousand_users_of_sixty_four_records_find_the_rule(kind):
     assert found >= 7
 
 
-def hadamard_signs(users, count, seed):
+def hadamard_signs(keys, count, seed):
     """Return a row of the Hadamard matrix for each user, in place of signs of the user's own."""
-    row = (users.keys() % np.uint64(count))[:, np.newaxis]
+    row = (keys % np.uint64(count))[:, np.newaxis]
     odd = np.bitwise_count(row & np.arange(count, dtype=np.uint64)) % 2
     return 1.0 - 2.0 * odd
 

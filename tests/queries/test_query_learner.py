@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from quorate import Ledger, UserData
 from quorate.accounting.compose import price
@@ -73,16 +74,16 @@ class TestLearning:
 
 
 class TestCrowds:
-    def test_a_curator_adds_up_wherever_users_lie(self):
+    @pytest.mark.parametrize("trust", [Trust.CENTRAL, Trust.LOCAL])
+    def test_users_answer_wherever_they_lie(self, trust):
         people = Population.uniform_cube(4, AND).draw(3000, random_state=0)
         crowd = MemoryCrowd(people, n_parts=3)
+        learner = QueryLearner(ConjunctionQueries(4), 4.0, trust=trust, random_state=0)
         with use_noise(SeededNoise(0)):
-            parted = QueryLearner(ConjunctionQueries(4), random_state=0).fit(crowd)
+            parted = clone(learner).fit(crowd)
         with use_noise(SeededNoise(0)):
-            whole = QueryLearner(ConjunctionQueries(4), random_state=0).fit(people)
+            whole = clone(learner).fit(people)
         assert parted.concept_ == whole.concept_ == AND
-        with pytest.raises(ParameterError, match="takes a UserData"):
-            QueryLearner(ConjunctionQueries(4), trust=Trust.LOCAL).fit(crowd)
 
 
 class TestPromises:

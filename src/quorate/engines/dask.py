@@ -8,8 +8,10 @@ what it held once more from the source, and since no noise is drawn on workers t
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -29,14 +31,18 @@ from quorate.engines.base import (
     needs,
     results_of,
 )
+from quorate.engines.capping import CappedRecords
 from quorate.engines.layout import Layout, split_records
 from quorate.exceptions import ParameterError
+from quorate.public_randomness import RandomState
 from quorate.users import tables
 from quorate.users.crowd import adding_up
 from quorate.users.data import UserData
 
 __all__ = ["DaskCrowd"]
 
+# Small parts on one worker share a task, since a task costs milliseconds: up to so many bytes.
+_TASK_BYTES = 2**26
 _FAN_IN = 8
 
 
@@ -63,6 +69,7 @@ class DaskCrowd(PartedCrowd):
     ) -> None:
         super().__init__(schema, len(parts), changes, arguments)
         self._client, self._parts = client, list(parts)
+        self._groups: list[list[int]] = []
 
     @classmethod
     def from_frame(
@@ -75,6 +82,8 @@ class DaskCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        cap: int | None = None,
+        random_state: RandomState = None,
         client: Any = None,
         n_parts: int | None = None,
     ) -> DaskCrowd:
@@ -93,6 +102,8 @@ class DaskCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            cap=cap,
+            random_state=random_state,
         )
         client = _client(client)
         pieces = client.compute(frame[layout.columns].to_delayed(optimize_graph=True))
@@ -109,6 +120,8 @@ class DaskCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        cap: int | None = None,
+        random_state: RandomState = None,
         client: Any = None,
         n_parts: int | None = None,
     ) -> DaskCrowd:
@@ -122,6 +135,8 @@ class DaskCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            cap=cap,
+            random_state=random_state,
         )
         groups = [
             (fragment.path, group.id)
@@ -146,24 +161,31 @@ class DaskCrowd(PartedCrowd):
             client.submit(_cut, read, source, layout, n_parts, pure=False, retries=3)
             for source in sources
         ]
-        parts = [
-            client.submit(
-                _put_together,
-                [client.submit(_share, piece, number, pure=False) for piece in cut],
-                layout,
-                pure=False,
-                retries=3,
-            )
-            for number in range(n_parts)
-        ]
+        parts = []
+        for number in range(n_parts):
+            shares = [client.submit(_share, piece, number, pure=False) for piece in cut]
+            parts.append(cls._part(client, shares, layout))
         return cls(client, parts, layout.schema)
+
+    @staticmethod
+    def _part(client: Any, shares: list[Any], layout: Layout) -> Any:
+        """Return the users of one part; under a cap no worker holds all shares at once."""
+        if layout.cap is not None:
+            kept = None
+            for share in shares:
+                kept = client.submit(_capped, kept, share, layout, pure=False, retries=3)
+            shares = [] if kept is None else [kept]
+        return client.submit(_put_together, shares, layout, pure=False, retries=3)
 
     def add_up(
         self, work: Callable[[UserData], NDArray[np.int64]], *, whole: bool = False
     ) -> NDArray[np.int64]:
         """Return the sum of the integers of all parts, added up on the workers first."""
         task = Task(self._changes, adding_up(work, whole=whole))
-        outcomes = self._submitted(task, [(*own, ()) for own in self._arguments])
+        arguments = [(*own, ()) for own in self._arguments]
+        outcomes = [
+            self._on_group(_added_on_parts, task, group, arguments) for group in self._together()
+        ]
         while len(outcomes) > _FAN_IN:
             outcomes = [
                 self._client.submit(added_outcomes, outcomes[i : i + _FAN_IN], pure=False)
@@ -178,9 +200,41 @@ class DaskCrowd(PartedCrowd):
         )
         return submitted
 
+    def _together(self) -> list[list[int]]:
+        """Return which parts share a task: small ones that lie on the same worker."""
+        if not self._groups:
+            for part in self._parts:
+                part.exception()  # waits; what could not be made fails in the round itself
+            sizes, places = self._client.nbytes(summary=False), self._client.who_has(self._parts)
+            threads = self._client.nthreads()
+            self._groups += grouped_parts(
+                [next(iter(places.get(part.key, ())), "") for part in self._parts],
+                [sizes.get(part.key, _TASK_BYTES) for part in self._parts],
+                threads,
+            )
+        return self._groups
+
+    def _on_group(
+        self,
+        work: Callable[..., Any],
+        task: Task,
+        group: Sequence[int],
+        arguments: Sequence[Arguments],
+    ) -> Any:
+        parts, own = [self._parts[i] for i in group], [arguments[i] for i in group]
+        return self._client.submit(work, task, parts, own, pure=False, retries=3)
+
     def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
-        outcomes: list[Outcome] = self._client.gather(self._submitted(task, arguments))
-        return outcomes
+        groups = self._together()
+        found = self._client.gather(
+            [self._on_group(_on_parts, task, group, arguments) for group in groups]
+        )
+        outcomes = {
+            number: outcome
+            for group, own in zip(groups, found, strict=True)
+            for number, outcome in zip(group, own, strict=True)
+        }
+        return [outcomes[number] for number in range(self.n_parts)]
 
     def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
         return type(self)(self._client, self._submitted(task, arguments), schema)
@@ -191,7 +245,31 @@ class DaskCrowd(PartedCrowd):
         changes: tuple[Callable[..., UserData], ...],
         arguments: tuple[Arguments, ...],
     ) -> Self:
-        return type(self)(self._client, self._parts, schema, changes, arguments)
+        made = type(self)(self._client, self._parts, schema, changes, arguments)
+        made._groups = self._groups
+        return made
+
+
+def grouped_parts(
+    places: Sequence[str], sizes: Sequence[int], threads: Mapping[str, int]
+) -> list[list[int]]:
+    """Group parts on the same worker, so that each of its threads has something to do.
+
+    >>> grouped_parts(["a", "b", "a", "a", ""], [10, 10, 10, 2**26, 10], {"a": 1, "b": 1})
+    [[0, 2], [3], [1], [4]]
+    """
+    groups: list[list[int]] = []
+    for place in dict.fromkeys(places):
+        here = [number for number, where in enumerate(places) if where == place]
+        most = math.ceil(len(here) / max(1, threads.get(place, 1))) if place else 1
+        held = _TASK_BYTES
+        for number in here:
+            if held + sizes[number] > _TASK_BYTES or len(groups[-1]) == most:
+                groups.append([])
+                held = 0
+            groups[-1].append(number)
+            held += sizes[number]
+    return groups
 
 
 def _client(client: Any) -> Any:
@@ -240,9 +318,39 @@ def _put_together(pieces: Sequence[Outcome], layout: Layout) -> Outcome:
     for piece in pieces:
         if piece.refusal is not None:
             return piece
-    shares = [np.empty(0, layout.dtype), *(piece.value for piece in pieces)]
-    made = guarded(lambda: layout.users(np.concatenate(shares)))
+    shares = [
+        share.with_places() if isinstance(share, CappedRecords) else share
+        for share in (piece.value for piece in pieces)
+    ]
+    together = np.concatenate([np.empty(0, layout.dtype), *shares])
+    made = guarded(lambda: layout.users(together))
     return replace(made, fingerprint=arithmetic_fingerprint())
+
+
+def _capped(kept: Outcome | None, share: Outcome, layout: Layout) -> Outcome:
+    """Return what the cap leaves of the shares so far and of the next one."""
+    for piece in (kept, share):
+        if piece is not None and piece.refusal is not None:
+            return piece
+
+    def add() -> CappedRecords:
+        records = CappedRecords(layout) if kept is None else copy(kept.value)
+        records.add(share.value)
+        return records
+
+    return guarded(add)
+
+
+def _on_parts(
+    task: Task, parts: Sequence[Outcome], arguments: Sequence[Arguments]
+) -> list[Outcome]:
+    return [_on_part(task, part, own) for part, own in zip(parts, arguments, strict=True)]
+
+
+def _added_on_parts(
+    task: Task, parts: Sequence[Outcome], arguments: Sequence[Arguments]
+) -> Outcome:
+    return added_outcomes(_on_parts(task, parts, arguments))
 
 
 def _on_part(task: Task, part: Outcome, arguments: Arguments) -> Outcome:

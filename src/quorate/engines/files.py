@@ -28,6 +28,7 @@ from quorate.engines.part_files import PartFiles
 from quorate.engines.progress import Progress
 from quorate.engines.spool import Spool, disk_errors
 from quorate.exceptions import QuorateError, SchemaError
+from quorate.public_randomness import RandomState
 from quorate.users import tables
 from quorate.users.data import UserData
 
@@ -71,7 +72,7 @@ class FileCrowd(PartedCrowd):
         self._parts, self._threads = list(parts), threads
 
     @classmethod
-    def from_parquet(
+    def from_parquet(  # noqa: PLR0913 - those of a table, and where it is to lie
         cls,
         path: str | os.PathLike[str],
         *,
@@ -81,6 +82,8 @@ class FileCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        cap: int | None = None,
+        random_state: RandomState = None,
         spool: str | os.PathLike[str] | None = None,
         n_parts: int | None = None,
         threads: int = 2,
@@ -92,6 +95,9 @@ class FileCrowd(PartedCrowd):
         ----------
         path, user, features, target, unit, missing, classes
             See :meth:`quorate.UserData.from_frame`.
+        cap, random_state : int, optional
+            Keep at most so many records of each user, those of :meth:`cap`, and never hold more:
+            for giant users, whose records do not fit into memory.
         spool : path, optional
             A folder for the grouped records that is kept, and used again for the same files and
             columns. By default they lie in a temporary folder and go away with the crowd.
@@ -110,6 +116,8 @@ class FileCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            cap=cap,
+            random_state=random_state,
         )
         rows = dataset.count_rows()
         import pyarrow.dataset as ds

@@ -9,7 +9,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate import _validate
 from quorate.engines.base import Schema, part_numbers
+from quorate.engines.capping import CappedRecords
 from quorate.exceptions import ParameterError
+from quorate.public_randomness import RandomState
 from quorate.users import grouping, tables
 from quorate.users.assembly import numbered_users
+from quorate.users.crowd import public_word
 from quorate.users.data import UserData
 
 __all__ = ["Layout", "split_records"]
@@ -41,6 +45,10 @@ class Layout:
     classes : tuple or None
     single : bool
         Whether 32-bit floats hold every feature exactly, which follows from the declared types.
+    cap : int or None
+        At most how many records of each user stay; see :mod:`~quorate.engines.capping`.
+    word : int
+        The public word of the seed that says which.
 
     Examples
     --------
@@ -59,6 +67,8 @@ class Layout:
     missing: str | float = "drop"
     classes: tuple[Any, ...] | None = None
     single: bool = False
+    cap: int | None = None
+    word: int = 0
 
     @classmethod
     def of(
@@ -71,9 +81,13 @@ class Layout:
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        cap: int | None = None,
+        random_state: RandomState = None,
     ) -> Layout:
         """Return the layout for an Arrow schema; refuse columns that are not there."""
         tables.check_missing(missing)
+        if cap is not None:
+            _validate.positive_integer(cap=cap)
         ids = (user,) if isinstance(user, str) else tuple(user)
         if not ids:
             raise ParameterError("Expected at least one column of ids in user=, got none.")
@@ -88,6 +102,8 @@ class Layout:
             classes=None if classes is None else tuple(classes),
             single=all(_fits_single(schema.field(name).type) for name in names)
             and (missing == "drop" or float(np.float32(missing)) == float(missing)),
+            cap=cap,
+            word=0 if cap is None else int(public_word(random_state)),
         )
 
     @property
@@ -130,6 +146,15 @@ class Layout:
         if not whole.all():
             records["x"][~whole] = np.nan
         return records if keep.all() else records[keep]
+
+    def together(self, pieces: Iterable[Records]) -> UserData:
+        """Return the users of one part from pieces in the order of the source, under the cap."""
+        if self.cap is None:
+            return self.users(np.concatenate([np.empty(0, self.dtype), *pieces]))
+        kept = CappedRecords(self)
+        for piece in pieces:
+            kept.add(piece)
+        return self.users(kept.with_places())
 
     def users(self, records: Records) -> UserData:
         """Return the users of one part, in the order of their keys."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ from quorate.users.assembly import ordered_users
 from quorate.users.data import UserData
 
 __all__ = ["PartFiles"]
+
+# What is read at once where a cap does not let a part be held whole.
+_PIECE_BYTES = 2**24
 
 
 class PartFiles:
@@ -55,7 +58,9 @@ class PartFiles:
             return self._mapped()
         if self._layout is None or not self._path("raw").exists():
             return self._schema.nobody()
-        return self._layout.users(np.fromfile(self._path("raw"), dtype=self._layout.dtype))
+        if self._layout.cap is None:
+            return self._layout.users(np.fromfile(self._path("raw"), dtype=self._layout.dtype))
+        return self._layout.together(_pieces(self._path("raw"), self._layout.dtype))
 
     def run(self, task: Task, arguments: Arguments) -> Outcome:
         """Run a task on the part; keep the order of the users if it was needed."""
@@ -118,6 +123,13 @@ class PartFiles:
 
     def _ordered_files(self) -> list[Path]:
         return [self._path(f"{name}.npy") for name in ("offsets", "x", "y", "keys")]
+
+
+def _pieces(path: Path, dtype: np.dtype[np.void]) -> Iterator[Records]:
+    """Yield the records of a file in their order, few at a time."""
+    with path.open("rb") as file:
+        while len(piece := np.fromfile(file, dtype, count=max(1, _PIECE_BYTES // dtype.itemsize))):
+            yield piece
 
 
 def _private(path: str, flags: int) -> int:

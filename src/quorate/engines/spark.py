@@ -17,8 +17,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from typing import Any, Self
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from quorate.engines.base import (
 )
 from quorate.engines.layout import Layout, split_records
 from quorate.exceptions import ParameterError
+from quorate.public_randomness import RandomState
 from quorate.users.data import UserData
 
 __all__ = ["SparkCrowd"]
@@ -77,12 +78,16 @@ class SparkCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        cap: int | None = None,
+        random_state: RandomState = None,
         order: str | Sequence[str] | None = None,
         n_parts: int = _PARTS,
     ) -> SparkCrowd:
         """Group the rows of a Spark DataFrame by user; columns as in ``UserData.from_frame``.
 
-        ``order`` names columns that put a user's records into a fixed order.
+        ``order`` names columns that put a user's records into a fixed order. ``cap`` and
+        ``random_state`` keep at most so many records of each user, those of :meth:`cap`, and no
+        executor ever holds more of a giant user.
         """
         needs("pyspark", "spark")
         if not hasattr(frame, "mapInArrow"):
@@ -98,9 +103,15 @@ class SparkCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            cap=cap,
+            random_state=random_state,
         )
         pieces = _mapped(_in_source_order(frame, layout, order), _Cut(layout, n_parts), _PIECES)
-        together = _mapped(_by_part(pieces, n_parts), _PutTogether(layout), _BLOBS)
+        brought = _by_part(pieces, n_parts)
+        if layout.cap is not None:
+            # Spark sorts on disk what does not fit, so that the pieces pass in their order.
+            brought = brought.sortWithinPartitions("part", _FILE, _ROW)
+        together = _mapped(brought, _PutTogether(layout), _BLOBS)
         return cls(_kept(together), n_parts, layout.schema)
 
     def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
@@ -207,6 +218,21 @@ class _Cut:
         return found
 
 
+class _Piece(NamedTuple):
+    """Records of one part that lie one after the other in the source."""
+
+    part: int
+    quorate_file: str
+    quorate_row: int
+    piece: bytes
+
+
+def _pieces(batches: Iterable[Any]) -> Iterator[_Piece]:
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in _Piece._fields)
+        yield from map(_Piece, *columns)
+
+
 @dataclass(frozen=True)
 class _PutTogether:
     """From the pieces of parts to their users."""
@@ -214,21 +240,26 @@ class _PutTogether:
     layout: Layout
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
-        pieces: dict[int, list[tuple[str, int, bytes]]] = {}
-        for batch in batches:
-            columns = [batch.column(name).to_pylist() for name in ("part", _FILE, _ROW, "piece")]
-            for number, *piece in zip(*columns, strict=True):
-                pieces.setdefault(number, []).append(tuple(piece))
-        for number, found in pieces.items():
-            outcome = self._outcome(sorted(found, key=lambda piece: piece[:2]))
+        pieces: Iterable[_Piece] = _pieces(batches)
+        if self.layout.cap is None:
+            pieces = sorted(pieces, key=lambda piece: piece[:3])
+        for number, found in groupby(pieces, key=lambda piece: piece.part):
+            outcome = self._outcome(found)
             yield _batch([(number, pickle.dumps(outcome))], ("part", "blob"))
 
-    def _outcome(self, found: list[tuple[str, int, bytes]]) -> Outcome:
-        if found[0][1] < 0:
-            refusal: Outcome = pickle.loads(found[0][2])
-            return refusal
-        records = np.frombuffer(b"".join(piece for _, _, piece in found), self.layout.dtype)
-        return guarded(lambda: self.layout.users(records))
+    def _outcome(self, found: Iterable[_Piece]) -> Outcome:
+        """Return the users of one part, or the refusal that stands in place of a piece."""
+        refusals = []
+
+        def records() -> Iterator[Any]:
+            for piece in found:
+                if piece.quorate_row < 0:
+                    refusals.append(piece.piece)
+                else:
+                    yield np.frombuffer(piece.piece, self.layout.dtype)
+
+        made = guarded(lambda: self.layout.together(records()))
+        return pickle.loads(refusals[0]) if refusals else made
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +18,10 @@ from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import float_down
 from quorate.concepts.base import Concept, ConceptClass
+from quorate.concepts.classifiers import Classifier
 from quorate.estimators import UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.grid import Interval, choose_grid
+from quorate.grid import Bound, Interval, choose_grid
 from quorate.guarantees import Relation
 from quorate.learners.occam import concise_rounds
 from quorate.learners.refusals import check_classes, check_columns, check_labels
@@ -29,6 +31,8 @@ from quorate.mechanisms.parallel import disjoint_accounts
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
+from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
 
 __all__ = ["ConciseLearner"]
@@ -102,6 +106,8 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     (1, True)
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         classes_of_rules: Sequence[ConceptClass],
@@ -136,14 +142,14 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_columns(X, expected=self.classes_of_rules[0].n_features)
         check_labels(y, self.classes)
         self._check_use(X, y, users, target=True)
-        present = X.n_users if isinstance(X, UserData) else len(group(users).keys)
+        present = X.n_users if isinstance(X, Crowd) else len(group(users).keys)
         if present < (needed := self.users_needed()):
             raise NotEnoughUsersError(
                 f"Expected at least {needed} users for {len(self.classes_of_rules)} classes at "
                 f"error={self.error!r} and epsilon={self.epsilon!r}, got {present}."
             )
         account = self._charge(X, y, users, target=True)
-        data = self._gather(X, y, users, classes=self.classes)
+        data = self._crowd(X, y, users, classes=self.classes)
         blocks = self._blocks(data)
         accounts = disjoint_accounts(account, epsilon=self.epsilon, groups=2 * len(blocks))
         for turn, (concepts, (choosers, testers)) in enumerate(
@@ -189,7 +195,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             epsilon=float(self.epsilon),
         )
 
-    def _blocks(self, data: UserData) -> list[tuple[UserData, UserData]]:
+    def _blocks(self, data: Crowd) -> list[tuple[Crowd, Crowd]]:
         """Cut the users into blocks, by their ids and the public seed; one record of each."""
         capped = data.cap(records=1, random_state=self.random_state)
         order = np.argsort(data.public_draws(self.random_state), kind="stable")
@@ -200,14 +206,39 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             start = end
         return blocks
 
-    def _noisy_error(self, concept: Concept, testers: UserData, account: Account) -> float:
+    def _noisy_error(self, concept: Concept, testers: Crowd, account: Account) -> float:
         """Return a noisy share of users whose record the rule gets wrong."""
-        wrong = np.zeros((testers.n_users, 1))
-        labels = np.zeros(testers.n_records) if testers.y is None else testers.y
-        counts = (labels == 0) | (labels == 1)
-        missed = (concept.predict(testers.X) != labels) & counts if testers.n_records else counts
-        wrong[testers.user_index()[missed]] = 1.0
-        grid = choose_grid(Interval(0.0, 1.0, centre=0.0), n_users=testers.n_users, max_steps=2)
+        wrong = _Wrong(concept, Interval(0.0, 1.0, centre=0.0))
+        grid = choose_grid(wrong.bound, n_users=testers.n_users, max_steps=2)
         noisy = LaplaceSum(grid=grid, epsilon=float_down(account.left))
-        total = noisy.release_values(wrong, account=account)
+        total = noisy.release(testers.total(wrong, grid), count=testers.n_users, account=account)
         return float(total[0]) / max(1, testers.n_users)
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """Whether a rule gets the one record of a user wrong; records without a label do not count.
+
+    Rules of a caller see one user at a time, and are wrong where they raise.
+    """
+
+    concept: Concept
+    bound: Bound
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        labels = np.zeros(users.n_records) if users.y is None else users.y
+        missed = (labels == 0) | (labels == 1)
+        own = type(self.concept).__module__.startswith("quorate.")
+        together = own and not isinstance(self.concept, Classifier)
+        ends = [0, users.n_records] if together else users.offsets.tolist()
+        for first, last in pairwise(ends):
+            missed[first:last] &= self._differs(users.X[first:last], labels[first:last])
+        wrong = np.zeros((users.n_users, 1))
+        wrong[users.user_index()[missed]] = 1.0
+        return wrong
+
+    def _differs(self, X: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.bool_]:
+        predicted = call_quietly(lambda: np.asarray(self.concept.predict(X))) if len(X) else None
+        if predicted is None or predicted.shape != labels.shape:
+            return np.ones(len(labels), dtype=np.bool_)
+        return np.asarray(predicted != labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,7 @@ from quorate.mechanisms.stable_choice import StableChoice
 from quorate.mechanisms.universe import ChooseKey
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
 
 __all__ = ["ParityLearner"]
@@ -126,6 +128,8 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     178
     """
 
+    _takes_crowds = True
+
     def __init__(  # noqa: PLR0913 - the common keywords and those of a parity
         self,
         epsilon: float = 1.0,
@@ -172,7 +176,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self._check_use(X, y, users, target=True)
         method = self._decide(features, _count_users(X, users))
         account = self._charge(X, y, users, target=True, reserve=self.delta)
-        data = self._gather(X, y, users, classes=self.classes)
+        data = self._crowd(X, y, users, classes=self.classes)
         if method == "vote":
             secret = self._by_votes(data, features, account)
         else:
@@ -244,7 +248,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
         return method
 
-    def _by_one_record(self, data: UserData, features: int, account: Account) -> int | None:
+    def _by_one_record(self, data: Crowd, features: int, account: Account) -> int | None:
         rows, labels = self._equations(data.cap(records=1, random_state=self.random_state))
         plan = self._plan(features).stretched(data.n_users)
         learner = AmplifiedParity(
@@ -256,17 +260,15 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         parts = np.arange(data.n_users) // plan.part
         return learner.release(rows, labels, parts=parts, account=account)
 
-    def _equations(self, data: UserData) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    def _equations(self, data: Crowd) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Return one equation a user, in a public order; 0 = 0 for those without a record."""
-        truth = np.zeros((data.n_users, data.n_features), dtype=np.bool_)
-        labels = np.zeros(data.n_users, dtype=np.bool_)
-        X, y, owner = _counting(data)
-        truth[owner], labels[owner] = X, y
+        rows, labels = zip(*data.map(_own_equations), strict=True)
         order = np.argsort(data.public_draws(self.random_state), kind="stable")
-        return pack_bits(truth[order]), labels[order]
+        return np.concatenate(rows)[order], np.concatenate(labels)[order]
 
-    def _by_votes(self, data: UserData, features: int, account: Account) -> int | None:
-        keys = _own_solutions(data, features)
+    def _by_votes(self, data: Crowd, features: int, account: Account) -> int | None:
+        found = data.map(partial(_own_solutions, features=features))
+        keys = [key for part in found for key in part]
         if self.delta:
             stable = StableChoice(epsilon=self.epsilon, delta=self.delta)
             chosen = stable.release_keys(keys, account=account)
@@ -280,6 +282,15 @@ def _counting(data: UserData) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDA
     labels = np.zeros(data.n_records) if data.y is None else data.y
     good = (labels == 0) | (labels == 1)
     return data.X[good] > 0.5, labels[good] == 1, data.user_index()[good]
+
+
+def _own_equations(data: UserData) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Return the packed equation of each user of a part, who hold at most one record."""
+    truth = np.zeros((data.n_users, data.n_features), dtype=np.bool_)
+    labels = np.zeros(data.n_users, dtype=np.bool_)
+    X, y, owner = _counting(data)
+    truth[owner], labels[owner] = X, y
+    return pack_bits(truth), labels
 
 
 def _own_solutions(data: UserData, features: int) -> list[int]:
@@ -299,7 +310,7 @@ def _own_solutions(data: UserData, features: int) -> list[int]:
 
 def _columns(X: Any) -> int:
     """Return the number of columns of a table that tells it, without reading a record."""
-    if isinstance(X, UserData):
+    if isinstance(X, Crowd):
         return X.n_features
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) == 2:
@@ -309,7 +320,7 @@ def _columns(X: Any) -> int:
 
 def _count_users(X: Any, users: Any) -> int:
     """Count the users; who takes part is public under replacement."""
-    return X.n_users if isinstance(X, UserData) else len(group(users).keys)
+    return X.n_users if isinstance(X, Crowd) else len(group(users).keys)
 
 
 def _concept(secret: int, features: int, names: Any) -> Concept:

@@ -26,6 +26,7 @@ from quorate.public_randomness import RandomState, public_generator
 from quorate.queries.masked_parity import likely_secrets
 from quorate.queries.oracles.local import random_signs
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["LocalMaskedParity"]
 
@@ -44,12 +45,13 @@ class SignOfVotes:
         _, index, mask = split_masked(users.X, features=self.features)
         labels = _labels(users)
         known = mask & ((labels == 0) | (labels == 1))
-        signs = np.where(labels == 1, 1.0, -1.0) * known
+        sides = np.where(labels == 1, 1.0, -1.0) * known
         cells = users.user_index().astype(np.int64) * self.features + index
         size = users.n_users * self.features
-        counts = np.bincount(cells, weights=signs, minlength=size)
+        counts = np.bincount(cells, weights=sides, minlength=size)
         votes = np.sign(counts).reshape(users.n_users, self.features)
-        combined = np.einsum("ij,ij->i", votes, random_signs(users, self.features, self.seed))
+        signs = random_signs(users.keys(), self.features, self.seed)
+        combined = np.einsum("ij,ij->i", votes, signs)
         return np.asarray(0.5 + np.sign(combined) / 2)
 
 
@@ -124,7 +126,7 @@ class LocalMaskedParity:
 
     def learn(
         self,
-        users: UserData,
+        users: Crowd,
         *,
         account: Account | None = None,
         random_state: RandomState = None,
@@ -139,7 +141,7 @@ class LocalMaskedParity:
         votes = oracle.ask(
             first, Report(SignOfVotes(self.features, seed), response, name="combined votes")
         )
-        signs = random_signs(users.take(first), self.features, seed)
+        signs = random_signs(users.keys()[first], self.features, seed)
         margins = np.einsum("ij,i->j", signs, 2.0 * votes - 1.0)
         affordable = max(1, len(second) // self._block)
         secrets = likely_secrets(margins, min(self.candidates, affordable))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import QueryAlgorithm
-from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
 __all__ = ["QueryLearner"]
@@ -106,6 +105,8 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     (True, 'LOCAL')
     """
 
+    _takes_crowds = True
+
     def __init__(
         self,
         algorithm: QueryAlgorithm,
@@ -136,11 +137,6 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     @property
     def _trust(self) -> Trust:
         return self.trust
-
-    @property
-    def _takes_crowds(self) -> bool:  # type: ignore[override]
-        """A curator adds up wherever users lie; devices answer one by one."""
-        return self.trust is Trust.CENTRAL
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> QueryLearner:
         """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
@@ -200,7 +196,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             queries = self.algorithm.max_queries
             return CentralOracle(data, max_queries=queries, account=account)
         return LocalQueryOracle(
-            cast("UserData", data),
+            data,
             epsilon=self.epsilon,
             rounds=self.algorithm.rounds,
             shares=self.shares,

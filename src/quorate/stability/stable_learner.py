@@ -416,7 +416,9 @@ def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
 
 
 def _all_keys(rule: StableRule, data: Crowd, seed: SharedSeed) -> Keys:
-    return np.concatenate(data.map(partial(_keys_of_part, rule, seed)))
+    """Return what each user decides, in the order of their own keys, wherever they lie."""
+    decided: Keys = np.concatenate(data.map(partial(_keys_of_part, rule, seed)))
+    return decided[np.argsort(data.keys(), kind="stable")]
 
 
 def _keys_of_part(rule: StableRule, seed: SharedSeed, part: UserData) -> Keys:

@@ -123,10 +123,10 @@ class TestAnswers:
         assert np.all((values >= 0) & (values <= 1))
 
     def test_signs_are_fair_public_and_each_users_own(self):
-        signs = random_signs(PEOPLE, 70, np.uint64(1))
+        signs = random_signs(PEOPLE.keys(), 70, np.uint64(1))
         assert signs.shape == (6000, 70)
         assert np.abs(signs.mean(axis=0)).max() < 5 / np.sqrt(6000)
-        some = random_signs(PEOPLE.take([7, 3]), 70, np.uint64(1))
+        some = random_signs(PEOPLE.keys()[[7, 3]], 70, np.uint64(1))
         assert np.array_equal(some, signs[[7, 3]])
         products = np.abs(signs.T @ signs / 6000 - np.eye(70)).max()
         assert products < 6 / np.sqrt(6000)

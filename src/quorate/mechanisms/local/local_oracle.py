@@ -32,6 +32,7 @@ from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import Crowd
 
 __all__ = ["Exchange", "LocalOracle", "Report", "Transcript"]
 
@@ -87,6 +88,15 @@ class Report:
             if value is not None:
                 found[place] = value
         return found
+
+    def of_places(self, users: Crowd, places: NDArray[np.int64]) -> Any:
+        """Return the values of the users at these places of a crowd, in the order of places."""
+        order = np.argsort(places)
+        parts = users.take(places[order]).map(self.of)
+        found = np.concatenate([self.of(users.nobody()), *parts])
+        values = np.empty_like(found)
+        values[order] = found
+        return values
 
     def _alone(self, user: UserData) -> Any:
         """Return the value of one user, None if there is none of the right shape."""
@@ -196,7 +206,8 @@ class LocalOracle:
 
     Parameters
     ----------
-    users : UserData
+    users : UserData, or another crowd
+        A user's place is that in the order of the crowd.
     epsilon : float or Fraction
         The budget of each user.
     delta : float, default=0.0
@@ -224,7 +235,7 @@ class LocalOracle:
 
     def __init__(
         self,
-        users: UserData,
+        users: Crowd,
         epsilon: float | Fraction,
         *,
         delta: float = 0.0,
@@ -233,7 +244,7 @@ class LocalOracle:
     ) -> None:
         _validate.positive(epsilon=epsilon)
         _validate.delta(delta=delta)
-        if not isinstance(users, UserData):
+        if not isinstance(users, Crowd):
             raise ParameterError(f"Expected a UserData, got {type(users).__name__}.")
         self.epsilon, self.delta = exact(epsilon), exact(delta)
         self.one_shot = one_shot
@@ -250,7 +261,7 @@ class LocalOracle:
         whole = Approximate(float_up(epsilon), float_up(delta)) if delta else self.epsilon
         self._noise = account.pay(whole)
         self._numerics = self._noise.numerics
-        self._users: UserData | None = users
+        self._users: Crowd | None = users
         self._spent = [Fraction(0)] * self.n_users
         self._failures = [Fraction(0)] * self.n_users
         self._lock = threading.Lock()
@@ -301,7 +312,7 @@ class LocalOracle:
             self._closed = self.one_shot
             answers = []
             for places, report in questions:
-                drawn = report.randomizer.draw(report.of(users.take(places)), self._noise)
+                drawn = report.randomizer.draw(report.of_places(users, places), self._noise)
                 self.transcript.exchanges.append(Exchange(places, report, drawn))
                 answers.append(drawn)
             return answers

@@ -25,6 +25,7 @@ from quorate.mechanisms.local.randomizers import BinaryResponse, LaplaceResponse
 from quorate.public_randomness import RandomState, public_generator
 from quorate.queries.statistical import QueryOracle, StatisticalQuery
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["LocalQueryOracle", "published_users", "random_signs", "users_for_tolerance"]
 
@@ -67,20 +68,20 @@ def _check(tolerance: float, epsilon: float, queries: int, beta: float) -> None:
     _validate.probability(beta=beta)
 
 
-def random_signs(users: UserData, count: int, seed: np.uint64) -> NDArray[np.float64]:
+def random_signs(keys: NDArray[np.uint64], count: int, seed: np.uint64) -> NDArray[np.float64]:
     """Return ``count`` public random signs for each user, from the seed and the user's key alone.
 
-    >>> people = UserData.from_arrays([[1.0], [2.0]], users=["ann", "bob"])
-    >>> signs = random_signs(people, 100, np.uint64(7))
-    >>> bool(np.array_equal(signs[1], random_signs(people.take([1]), 100, np.uint64(7))[0]))
+    >>> keys = UserData.from_arrays([[1.0], [2.0]], users=["ann", "bob"]).keys()
+    >>> signs = random_signs(keys, 100, np.uint64(7))
+    >>> bool(np.array_equal(signs[1], random_signs(keys[1:], 100, np.uint64(7))[0]))
     True
     """
     from quorate.users.grouping import mix
 
-    own = mix(users.keys() + seed)
+    own = mix(keys + seed)
     words = mix(own[:, np.newaxis] + _STREAM * np.arange(1, -(-count // 64) + 1, dtype=np.uint64))
     bits = (words[:, :, np.newaxis] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
-    return 1.0 - 2.0 * bits.reshape(users.n_users, -1)[:, :count].astype(np.float64)
+    return 1.0 - 2.0 * bits.reshape(len(keys), -1)[:, :count].astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Combination:
         values = np.stack([query.on_users(users) for query in self.queries], axis=1)
         sizes = np.abs(values).sum(axis=1)
         values *= np.minimum(1.0, self.norm / np.maximum(sizes, self.norm))[:, np.newaxis]
-        signs = random_signs(users, len(self.queries), self.seed)
+        signs = random_signs(users.keys(), len(self.queries), self.seed)
         return np.asarray(0.5 + np.einsum("ij,ij->i", signs, values) / (2 * self.norm))
 
 
@@ -126,7 +127,7 @@ class LocalQueryOracle(QueryOracle):
 
     Parameters
     ----------
-    users : UserData
+    users : UserData, or another crowd
     epsilon : float
     rounds : sequence of int
         At most how many queries each round asks; public. As many blocks are cut.
@@ -168,7 +169,7 @@ class LocalQueryOracle(QueryOracle):
 
     def __init__(
         self,
-        users: UserData,
+        users: Crowd,
         *,
         epsilon: float,
         rounds: Sequence[int],
@@ -247,7 +248,7 @@ class LocalQueryOracle(QueryOracle):
         response = BinaryResponse(self._epsilon)
         combination = Combination(queries, norm, self._seed + np.uint64(self.n_rounds))
         answers = self._oracle.ask(block, Report(combination, response, name="joint report"))
-        signs = random_signs(self._users.take(block), len(queries), combination.seed)
+        signs = random_signs(self._users.keys()[block], len(queries), combination.seed)
         # Signs are independent, so each picks its own query out of the sum, without bias.
         picked = np.einsum("ij,i->j", signs, 2.0 * answers - 1.0)
         return np.asarray(picked * (norm / (response.contrast * len(block))))

@@ -1,0 +1,106 @@
+"""Clusters that several files of tests share: starting one takes seconds."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from crowd_worlds import COLUMNS, digest, visits, write
+from quorate.users import UserData
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """The world as a folder of Parquet files."""
+    return write(visits(), tmp_path_factory.mktemp("visits"))
+
+
+@pytest.fixture(scope="session")
+def whole(folder):
+    return UserData.from_parquet(folder, **COLUMNS)
+
+
+@pytest.fixture(scope="session")
+def expected(whole):
+    return digest(whole)
+
+
+class RealCluster:
+    """A scheduler and three workers as processes of their own, as on three machines."""
+
+    def __init__(self, folder):
+        import distributed
+
+        self.log = Path(folder) / "log"
+        file = str(Path(folder) / "scheduler.json")
+        self.processes = []
+        self.start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", file)
+        for _ in range(3):
+            self.start("worker", "--no-dashboard", "--nthreads", "1", "--scheduler-file", file)
+        self.client = distributed.Client(scheduler_file=file, set_as_default=False, timeout=60)
+        self.client.wait_for_workers(3, timeout=60)
+
+    @property
+    def place(self):
+        """The cluster as the command line names it."""
+        return self.client.scheduler_info(n_workers=0)["address"].replace("tcp://", "dask://")
+
+    def start(self, *arguments):
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+        with self.log.open("ab") as log:
+            command = [sys.executable, "-m", "dask", *arguments]
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        self.processes.append(process)
+
+    def close(self):
+        self.client.close()
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            process.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory):
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'quorate[dask]'")
+    cluster = RealCluster(tmp_path_factory.mktemp("cluster"))
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="session")
+def client():
+    """A cluster in this process: workers are threads, so that no second is lost."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """Two cores of this machine; the tests can be imported by the Python workers."""
+    sql = pytest.importorskip("pyspark.sql", reason="Spark: pip install 'quorate[spark]'")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (Debian: apt-get install default-jre)")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    path = os.pathsep.join(p for p in sys.path if p)
+    session = (
+        sql.SparkSession.builder.master("local[2,4]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.executorEnv.PYTHONPATH", path)
+        .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
