@@ -30,7 +30,7 @@ FLOORS = [
         "distributions",
         "tabulate",
     ],
-    ["planning"],
+    ["catalogue", "planning"],
     ["files", "tasks"],
     ["reports", "serve"],
     ["cli"],

@@ -123,6 +123,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     _receipt: Charge | None = None
     # Whether ``fit`` opens a desk that goes on drawing from its account.
     _draws_later = False
+    # Whether a delta is of any use: one that is not would be charged for nothing.
+    _uses_delta = True
     # Whether a column of X may hold labels of any kind, which the estimator reads itself.
     _reads_labels = False
 
@@ -178,6 +180,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         """
         _validate.positive(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
+        if not self._uses_delta and self.delta != 0:
+            raise ParameterError(
+                f"{type(self).__name__} is purely private: it would charge delta={self.delta!r} "
+                "and not use it. Leave delta out."
+            )
         if not isinstance(self.relation, Relation):
             raise ParameterError(
                 f"Expected relation to be Relation.REPLACE or Relation.ADD_REMOVE, got "

@@ -441,7 +441,7 @@ ESTIMATORS = {
         ConjunctionQueries(D), 40.0, trust=Trust.LOCAL, random_state=0
     ),
     "ParityLearner": ParityLearner(40.0, random_state=0),
-    "ParityLearner, votes": ParityLearner(40.0, method="vote", random_state=0),
+    "ParityLearner, votes": ParityLearner(40.0, algorithm="vote", random_state=0),
     "LogisticRegression": LogisticRegression(**MODEL),
     "LogisticRegression, three": LogisticRegression(classes=(0, 1, 2), **MODEL),
     "LogisticRegression, add/remove": LogisticRegression(relation=Relation.ADD_REMOVE, **MODEL),

@@ -17,7 +17,7 @@ from quorate import (
 from quorate.concepts import Classifiers, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.files.model_files import VERSION, ModelFileError, StoredModel
-from quorate.means import UserQuantiles, UserScaler
+from quorate.means import UserQuantiles, UserQueries
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(3.0, 1.0, size=(3000, 2))
@@ -94,7 +94,7 @@ class TestRoundTrip:
 class TestRefusals:
     def test_other_estimators_and_unfitted_ones_are_not_written(self):
         with pytest.raises(ParameterError, match="model files know"):
-            StoredModel(UserScaler(epsilon=1.0))
+            StoredModel(UserQueries(epsilon=1.0))
         with pytest.raises(ParameterError, match="fitted"):
             StoredModel(UserMean(epsilon=1.0))
 

@@ -115,7 +115,7 @@ class TestRefusals:
             {"candidates": [1]},
             {"candidates": [], "loss": min},
             {"records": 0},
-            {"alpha": 2.0},
+            {"failure": 2.0},
             {"algorithm": "published", "relation": Relation.ADD_REMOVE},
         ],
         ids=str,

@@ -38,7 +38,7 @@ class TestOneRecord:
         assert np.array_equal(learner.predict(X), labels)
         assert str(learner.concept_) == "Predict 1 if an odd number of x0, x2 is true, else 0."
         assert learner.score(X, labels) == 1.0
-        assert learner.method_ == "one_record"
+        assert learner.algorithm_.name == "one_record"
 
     def test_a_user_with_many_records_has_one_equation(self):
         """However many wrong records one user holds, at most one row is spoilt."""
@@ -100,7 +100,7 @@ class TestVotes:
         learner = ParityLearner(1.0, delta=delta, records=40, random_state=0)
         with use_noise(SeededNoise(0)):
             learner.fit(X, y, users=users)
-        assert learner.method_ == "vote"
+        assert learner.algorithm_.name == "vote"
         assert learner.concept_.chosen == chosen
 
     def test_a_vote_is_a_function_of_ones_own_records(self):
@@ -120,16 +120,16 @@ class TestVotes:
     def test_one_record_is_taken_where_users_cannot_solve_alone(self):
         X, y, users, _ = world(24, 500, records=3, seed=3)
         learner = ParityLearner(records=3, random_state=0).fit(X, y, users=users)
-        assert learner.method_ == "one_record"
+        assert learner.algorithm_.name == "one_record"
 
 
 class TestPromises:
     @pytest.mark.parametrize(
-        ("delta", "method"), [(0.0, "one_record"), (0.0, "vote"), (1e-6, "vote")]
+        ("delta", "algorithm"), [(0.0, "one_record"), (0.0, "vote"), (1e-6, "vote")]
     )
-    def test_the_guarantee_is_what_was_declared_and_covers_what_was_drawn(self, delta, method):
+    def test_the_guarantee_is_what_was_declared_and_covers_what_was_drawn(self, delta, algorithm):
         X, y, users, _ = world(6, 400, records=20)
-        learner = ParityLearner(1.0, delta=delta, method=method, random_state=0)
+        learner = ParityLearner(1.0, delta=delta, algorithm=algorithm, random_state=0)
         learner.fit(X, y, users=users)
         promise = learner.guarantee_
         assert (promise.epsilon, promise.delta, promise.relation) == (1.0, delta, Relation.REPLACE)
@@ -150,16 +150,22 @@ class TestPromises:
         X, y, users, _ = world(4, 400)
         learner = ParityLearner(random_state=0).fit(X, y, users=users)
         assert {name for name in vars(learner) if name.endswith("_")} == {
+            "algorithm_",
             "answered_",
             "classes_",
             "concept_",
             "guarantee_",
-            "method_",
             "n_features_in_",
         }
 
 
 class TestRefusals:
+    @pytest.mark.parametrize("algorithm", ["one_record", "auto"])
+    def test_a_delta_that_would_be_charged_unused_is_refused(self, algorithm):
+        X, y, users, _ = world(4, 400)
+        with pytest.raises(ParameterError, match="Leave delta out"):
+            ParityLearner(delta=1e-6, algorithm=algorithm).fit(X, y, users=users)
+
     def test_insufficient_samples_follow_from_public_numbers_and_cost_nothing(self, tmp_path):
         X, y, users, _ = world(64, 500)
         ledger = Ledger(tmp_path / "ledger.db")
@@ -175,7 +181,7 @@ class TestRefusals:
         ("changes", "message"),
         [
             ({"inputs": "gaussian"}, "inputs"),
-            ({"method": "all"}, "method"),
+            ({"algorithm": "all"}, "algorithm"),
             ({"failure": 0.0}, "failure"),
             ({"error": 2.0}, "error"),
             ({"records": 0}, "records"),

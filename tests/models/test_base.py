@@ -101,6 +101,7 @@ class TestContract:
     def test_released_are_these_names_and_nothing_else(self, kind):
         released = {name for name in vars(self.fit(kind)) if name.endswith("_")}
         assert released - {"classes_"} == {
+            "algorithm_",
             "coef_",
             "intercept_",
             "guarantee_",

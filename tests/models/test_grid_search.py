@@ -62,6 +62,7 @@ class TestPromise:
     def test_no_mark_is_shown(self):
         released = {name for name in vars(fitted()) if name.endswith("_")}
         assert released == {
+            "algorithm_",
             "best_estimator_",
             "best_index_",
             "best_params_",

@@ -104,13 +104,13 @@ class TestThreeModels:
         learner = fitted(Thresholds(0, 2**50), data, delta=1e-6)
         assert learner.index_ is None
         assert learner.concept_ == Constant(0)
-        assert "truncated noise" in learner.reason_
+        assert "truncated noise" in learner.algorithm_.reason
 
 
 class TestAgreement:
     def test_it_is_released_only_if_asked_for(self):
         data = cut_offs(80, 200)
-        assert not hasattr(fitted(Thresholds(0, 499), data), "agreement_")
+        assert fitted(Thresholds(0, 499), data).agreement_ is None
 
     @pytest.mark.parametrize(
         ("trust", "users", "delta"), [("central", 100, 0.0), ("local", 1500, 0.0)]
@@ -169,7 +169,7 @@ class TestPrivacy:
                 huge, relation=ADD_REMOVE, delta=0.2, random_state=3, sharpness=math.inf
             )
             learner.fit(data)
-            assert "truncated noise" in learner.reason_
+            assert "truncated noise" in learner.algorithm_.reason
             return learner
 
         assert audit_exactly(law, world, claim).holds

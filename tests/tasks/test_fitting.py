@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from quorate import Ledger, Relation
+from quorate.catalogue import TASKS, Target
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
@@ -22,7 +23,7 @@ from quorate.files.table_files import TableFile
 from quorate.ranges import Limit
 from quorate.reports.outputs import Outputs
 from quorate.tasks import fitting
-from quorate.tasks.fitting import TASKS, fit
+from quorate.tasks.fitting import fit
 
 ASKED = {
     "mean": {"features": ("age", "cost"), "delta": 1e-6},
@@ -48,6 +49,22 @@ for _task in ("threshold", "logistic", "svc"):
     ASKED[_task]["target"] = "ill"
 for _task in ("linear", "ridge", "huber", "mean"):
     ASKED[_task]["limits"] = (Limit(0, 300),)
+
+
+def _asked(task):
+    """Return a request for whatever task, from what the catalogue says about it."""
+    descriptor = TASKS[task]
+    asked = {"features": ("dose",), "limits": (Limit(0, 999),), "options": dict(descriptor.asks)}
+    if descriptor.target is Target.LABEL:
+        asked |= {"target": "ill", "classes": ("no", "yes")}
+    if descriptor.target is Target.NUMBER:
+        asked |= {"target": "cost", "limits": (Limit(0, 300),)}
+    return asked
+
+
+ASKED |= {task: _asked(task) for task in TASKS if task not in ASKED}
+for _task in ("covariance", "normal"):
+    ASKED[_task]["delta"] = 1e-6
 
 every_task = pytest.mark.parametrize("task", TASKS)
 
@@ -164,7 +181,7 @@ class TestTheOrder:
         refused(UnboundedContributionError, "public bounds", limits=())
         refused(ParameterError, "bounds for columns", limits=(Limit(0, 1, "shoe"),))
         refused(ParameterError, "algorithm", algorithm="magic")
-        refused(ParameterError, "has no delta", task="median", delta=1e-6)
+        refused(ParameterError, "Leave delta out", task="median", delta=1e-6)
         refused(
             ParameterError, "one feature", task="threshold", target="ill", features=("age",) * 2
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,6 @@ from quorate.cli.printing import (
     Neighbours,
     NeighboursOption,
     Unit,
-    number_or_word,
     print_json,
     print_table,
     progress,
@@ -31,7 +31,7 @@ def plan_tasks() -> list[str]:
 
 def fit_tasks() -> list[str]:
     """Return what can be fitted, for completion."""
-    from quorate.tasks.fitting import TASKS
+    from quorate.catalogue import TASKS
 
     return list(TASKS)
 
@@ -52,6 +52,19 @@ def _one_range(text: str) -> tuple[float, float]:
     if limit.column is not None:
         raise ParameterError(f"Expected bounds as 'lower,upper' or 'b', got {text!r}.")
     return float(limit.lower), float(limit.upper)
+
+
+def _settings(texts: Sequence[str]) -> dict[str, str]:
+    """Return further parameters by name, as they were written."""
+    from quorate.exceptions import ParameterError
+
+    settings = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or name in settings:
+            raise ParameterError(f"Expected each setting once, as 'name=value', got {text!r}.")
+        settings[name] = value
+    return settings
 
 
 def plan(  # noqa: PLR0913 - one option for each public number
@@ -145,6 +158,10 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         int | None, typer.Option(help="Records a user typically holds, if that is public.")
     ] = None,
     algorithm: Annotated[str, typer.Option(help="A named algorithm, or auto.")] = "auto",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Another parameter of the task: 'name=value'; repeatable."),
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="local, dask://host:port, spark://host:port or local[2].")
     ] = "local",
@@ -157,11 +174,12 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     as_json: Json = False,
 ) -> None:
     """Learn from a table of records, protecting each user as a whole."""
+    from quorate.catalogue import answer
+    from quorate.catalogue.options import number_or_word
     from quorate.files.table_files import Columns, TableFile
     from quorate.ranges import Limit
     from quorate.reports.fit_report import fit_summary
     from quorate.reports.outputs import Outputs
-    from quorate.tasks.answers import answer
     from quorate.tasks.fitting import FitRequest
     from quorate.tasks.fitting import fit as run
     from quorate.tasks.forecast import forecast
@@ -185,6 +203,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         engine=engine,
         ledger=ledger,
         data_name=data_name,
+        options=_settings(setting or ()),
     )
     outputs = Outputs(model=model, report=report)
     outputs.check()

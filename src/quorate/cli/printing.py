@@ -20,7 +20,6 @@ __all__ = [
     "NeighboursOption",
     "Unit",
     "complain",
-    "number_or_word",
     "print_json",
     "print_table",
     "progress",
@@ -49,20 +48,6 @@ def complain(message: str, code: int) -> int:
     """Print one line on the standard error stream and return the exit code."""
     print("quorate:", " ".join(message.split()), file=sys.stderr)
     return code
-
-
-def number_or_word(text: str) -> Any:
-    """Read a number if it is one.
-
-    >>> [number_or_word(text) for text in ("3", "0.5", "yes")]
-    [3, 0.5, 'yes']
-    """
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def print_json(document: Any) -> None:

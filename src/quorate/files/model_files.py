@@ -10,11 +10,9 @@ Ledgers are not stored: they belong to a machine, not to a model.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,16 +20,16 @@ from typing import Any
 import numpy as np
 
 from quorate import __version__
+from quorate.catalogue import CATALOGUE
 from quorate.exceptions import ParameterError, QuorateError
 from quorate.files.atomic import write_atomically
 from quorate.files.plain_data import decode, decode_scalar, encode
 from quorate.guarantees import Guarantee
-from quorate.learners.refusals import check_classes
 
-__all__ = ["FORMAT", "VERSION", "ModelFileError", "StoredModel"]
+__all__ = ["FORMAT", "STORED", "VERSION", "ModelFileError", "StoredModel"]
 
 FORMAT = "quorate-model"
-VERSION = 1
+VERSION = 2
 
 _LARGEST_FILE = 2**28
 _MOST_FEATURES = 2**24
@@ -43,98 +41,11 @@ class ModelFileError(QuorateError, ValueError):
     """The file is not a model, is damaged, or comes from a newer version."""
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """An estimator that can be stored: where it lives, and what its releases look like.
+STORED = tuple(sorted(each.name for each in CATALOGUE.values() if each.stored))
+"""The estimators that can be stored."""
 
-    ``released`` names the types of each attribute; ``fits`` tells whether their values go together;
-    ``finish`` computes attributes that follow from the stored ones.
-    """
-
-    home: str
-    released: Mapping[str, tuple[str, ...]]
-    fits: Callable[[Any], bool]
-    finish: Callable[[Any], None] | None = None
-
-
-_MEAN = {"mean_": ("ndarray",), "error_": ("MeanError",), "algorithm_": ("Route",)}
-_QUANTILES = {"values_": ("ndarray",), "error_": ("QuantileError",)}
-_RULE = {
-    "index_": ("int",),
-    "algorithm_": ("Route",),
-    "records_": ("RecordRange", "NoneType"),
-}
-
-
-_REGRESSION = {"coef_": ("ndarray",), "intercept_": ("float",)}
-_CLASSIFIER = {"coef_": ("ndarray",), "intercept_": ("ndarray",), "classes_": ("ndarray",)}
-
-
-def _mean_fits(mean: Any) -> bool:
-    return _are_numbers(mean.mean_, (mean.n_features_in_,))
-
-
-def _quantiles_fit(quantiles: Any) -> bool:
-    values = quantiles.values_
-    return len(values) > 0 and _are_numbers(values, (len(values), quantiles.n_features_in_))
-
-
-def _regression_fits(model: Any) -> bool:
-    return _are_numbers(model.coef_, (model.n_features_in_,)) and math.isfinite(model.intercept_)
-
-
-def _classifier_fits(model: Any) -> bool:
-    labels, places = list(model._check_classes()), len(model.classes_)
-    rows = 1 if places == 2 else places
-    return (
-        model.classes_.tolist() == labels
-        and _are_numbers(model.coef_, (rows, model.n_features_in_))
-        and _are_numbers(model.intercept_, (rows,))
-    )
-
-
-def _rule_fits(learner: Any) -> bool:
-    check_classes(learner.classes)
-    return bool(learner.n_features_in_ == learner.concepts.n_features)
-
-
-def _threshold_fits(learner: Any) -> bool:
-    check_classes(learner.classes)
-    return bool(learner.n_features_in_ == 1)
-
-
-def _finish_rule(learner: Any) -> None:
-    learner.concept_ = learner.concepts.concept(learner.index_)
-    learner.classes_ = np.asarray(learner.classes)
-
-
-def _finish_threshold(learner: Any) -> None:
-    from quorate.learners.threshold import threshold_class
-
-    concepts = threshold_class(learner.domain, step=learner.step, direction=learner.direction)
-    learner.concept_ = concepts.concept(learner.index_)
-    learner.threshold_ = concepts.cut_off(learner.index_)
-    learner.classes_ = np.asarray(learner.classes)
-
-
-def _finish_median(median: Any) -> None:
-    median.median_ = median.values_[0]
-
-
-_ENTRIES = {
-    "ConceptLearner": _Entry("quorate.learners.concept_learner", _RULE, _rule_fits, _finish_rule),
-    "HuberRegression": _Entry("quorate.models.regression", _REGRESSION, _regression_fits),
-    "LinearRegression": _Entry("quorate.models.regression", _REGRESSION, _regression_fits),
-    "LinearSVC": _Entry("quorate.models.classification", _CLASSIFIER, _classifier_fits),
-    "LogisticRegression": _Entry("quorate.models.classification", _CLASSIFIER, _classifier_fits),
-    "PrivateMedian": _Entry("quorate.means.median", _QUANTILES, _quantiles_fit, _finish_median),
-    "Ridge": _Entry("quorate.models.regression", _REGRESSION, _regression_fits),
-    "ThresholdLearner": _Entry(
-        "quorate.learners.threshold", _RULE, _threshold_fits, _finish_threshold
-    ),
-    "UserMean": _Entry("quorate.means.user_mean", _MEAN, _mean_fits),
-    "UserQuantiles": _Entry("quorate.means.median", _QUANTILES, _quantiles_fit),
-}
+# Version 1 did not store these, where the estimator had none yet.
+_NEW_IN_2 = frozenset({"algorithm_", "error_"})
 
 
 @dataclass(frozen=True)
@@ -180,9 +91,9 @@ class StoredModel:
 
     def __post_init__(self) -> None:
         name = type(self.estimator).__name__
-        if name not in _ENTRIES or type(self.estimator) is not _class(name):
+        if name not in STORED or type(self.estimator) is not CATALOGUE[name].kind:
             raise ParameterError(
-                f"Expected an estimator that model files know ({', '.join(_ENTRIES)}), got {name}."
+                f"Expected an estimator that model files know ({', '.join(STORED)}), got {name}."
             )
         if not hasattr(self.estimator, "guarantee_"):
             raise ParameterError(f"Expected a fitted {name}, got one without a guarantee_.")
@@ -223,7 +134,7 @@ class StoredModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain data."""
-        estimator, entry = self.estimator, _ENTRIES[type(self.estimator).__name__]
+        estimator, entry = self.estimator, CATALOGUE[type(self.estimator).__name__]
         parameters = {
             name: encode(value)
             for name, value in estimator.get_params(deep=False).items()
@@ -236,7 +147,7 @@ class StoredModel:
             "written_by": f"quorate {__version__}",
             "estimator": type(estimator).__name__,
             "parameters": parameters,
-            "released": {name: encode(getattr(estimator, name)) for name in entry.released},
+            "released": {name: encode(getattr(estimator, name)) for name in entry.releases},
             "n_features": int(estimator.n_features_in_),
             "feature_names": None if names is None else [str(name) for name in names],
             "labels": None if self.labels is None else [encode(label) for label in self.labels],
@@ -274,11 +185,6 @@ class StoredModel:
         return cls.from_dict(document)
 
 
-def _class(name: str) -> Any:
-    # The module comes from the table above, never from a file.
-    return getattr(importlib.import_module(_ENTRIES[name].home), name)
-
-
 def _read(document: Any) -> StoredModel:
     if not (isinstance(document, dict) and document.get("format") == FORMAT):
         raise ModelFileError(f"Expected a {FORMAT} file (JSON), got something else.")
@@ -289,26 +195,33 @@ def _read(document: Any) -> StoredModel:
             "Install a newer quorate to read it."
         )
     name = document.get("estimator")
-    if name not in _ENTRIES:
-        raise ModelFileError(f"Expected one of {', '.join(_ENTRIES)}, got estimator={name!r}.")
-    entry, kind = _ENTRIES[name], _class(name)
+    if name not in STORED:
+        raise ModelFileError(f"Expected one of {', '.join(STORED)}, got estimator={name!r}.")
+    entry = CATALOGUE[name]
+    kind = entry.kind
     estimator = kind(**_parameters(kind, document["parameters"]))
     released = _section(document["released"])
-    if set(released) != set(entry.released):
-        raise ModelFileError(f"Expected the releases {sorted(entry.released)} of a {name}.")
-    for attribute, kinds in entry.released.items():
+    expected = dict(entry.releases)
+    if version == 1:
+        released = {a: value for a, value in released.items() if a not in entry.follows}
+        for attribute in _NEW_IN_2 - set(released):
+            expected.pop(attribute, None)
+    if set(released) != set(expected):
+        raise ModelFileError(f"Expected the releases {sorted(expected)} of a {name}.")
+    for attribute, kinds in expected.items():
         value = decode(released[attribute])
-        if type(value).__name__ not in kinds or not _is_readable(value):
+        known = {kind.rpartition(":")[2] for kind in kinds}
+        if type(value).__name__ not in known or not _is_readable(value):
             raise ModelFileError(f"Expected another {attribute} in a {name}.")
         setattr(estimator, attribute, value)
     _set_schema(estimator, document["n_features"], document["feature_names"])
     estimator.guarantee_ = _guarantee(_section(document["guarantee"]))
-    if not entry.fits(estimator):
+    if entry.finish is not None:
+        entry.finish(estimator)
+    if entry.fits is None or not entry.fits(estimator):
         raise ModelFileError(
             f"Expected finite releases of a {name}, as many as its features and classes ask for."
         )
-    if entry.finish is not None:
-        entry.finish(estimator)
     labels = document["labels"]
     if labels is not None and not (isinstance(labels, list) and len(labels) >= 2):
         raise ModelFileError("Expected null or a list of at least two labels.")
@@ -335,12 +248,6 @@ def _one_row(estimator: Any) -> Any:
     row = np.zeros((1, estimator.n_features_in_))
     names = getattr(estimator, "feature_names_in_", None)
     return row if names is None else pa.table(list(row.T), names=names.tolist())
-
-
-def _are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
-    """Tell whether an array has finite floats, in this shape."""
-    right = value.dtype.kind == "f" and value.shape == shape
-    return bool(right and np.isfinite(value).all())
 
 
 def _parameters(kind: Any, given: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from quorate.catalogue import value_types
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
 
 __all__ = ["decode", "decode_scalar", "encode"]
@@ -28,17 +29,13 @@ _HOMES = {
     "Disjunctions": "quorate.concepts",
     "Interval": "quorate.bounds",
     "Intervals": "quorate.concepts",
-    "MeanError": "quorate.means.released_mean",
     "Parities": "quorate.concepts",
     "PointFunctions": "quorate.concepts",
-    "QuantileError": "quorate.means.median",
-    "RecordRange": "quorate.mechanisms.search.rough_records",
     "Rectangles": "quorate.concepts",
     "Relation": "quorate.guarantees",
-    "Route": "quorate.releases.route",
     "Stumps": "quorate.concepts",
     "Thresholds": "quorate.concepts",
-}
+} | value_types()
 _DTYPES = ("float64", "int64", "bool")
 _TEXT = "text"
 _DEEPEST = 32

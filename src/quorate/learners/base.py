@@ -18,7 +18,7 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
-from quorate.learners.refusals import check_classes, check_columns, check_labels, refuse_delta
+from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.scores import (
     AnyMistake,
     CappedRegret,
@@ -67,6 +67,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     constants: str
     classes: Sequence[Any]
     _takes_crowds = True
+    _uses_delta = False
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict one of the two classes for every row of ``X`` by the released rule."""
@@ -81,7 +82,6 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return concepts.caveat if isinstance(concepts, ConceptClass) else None
 
     def _validate_common(self) -> None:
-        refuse_delta(self)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
         if self.error_level is not None:

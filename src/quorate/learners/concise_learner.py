@@ -30,6 +30,7 @@ from quorate.learners.selection import choose_by_score
 from quorate.mechanisms.parallel import disjoint_accounts
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.public_randomness import RandomState
+from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd
@@ -78,6 +79,8 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     failure : float, default=0.05
         Chance of a wrong end that is allowed.
     classes : sequence of two labels, default=(0, 1)
+    delta : 0.0
+        The learner is purely private and refuses any other.
     relation, ledger, data_name, random_state
         As everywhere; ``relation`` must be ``Relation.REPLACE``.
 
@@ -89,6 +92,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         Whether its test was passed.
     round_ : int
         How many classes were tried.
+    algorithm_ : Route
     guarantee_ : Guarantee
 
     References
@@ -107,6 +111,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     """
 
     _takes_crowds = True
+    _uses_delta = False
 
     def __init__(
         self,
@@ -116,6 +121,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         error: float = 0.1,
         failure: float = 0.05,
         classes: Sequence[Any] = (0, 1),
+        delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
@@ -126,6 +132,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.error = error
         self.failure = failure
         self.classes = classes
+        self.delta = delta
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
@@ -163,6 +170,11 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 break
         self.guarantee_ = self._promise(account)
         self.concept_, self.accepted_, self.round_ = concept, bool(accepted), turn + 1
+        self.algorithm_ = Route(
+            name="exponential",
+            reason=f"the rule of class {turn + 1} "
+            + ("passed its test." if accepted else "is the last; no test was passed."),
+        )
         self.classes_ = np.asarray(self.classes)
         return self
 

@@ -18,7 +18,6 @@ from quorate.accounting.ledger import Ledger
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.refusals import refuse_delta
 from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
@@ -109,7 +108,7 @@ class LossSelector(UserEstimator):
     records : int or "auto", default="auto"
         How many records a user's mean is over: a public number, or a rough private estimate that is
         paid for. State it when ``X`` holds one row of means a user.
-    alpha : float, default=0.1
+    failure : float, default=0.1
         Probability of failure that ``"published"`` aims at.
     delta : 0.0
         The learner is purely private and refuses any other.
@@ -142,6 +141,7 @@ class LossSelector(UserEstimator):
     """
 
     _takes_crowds = True
+    _uses_delta = False
 
     def __init__(  # noqa: PLR0913 - the common keywords
         self,
@@ -153,7 +153,7 @@ class LossSelector(UserEstimator):
         vectorized: bool = False,
         algorithm: str = "auto",
         records: int | str = "auto",
-        alpha: float = 0.1,
+        failure: float = 0.1,
         delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -167,7 +167,7 @@ class LossSelector(UserEstimator):
         self.vectorized = vectorized
         self.algorithm = algorithm
         self.records = records
-        self.alpha = alpha
+        self.failure = failure
         self.delta = delta
         self.relation = relation
         self.ledger = ledger
@@ -217,10 +217,9 @@ class LossSelector(UserEstimator):
         return float(lower[0]), float(upper[0])
 
     def _check(self) -> None:
-        refuse_delta(self)
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         as_limits(self.bounds, 1)
-        _validate.probability(alpha=self.alpha)
+        _validate.probability(failure=self.failure)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
         if (self.candidates is None) != (self.loss is None):
@@ -310,7 +309,7 @@ class LossSelector(UserEstimator):
             epsilon=held.account.left,
             n_users=data.n_users,
             records=max(1, int(_typical_records(held.known))),
-            alpha=self.alpha,
+            failure=self.failure,
         )
         means = data.gather(self._own_losses(), np.arange(data.n_users))
         index, _ = restarts.release(np.nan_to_num(means, nan=lower), account=held.account)

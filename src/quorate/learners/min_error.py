@@ -11,10 +11,11 @@ from quorate.concepts.base import ConceptClass
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.refusals import check_classes, check_columns, check_labels, refuse_delta
+from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.public_randomness import RandomState
 from quorate.releases.records import HeldRecords
+from quorate.releases.route import Route
 
 __all__ = ["PrivateMinError"]
 
@@ -53,8 +54,8 @@ class PrivateMinError(UserEstimator):
     ----------
     concepts : ConceptClass
     epsilon : float, default=1.0
-    alpha : float, default=0.05
-        Accuracy that is aimed at.
+    excess : float, default=0.05
+        Accuracy that is aimed at, the paper's alpha.
     records : int or "auto", default="auto"
         Records a user holds, which the exact tails need; users with more are cut to it. ``"auto"``
         buys a rough private estimate.
@@ -72,6 +73,7 @@ class PrivateMinError(UserEstimator):
     ----------
     min_error_ : float
     records_ : RecordRange
+    algorithm_ : Route
     guarantee_ : Guarantee
 
     References
@@ -91,13 +93,14 @@ class PrivateMinError(UserEstimator):
     """
 
     _takes_crowds = True
+    _uses_delta = False
 
     def __init__(
         self,
         concepts: ConceptClass,
         epsilon: float = 1.0,
         *,
-        alpha: float = 0.05,
+        excess: float = 0.05,
         records: int | str = "auto",
         constants: str = "calibrated",
         classes: Sequence[Any] = (0, 1),
@@ -109,7 +112,7 @@ class PrivateMinError(UserEstimator):
     ) -> None:
         self.concepts = concepts
         self.epsilon = epsilon
-        self.alpha = alpha
+        self.excess = excess
         self.records = records
         self.constants = constants
         self.classes = classes
@@ -130,8 +133,7 @@ class PrivateMinError(UserEstimator):
                 f"Expected concepts to be a ConceptClass, got {type(self.concepts).__name__}. See "
                 "quorate.concepts."
             )
-        refuse_delta(self)
-        _validate.probability(alpha=self.alpha)
+        _validate.probability(excess=self.excess)
         _validate.one_of(("calibrated", "published"), constants=self.constants)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
@@ -143,7 +145,7 @@ class PrivateMinError(UserEstimator):
         held = HeldRecords.stated(self.records, account)
         search = MinErrorSearch.of_class(
             self.concepts,
-            alpha=self.alpha,
+            alpha=self.excess,
             records=held.typical(data),
             published=self.constants == "published",
         )
@@ -151,4 +153,8 @@ class PrivateMinError(UserEstimator):
         min_error = search.run(self.concepts, kept, account=account)
         self.guarantee_ = self._promise(account)
         self.min_error_, self.records_ = min_error, held.known
+        self.algorithm_ = Route(
+            name="binary_search",
+            reason=f"{search.rounds} private comparisons with {self.constants} constants.",
+        )
         return self

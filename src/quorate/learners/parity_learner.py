@@ -28,13 +28,14 @@ from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.stable_choice import StableChoice
 from quorate.mechanisms.universe import ChooseKey
 from quorate.public_randomness import RandomState
+from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
 
 __all__ = ["ParityLearner"]
 
-METHODS = ("auto", "one_record", "vote")
+ALGORITHMS = ("auto", "one_record", "vote")
 CONSTANTS = ("calibrated", "published")
 
 MAX_FEATURES = 1024
@@ -90,7 +91,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         Error that is allowed under ``inputs="any"``.
     failure : float, default=0.01
         Chance of a wrong rule that is allowed.
-    method : {"auto", "one_record", "vote"}, default="auto"
+    algorithm : {"auto", "one_record", "vote"}, default="auto"
         ``"vote"`` needs users who can solve alone. ``"auto"`` votes if ``records`` is at least d +
         10 and users suffice, and takes one record of each user otherwise.
     records : int, optional
@@ -99,7 +100,9 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         ``"published"`` keeps the coins and noise of the paper; epsilon <= 1/2.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, "even" first; records with another label do not count.
-    delta, relation, ledger, data_name, random_state
+    delta : float, default=0.0
+        For ``"vote"``, which may then count the parities that occur; refused elsewhere.
+    relation, ledger, data_name, random_state
         As everywhere; ``relation`` must be ``Relation.REPLACE``.
 
     Attributes
@@ -108,8 +111,8 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         The parity, or "always even" if nothing was answered.
     answered_ : bool
         Whether a parity was found.
-    method_ : str
-        How users took part.
+    algorithm_ : Route
+        How users took part (``name``), and why (``reason``).
     guarantee_ : Guarantee
 
     References
@@ -137,7 +140,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         inputs: str = "uniform",
         error: float = 0.05,
         failure: float = 0.01,
-        method: str = "auto",
+        algorithm: str = "auto",
         records: int | None = None,
         constants: str = "calibrated",
         classes: Sequence[Any] = (0, 1),
@@ -151,7 +154,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.inputs = inputs
         self.error = error
         self.failure = failure
-        self.method = method
+        self.algorithm = algorithm
         self.records = records
         self.constants = constants
         self.classes = classes
@@ -161,11 +164,11 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.data_name = data_name
         self.random_state = random_state
 
-    def users_needed(self, features: int, *, method: str = "one_record") -> int:
+    def users_needed(self, features: int, *, algorithm: str = "one_record") -> int:
         """Return how many users a parity of so many features needs; public numbers only."""
         self._check_parameters(features)
-        _validate.one_of(METHODS[1:], method=method)
-        return self._plan(features).users if method == "one_record" else self._voters(features)
+        _validate.one_of(ALGORITHMS[1:], algorithm=algorithm)
+        return self._plan(features).users if algorithm == "one_record" else self._voters(features)
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ParityLearner:
         """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
@@ -174,17 +177,17 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_classes(self.classes)
         check_labels(y, self.classes)
         self._check_use(X, y, users, target=True)
-        method = self._decide(features, _count_users(X, users))
+        route = self._decide(features, _count_users(X, users))
         account = self._charge(X, y, users, target=True, reserve=self.delta)
         data = self._crowd(X, y, users, classes=self.classes)
-        if method == "vote":
+        if route.name == "vote":
             secret = self._by_votes(data, features, account)
         else:
             secret = self._by_one_record(data, features, account)
         self.guarantee_ = self._promise(account)
         self.answered_ = secret is not None
         self.concept_ = _concept(secret or 0, features, getattr(self, "feature_names_in_", None))
-        self.method_ = method
+        self.algorithm_ = route
         self.classes_ = np.asarray(self.classes)
         return self
 
@@ -199,7 +202,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         _validate.positive(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
         _validate.one_of(INPUTS, inputs=self.inputs)
-        _validate.one_of(METHODS, method=self.method)
+        _validate.one_of(ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
         _validate.probability(error=self.error, failure=self.failure)
         if self.records is not None:
@@ -234,19 +237,28 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             needed = math.ceil(2 / self.epsilon * rest)
         return math.ceil(needed / _ANSWERING)
 
-    def _decide(self, features: int, users: int) -> str:
+    def _decide(self, features: int, users: int) -> Route:
         """Choose how users take part, or refuse; from public numbers only."""
-        alone = self.records is not None and self.records >= features + SPARE_RECORDS
-        method = self.method
-        if method == "auto":
-            method = "vote" if alone and users >= self._voters(features) else "one_record"
-        needed = self.users_needed(features, method=method)
+        name, reason = self.algorithm, "you asked for it."
+        if name == "auto":
+            name, reason = "one_record", "users cannot be counted on to solve alone."
+            if self.records is not None and self.records >= features + SPARE_RECORDS:
+                if users >= self._voters(features):
+                    name, reason = "vote", "users hold enough records to solve alone."
+                else:
+                    reason = "too few users for a vote."
+        if name == "one_record" and self.delta != 0:
+            raise ParameterError(
+                f"algorithm='one_record' is purely private: it would charge delta={self.delta!r} "
+                "and not use it. Leave delta out, or ask for algorithm='vote'."
+            )
+        needed = self.users_needed(features, algorithm=name)
         if users < needed:
             raise NotEnoughUsersError(
                 f"Expected at least {needed} users for a parity of {features} features by "
-                f"{method!r} at epsilon={self.epsilon!r}, got {users}: insufficient samples."
+                f"{name!r} at epsilon={self.epsilon!r}, got {users}: insufficient samples."
             )
-        return method
+        return Route(name=name, reason=reason)
 
     def _by_one_record(self, data: Crowd, features: int, account: Account) -> int | None:
         rows, labels = self._equations(data.cap(records=1, random_state=self.random_state))

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from quorate import _validate
 from quorate.arrays import described
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users.crowd import Crowd
 from quorate.users.tables import as_labels
 
-__all__ = ["check_classes", "check_columns", "check_labels", "refuse_delta"]
+__all__ = ["check_classes", "check_columns", "check_labels"]
 
 
 def check_classes(classes: Any) -> None:
@@ -57,22 +56,4 @@ def check_columns(X: Any, *, expected: int, single: bool = False) -> None:
         raise SchemaError(
             f"Expected {expected} features in X, got {found}; select the columns that the concept "
             "class describes."
-        )
-
-
-def refuse_delta(estimator: Any) -> None:
-    """Refuse a delta that a purely private learner would charge and not use.
-
-    >>> from quorate.learners import ThresholdLearner
-    >>> refuse_delta(ThresholdLearner(1.0, delta=1e-6))
-    Traceback (most recent call last):
-        ...
-    quorate.exceptions.ParameterError: ThresholdLearner is purely private: it would charge
-    delta=1e-06 and not use it. Leave delta out.
-    """
-    _validate.delta(delta=estimator.delta)
-    if estimator.delta != 0:
-        raise ParameterError(
-            f"{type(estimator).__name__} is purely private: it would charge "
-            f"delta={estimator.delta!r} and not use it. Leave delta out."
         )

@@ -19,6 +19,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.vector_mean import core_reserve, private_mean
+from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, names_told, told_bound
 from quorate.users import UserData
 
@@ -88,13 +89,13 @@ class UserCovariance(UserEstimator):
     Parameters
     ----------
     epsilon : float
-    delta : float
-        Must be given, and positive.
+    delta : float, default=1e-6
+        Must be positive: the noise is Gaussian. Well below one over the number of users.
     bounds : float, pair, dict or Bound
         As in :class:`~quorate.means.user_mean.UserMean`.
     shape : {"full", "diagonal"}, default="full"
-    relation, ledger, data_name
-        As everywhere.
+    relation, ledger, data_name, random_state
+        As everywhere; nothing here is drawn in public.
 
     Attributes
     ----------
@@ -126,12 +127,13 @@ class UserCovariance(UserEstimator):
         self,
         epsilon: float = 1.0,
         *,
-        delta: float = 0.0,
+        delta: float = 1e-6,
         bounds: Any = None,
         shape: str = "full",
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -140,6 +142,7 @@ class UserCovariance(UserEstimator):
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserCovariance:
         """Release the covariance of ``X`` (records x features, with ``users``, or a crowd)."""

@@ -25,7 +25,9 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
+from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.assembly import ordered_users
 from quorate.users.crowd import Crowd
@@ -216,14 +218,17 @@ class UserQuantiles(UserEstimator):
         What a user's records are reduced to. The median of an even number of records is the
         midpoint of the two middle ones. With the middle half a user minds an answer only if it lies
         outside the middle half of their records.
-    relation, ledger, data_name
-        As everywhere.
+    delta : 0.0
+        Quantiles are purely private and refuse any other.
+    relation, ledger, data_name, random_state
+        As everywhere; nothing here is drawn in public.
 
     Attributes
     ----------
     values_ : array of shape (quantiles, features)
-    guarantee_ : Guarantee
     error_ : QuantileError
+    algorithm_ : Route
+    guarantee_ : Guarantee
 
     References
     ----------
@@ -241,6 +246,7 @@ class UserQuantiles(UserEstimator):
     """
 
     _takes_crowds = True
+    _uses_delta = False
 
     def __init__(
         self,
@@ -250,18 +256,22 @@ class UserQuantiles(UserEstimator):
         bounds: Any = None,
         resolution: float | None = None,
         each_user: str = "median",
+        delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.quantiles = quantiles
         self.bounds = bounds
         self.resolution = resolution
         self.each_user = each_user
+        self.delta = delta
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQuantiles:
         """Release the quantiles of ``X`` (records x features, with ``users``, or a crowd)."""
@@ -286,6 +296,9 @@ class UserQuantiles(UserEstimator):
         self.guarantee_ = self._promise(account)
         self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
         self.error_ = QuantileError(rank=worst, confidence=0.95)
+        self.algorithm_ = Route(
+            name="quantile", reason="each is chosen by how few users would want it moved."
+        )
         return self
 
     def _mechanisms(self, ranges: Bound, quantiles: list[float]) -> list[FloatQuantile]:
@@ -367,14 +380,15 @@ class PrivateMedian(UserQuantiles):
     Parameters
     ----------
     epsilon : float
-    bounds, resolution, each_user, relation, ledger, data_name
+    bounds, resolution, each_user, delta, relation, ledger, data_name, random_state
         As in :class:`UserQuantiles`.
 
     Attributes
     ----------
     median_ : array of shape (features,)
-    guarantee_ : Guarantee
     error_ : QuantileError
+    algorithm_ : Route
+    guarantee_ : Guarantee
 
     References
     ----------
@@ -396,17 +410,21 @@ class PrivateMedian(UserQuantiles):
         bounds: Any = None,
         resolution: float | None = None,
         each_user: str = "median",
+        delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.resolution = resolution
         self.each_user = each_user
+        self.delta = delta
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PrivateMedian:
         """Release the median of ``X`` (records x features, with ``users``, or a crowd)."""

@@ -98,8 +98,8 @@ class UserQueries(UserEstimator):
     Parameters
     ----------
     epsilon : float
-    delta : float
-        Must be given, and positive.
+    delta : float, default=1e-6
+        Must be positive: the noise is Gaussian. Well below one over the number of users.
     queries : int
         How many questions may be asked.
     bounds : float, pair, dict or Bound
@@ -118,6 +118,8 @@ class UserQueries(UserEstimator):
     ----------
     guarantee_ : Guarantee
         Of all answers together; its events are what has been drawn so far.
+    algorithm_ : Route
+        What was asked for; every answer has its own.
 
     References
     ----------
@@ -148,7 +150,7 @@ class UserQueries(UserEstimator):
         self,
         epsilon: float = 1.0,
         *,
-        delta: float = 0.0,
+        delta: float = 1e-6,
         queries: int = 1,
         bounds: Any = None,
         dimension: int = 1,
@@ -202,6 +204,9 @@ class UserQueries(UserEstimator):
             generator=public_generator(self.random_state),
         )
         self.guarantee_ = self._promise(account)
+        self.algorithm_ = Route(
+            name=self.algorithm, reason="each answer says which way was taken, and why."
+        )
         return self
 
     @property

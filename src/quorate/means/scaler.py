@@ -21,7 +21,9 @@ from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.median import OwnValues, RecordQuantile
 from quorate.means.vector_mean import core_reserve, private_mean
 from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, half_widths, names_told, told_bound
+from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
@@ -33,6 +35,8 @@ _HALVINGS = 40
 _QUARTILES_APART = 1.349
 # A scale below this part of the range is noise: the feature is left at the scale of its range.
 _SMALLEST_SCALE = 2.0**-30
+_MOMENTS = Route(name="moments", reason="delta > 0: two private means, of values and of squares.")
+_QUARTILES = Route(name="quartiles", reason="delta = 0: three private quantiles of each feature.")
 
 
 class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type: ignore[misc]
@@ -72,12 +76,13 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     delta : float, default=0.0
     bounds : float, pair, dict or Bound
         Public range of the features, as in :class:`~quorate.means.user_mean.UserMean`.
-    relation, ledger, data_name
-        As everywhere.
+    relation, ledger, data_name, random_state
+        As everywhere; nothing here is drawn in public.
 
     Attributes
     ----------
     centre_, scale_ : array of shape (features,)
+    algorithm_ : Route
     guarantee_ : Guarantee
 
     References
@@ -106,6 +111,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -113,6 +119,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
         """Release centre and scale of ``X`` (records x features with ``users``, or a crowd)."""
@@ -128,6 +135,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         widths = half_widths(bound)
         visible = scale > _SMALLEST_SCALE * widths
         self.guarantee_ = self._promise(account)
+        self.algorithm_ = _MOMENTS if self.delta else _QUARTILES
         self.centre_ = centre
         self.scale_ = np.where(visible, np.minimum(scale, 2.0 * widths), widths)
         return self

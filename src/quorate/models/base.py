@@ -29,6 +29,7 @@ from quorate.models.runs import check_budget, open_run, setup_mu
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits, features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
+from quorate.releases.route import Route
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData, grouping
 from quorate.users.assembly import ordered_users
@@ -321,6 +322,10 @@ class LinearModel(UserEstimator):
         # The result carries what the last fit released, so it promises no more than both together.
         self.guarantee_ = self._promise(account, after=None if last is None else last.guarantee)
         self.trace_ = minimum.trace
+        self.algorithm_ = Route(
+            name="descent",
+            reason=f"private descent on users' gradients, {len(minimum.trace)} steps.",
+        )
         self._store(*limits.unscaled(weights, offsets))
 
     def _release_constant(self, run: UserReleases, loss: LinearLoss) -> None:
@@ -335,6 +340,9 @@ class LinearModel(UserEstimator):
         noisy = run.mean(targets, dimension=size, radius=1.0, square=float(run.account.square_left))
         self.guarantee_ = self._promise(run.account)
         self.trace_ = ()
+        self.algorithm_ = Route(
+            name="constant", reason="too few users for coefficients, by public numbers alone."
+        )
         zeros = np.zeros((loss.outputs, run.data.n_features))
         offsets = self._constant_offsets(noisy.value)
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))

@@ -31,6 +31,7 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
 from quorate.models.base import LinearModel
 from quorate.public_randomness import RandomState
+from quorate.releases.route import Route
 from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -120,6 +121,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     best_params_ : dict
     best_index_ : int
     best_estimator_ : LinearModel
+    algorithm_ : Route
     guarantee_ : Guarantee
 
     References
@@ -213,6 +215,10 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         self.best_index_ = chosen
         self.best_params_ = dict(settings[chosen])
         self.best_estimator_ = best
+        self.algorithm_ = Route(
+            name="permute_and_flip",
+            reason=f"one of {len(settings)} settings by users' marks, then a fit on everybody.",
+        )
         if classes is not None:
             self.classes_ = np.asarray(classes)
         return self

@@ -21,7 +21,7 @@ _NOTICEABLE = 0.02
 def doublings(task: Task, *, users: int, epsilon: float) -> tuple[Doubling, ...]:
     """Return which share of the error is left after doubling one thing, best first.
 
-    >>> from quorate.planning.tasks import MedianTask
+    >>> from quorate.planning.tasks.median import MedianTask
     >>> doublings(MedianTask(), users=2000, epsilon=1.0)[0][0]
     'users'
     """
@@ -43,7 +43,7 @@ def _share(doubling: Doubling) -> float:
 def advise(task: Task, *, users: int | None, epsilon: float | None) -> tuple[str, ...]:
     """Say what changes the error most, and whether to collect users or records.
 
-    >>> from quorate.planning.tasks import MedianTask
+    >>> from quorate.planning.tasks.median import MedianTask
     >>> print(advise(MedianTask(), users=2000, epsilon=1.0)[1])
     More users are worth more than more records of the same users.
     """
@@ -73,7 +73,7 @@ def warn(
 ) -> str | None:
     """Return why a plan is hopeless, or ``None``.
 
-    >>> from quorate.planning.tasks import MedianTask
+    >>> from quorate.planning.tasks.median import MedianTask
     >>> nothing = PublishedBound(users=None, theorem="none", holds=False, note="")
     >>> known = dict(users=10, epsilon=1.0, error=0.01, lower=nothing)
     >>> print(warn(MedianTask(), needed=5000, **known))

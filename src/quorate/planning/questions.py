@@ -7,48 +7,19 @@ from dataclasses import fields
 from typing import Any, TypedDict, Unpack
 
 from quorate import _validate
+from quorate.catalogue import CATALOGUE, open_path
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
-from quorate.planning.tasks import (
-    AgreementTask,
-    CdfTask,
-    ConceptTask,
-    LinearTask,
-    LocalAgreementTask,
-    LogisticTask,
-    MeanTask,
-    MedianTask,
-    NormalTask,
-    SelectTask,
-    SharesTask,
-    ShuffleAgreementTask,
-    Task,
-    ThresholdTask,
-)
-from quorate.planning.tasks.base import ErrorModel
+from quorate.planning.tasks.base import ErrorModel, Task
 
 __all__ = ["TASKS", "TaskNumbers", "describe_task", "plan"]
 
 _KINDS: dict[str, type[Task]] = {
     kind.name: kind
-    for kind in (
-        MeanTask,
-        MedianTask,
-        ThresholdTask,
-        ConceptTask,
-        LogisticTask,
-        LinearTask,
-        SelectTask,
-        SharesTask,
-        CdfTask,
-        NormalTask,
-        AgreementTask,
-        ShuffleAgreementTask,
-        LocalAgreementTask,
-    )
+    for kind in (open_path(path) for each in CATALOGUE.values() for path in each.plans)
 }
 
 TASKS = tuple(_KINDS)
@@ -94,8 +65,7 @@ def plan(
     Parameters
     ----------
     task : str
-        "mean", "median", "threshold", "concept", "logistic", "linear", "select", "shares", "cdf",
-        "normal", "agreement", "agreement-shuffle" or "agreement-local".
+        One of ``quorate.planning.TASKS``, such as "mean", "threshold" or "logistic".
     users : int, optional
     records : int, default=1
         Records a user.

@@ -22,6 +22,7 @@ from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import QueryAlgorithm
+from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 
 __all__ = ["QueryLearner"]
@@ -84,6 +85,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         How many queries were asked, and in how many rounds.
     weak_ : tuple of str
         The queries for which there were too few users to keep their tolerance.
+    algorithm_ : Route
     guarantee_ : Guarantee
 
     References
@@ -151,6 +153,10 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.concept_ = concept
         self.n_queries_, self.n_rounds_ = oracle.n_queries, oracle.n_rounds
         self.weak_ = tuple(oracle.weak)
+        self.algorithm_ = Route(
+            name=type(self.algorithm).__name__,
+            reason=f"{oracle.n_queries} queries, answered with {self.trust.name.lower()} trust.",
+        )
         self.classes_ = np.asarray(self.classes)
         return self
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.catalogue import figure
 from quorate.exceptions import MissingExtraError
 from quorate.guarantees import Guarantee
 from quorate.learners.threshold import ThresholdLearner
 from quorate.means.user_mean import UserMean
 from quorate.models.regression import LinearRegression
 from quorate.planning import Plan, plan
-from quorate.tasks.answers import figure
 from quorate.users import UserData
 
 __all__ = ["DemoResult", "Experiment", "Way", "run_demo"]

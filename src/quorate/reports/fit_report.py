@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from quorate import __version__
+from quorate.catalogue import Answer, answer, figure
 from quorate.guarantees import Guarantee
 from quorate.planning.plan import Plan
 from quorate.reports.figures import Drawing, Line, draw_curves
 from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
-from quorate.tasks.answers import Answer, answer, figure
 from quorate.tasks.fitting import Account, Fit
 
 __all__ = ["fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
@@ -120,17 +120,18 @@ def plan_drawing(
 
 def _asked(fit: Fit) -> tuple[tuple[str, str], ...]:
     request, columns = fit.request, fit.columns
-    lower, upper = request.ranges(columns.features)
+    stated = {limit.column: limit for limit in request.limits}
     ranges = [
-        f"{name} in [{figure(low)}, {figure(high)}]"
-        for name, low, high in zip(columns.features, lower, upper, strict=True)
+        f"{name} in [{figure(limit.lower)}, {figure(limit.upper)}]"
+        for name in columns.features
+        if (limit := stated.get(name, stated.get(None))) is not None
     ]
     missing = "dropped" if columns.missing == "drop" else f"read as {columns.missing:g}"
     facts = [
         ("task", request.task),
         ("one user is one", columns.protected),
         ("features", ", ".join(columns.features)),
-        ("public bounds", "; ".join(ranges)),
+        ("public bounds", "; ".join(ranges) or "none"),
         ("missing values", missing),
         ("algorithm", request.algorithm),
         ("engine", request.engine),

@@ -32,6 +32,7 @@ from quorate.mechanisms.universe import LARGEST_UNIVERSE, ChooseKey
 from quorate.mechanisms.votes import count_votes
 from quorate.protocols.simulate import local_choice, shuffle_choice
 from quorate.public_randomness import RandomState, SharedSeed, public_generator
+from quorate.releases.route import Route
 from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
 from quorate.stability.softmax import SoftmaxRule
@@ -179,10 +180,10 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         The key of the rule; ``None`` if there is none.
     seed_ : SharedSeed
         Under which the key names the rule.
-    agreement_ : float
-        Only if paid for.
-    reason_ : str
-        Which selection was used, and why.
+    agreement_ : float or None
+        ``None`` unless it was paid for.
+    algorithm_ : Route
+        Which selection was used (``name``), and why (``reason``).
     guarantee_ : Guarantee
 
     References
@@ -256,9 +257,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.concept_: Concept = Constant(0)
         if released.key is not None:
             self.concept_ = rule.concept(released.key, released.seed)
-        if released.agreement is not None:
-            self.agreement_ = released.agreement
-        self.reason_ = released.reason
+        self.agreement_ = released.agreement
+        self.algorithm_ = released.route
         self.classes_ = np.asarray(self.classes)
         return self
 
@@ -362,7 +362,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             counted = NoisyCount(epsilon=share, relation=self.relation)
             noisy = counted.release(supporters, account=account)
             agreement = min(max(float(noisy) / data.n_users, 0.0), 1.0)
-        return _Released(chosen, seeds[place], agreement, selection.reason)
+        name = "every_key" if selection.pure else "popular_key"
+        return _Released(chosen, seeds[place], agreement, Route(name=name, reason=selection.reason))
 
     def _reported(
         self, rule: StableRule, data: Crowd, seed: SharedSeed, account: Account
@@ -383,7 +384,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         if self.agreement:
             agreement = float(np.clip(found.votes.shares.max(), 0.0, 1.0))
         reports = "shuffled " if self.trust == "shuffle" else ""
-        return _Released(found.key, seed, agreement, f"one {reports}report a user")
+        route = Route(name="hashed_reports", reason=f"one {reports}report a user")
+        return _Released(found.key, seed, agreement, route)
 
 
 @dataclass(frozen=True)
@@ -393,7 +395,7 @@ class _Released:
     key: int | None
     seed: SharedSeed
     agreement: float | None
-    reason: str
+    route: Route
 
 
 def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:

@@ -1,7 +1,7 @@
 """From a request to an answer: which estimator a task means, its fit, its forecast.
 
 ``fitting`` a request becomes a fitted estimator · ``unread`` users that no fit has read yet ·
-``answers`` what a fit found, in plain words · ``forecast`` what the planner says about it.
+``forecast`` what the planner says about it.
 """
 
 from __future__ import annotations

@@ -8,16 +8,15 @@ an estimator does, the ledger is charged exactly once, and before a row is read.
 
 from __future__ import annotations
 
-import importlib
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from quorate.accounting.ledger import Budget, Ledger
+from quorate.catalogue import TASKS, Wish
 from quorate.engines.base import Schema
 from quorate.exceptions import (
     BudgetExceededError,
@@ -27,24 +26,23 @@ from quorate.exceptions import (
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import ambient_noise
-from quorate.ranges import Limit, limits_by_name
+from quorate.ranges import Limit
 from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.unread import UnreadUsers
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
-__all__ = ["TASKS", "Account", "Fit", "FitRequest", "fit"]
-
-Number = int | float
+__all__ = ["Account", "Fit", "FitRequest", "fit"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitRequest:
     """Everything a fit needs to know; all of it is public.
 
-    >>> request = FitRequest(task="mean", columns=Columns(user=("id",), features=("age", "bmi")),
-    ...                      limits=(Limit(0, 120, "age"), Limit(0, 99)), epsilon=1.0)
-    >>> request.ranges(("age", "bmi"))
+    >>> columns = Columns(user=("id",), features=("age", "bmi"))
+    >>> request = FitRequest(task="mean", columns=columns, epsilon=1.0,
+    ...                      limits=(Limit(0, 120, "age"), Limit(0, 99)))
+    >>> request.wish(columns).ranges()
     ([0, 0], [120, 99])
     """
 
@@ -59,6 +57,7 @@ class FitRequest:
     engine: str = "local"
     ledger: Path | None = None
     data_name: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -85,12 +84,26 @@ class FitRequest:
                 f"{', and no more,' if most == 2 else ''} for the task {self.task!r}."
             )
 
-    def ranges(self, names: tuple[str, ...]) -> tuple[list[Number], list[Number]]:
-        """Return the lower and upper limits of columns."""
-        own = {limit.column: limit for limit in self.limits}
-        target = () if self.columns.target is None else (self.columns.target,)
-        found = limits_by_name(own, names, others=target)
-        return [limit.lower for limit in found], [limit.upper for limit in found]
+    def wish(self, columns: Columns) -> Wish:
+        """Return what parameters are made from, once all columns are named."""
+        return Wish(
+            features=columns.features,
+            target=columns.target,
+            classes=columns.classes,
+            limits=self.limits,
+            records=self.records,
+            options=self.options,
+        )
+
+    def build(self, columns: Columns) -> Any:
+        """Return the estimator that was asked for, not fitted."""
+        given: dict[str, Any] = {"epsilon": self.epsilon, "relation": self.relation}
+        descriptor = TASKS[self.task]
+        if "delta" in descriptor.kind._get_param_names() or self.delta > 0:
+            given["delta"] = self.delta
+        if self.algorithm != "auto":
+            given["algorithm"] = self.algorithm
+        return descriptor.build(self.wish(columns), **given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,105 +143,8 @@ class Fit:
     @property
     def labels(self) -> tuple[Any, ...] | None:
         """What the predictions 0 and 1 mean, where the estimator was not told so itself."""
-        return None if TASKS[self.request.task].classifies else self.columns.classes
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Task:
-    """How a request becomes an estimator: the class, and the parameters that depend on columns."""
-
-    home: str
-    name: str
-    describe: Callable[[FitRequest, Columns], dict[str, Any]]
-    supervised: bool = False
-    classifies: bool = False
-    most_classes: float = 0
-
-    @property
-    def kind(self) -> Any:
-        return getattr(importlib.import_module(self.home), self.name)
-
-    def build(self, request: FitRequest, columns: Columns) -> Any:
-        """Return the estimator; an option that it does not have is refused."""
-        known = set(self.kind._get_param_names())
-        given: dict[str, Any] = {"epsilon": request.epsilon, "relation": request.relation}
-        if "delta" in known or request.delta > 0:
-            given["delta"] = request.delta
-        if request.algorithm != "auto":
-            given["algorithm"] = request.algorithm
-        for name in given:
-            if name not in known:
-                raise ParameterError(f"The task {request.task!r} has no {name}: leave it out.")
-        if request.records is not None and self.supervised:
-            given["records"] = request.records
-        if "progress" in known:
-            given["progress"] = False  # whoever asked for the fit shows that it is going on
-        return self.kind(**given, **self.describe(request, columns))
-
-
-def _ranges_as_bounds(request: FitRequest, columns: Columns) -> dict[str, Any]:
-    return {"bounds": request.ranges(columns.features)}
-
-
-def _one_domain(request: FitRequest, columns: Columns) -> dict[str, Any]:
-    features = columns.features
-    if len(features) != 1:
-        raise ParameterError(
-            f"A cut-off is learned on one feature, got {len(features)}: {', '.join(features)}."
-        )
-    lower, upper = request.ranges(features)
-    return {"domain": (lower[0], upper[0])} | _step(lower[0], upper[0])
-
-
-def _ranges_and_classes(request: FitRequest, columns: Columns) -> dict[str, Any]:
-    return {"bounds": request.ranges(columns.features), "classes": columns.classes}
-
-
-def _ranges_and_target(request: FitRequest, columns: Columns) -> dict[str, Any]:
-    lower, upper = request.ranges((str(columns.target),))
-    bounds = request.ranges(columns.features)
-    return {"bounds": bounds, "target_bounds": (lower[0], upper[0])}
-
-
-def _step(lower: Number, upper: Number) -> dict[str, Any]:
-    """Return the distance of cut-offs: 1 between integers, otherwise a 2^32-th of the range."""
-    whole = isinstance(lower, int) and isinstance(upper, int)
-    return {} if whole else {"step": (upper - lower) * 2.0**-32}
-
-
-def _regression(name: str) -> _Task:
-    home = "quorate.models.regression"
-    return _Task(home=home, name=name, describe=_ranges_and_target, supervised=True)
-
-
-def _classifier(name: str, *, most_classes: float = math.inf) -> _Task:
-    return _Task(
-        home="quorate.models.classification",
-        name=name,
-        describe=_ranges_and_classes,
-        supervised=True,
-        classifies=True,
-        most_classes=most_classes,
-    )
-
-
-TASKS: dict[str, _Task] = {
-    "mean": _Task(home="quorate.means.user_mean", name="UserMean", describe=_ranges_as_bounds),
-    "median": _Task(home="quorate.means.median", name="PrivateMedian", describe=_ranges_as_bounds),
-    "threshold": _Task(
-        home="quorate.learners.threshold",
-        name="ThresholdLearner",
-        describe=_one_domain,
-        supervised=True,
-        most_classes=2,
-    ),
-    "logistic": _classifier("LogisticRegression"),
-    "svc": _classifier("LinearSVC", most_classes=2),
-    "linear": _regression("LinearRegression"),
-    "ridge": _regression("Ridge"),
-    "huber": _regression("HuberRegression"),
-}
-"""What can be fitted from a table, by name."""
+        told = TASKS[self.request.task].named_classes or not hasattr(self.estimator, "predict")
+        return None if told else self.columns.classes
 
 
 def fit(request: FitRequest, table: TableFile) -> Fit:
@@ -252,9 +168,9 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     if ledger is not None and name is not None:
         _check_affordable(ledger, name, request)
     columns = table.resolve(request.columns)
-    if task.classifies and columns.classes is None:
+    if task.named_classes and columns.classes is None:
         columns = replace(columns, classes=(0, 1))
-    estimator = task.build(request, columns)
+    estimator = request.build(columns)
     is_public = request.relation is Relation.REPLACE
 
     def charge() -> None:

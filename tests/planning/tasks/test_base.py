@@ -8,7 +8,8 @@ from quorate.conversion.translation import utility_budget
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.limits import group_privacy
-from quorate.planning.tasks import MeanTask, MedianTask
+from quorate.planning.tasks.mean import MeanTask
+from quorate.planning.tasks.median import MedianTask
 
 
 def test_a_task_describes_itself_without_what_all_tasks_share():

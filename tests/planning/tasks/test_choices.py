@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.guarantees import Relation
-from quorate.planning.tasks import ConceptTask
 from quorate.planning.tasks.choices import (
     Votes,
     label_divergence,
@@ -19,6 +18,7 @@ from quorate.planning.tasks.choices import (
     rule_limit,
     unavoidable_excess,
 )
+from quorate.planning.tasks.concept import ConceptTask
 
 
 def exact_preference(excess, records, error_level):

@@ -9,7 +9,7 @@ from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.tasks import ConceptTask
+from quorate.planning.tasks.concept import ConceptTask
 from quorate.users import UserData
 
 

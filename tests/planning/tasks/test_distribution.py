@@ -10,7 +10,7 @@ from quorate.distributions import DiscreteDistribution, EmpiricalCDF, GaussianDi
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.tasks import CdfTask, NormalTask, SharesTask
+from quorate.planning.tasks.distribution import CdfTask, NormalTask, SharesTask
 
 TASKS = [
     SharesTask(size=20, records=8),

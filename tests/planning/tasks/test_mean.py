@@ -10,7 +10,7 @@ from quorate.guarantees import Relation
 from quorate.means import UserMean
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.tasks import MeanTask
+from quorate.planning.tasks.mean import MeanTask
 from quorate.users import UserData
 
 

@@ -11,7 +11,7 @@ from quorate.guarantees import Relation
 from quorate.means import PrivateMedian
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.tasks import MedianTask
+from quorate.planning.tasks.median import MedianTask
 from quorate.users import UserData
 
 

@@ -10,7 +10,7 @@ from quorate.guarantees import Relation
 from quorate.models import LinearRegression
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.tasks import LinearTask, LogisticTask
+from quorate.planning.tasks.models import LinearTask, LogisticTask
 from quorate.users import UserData
 
 BOTH = pytest.mark.parametrize("kind", [LinearTask, LogisticTask])

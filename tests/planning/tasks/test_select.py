@@ -10,7 +10,7 @@ from quorate.guarantees import Relation
 from quorate.learners import LossSelector
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.tasks import SelectTask
+from quorate.planning.tasks.select import SelectTask
 from quorate.users import UserData
 
 

@@ -10,8 +10,7 @@ from quorate.guarantees import Relation
 from quorate.learners import ThresholdLearner
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.tasks import ThresholdTask
-from quorate.planning.tasks.threshold import _shares
+from quorate.planning.tasks.threshold import ThresholdTask, _shares
 from quorate.users import UserData
 
 DOMAIN = 2**32

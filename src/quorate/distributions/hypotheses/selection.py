@@ -16,6 +16,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
 from quorate.public_randomness import RandomState
+from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 
 __all__ = ["HypothesisSelector"]
@@ -63,13 +64,16 @@ class HypothesisSelector(UserEstimator):
     clip : Clip, default=Clip(0.5)
         How far one user may move a duel; half of what chance does to the user's own records.
         ``Clip.published(m, alpha=...)`` is the paper's.
-    delta, relation, ledger, data_name
-        As everywhere; no delta is used.
+    delta : 0.0
+        The choice is purely private and refuses any other.
+    relation, ledger, data_name, random_state
+        As everywhere; ``random_state`` seeds :meth:`sample`.
 
     Attributes
     ----------
     index_ : int
         The number of the chosen member.
+    algorithm_ : Route
     guarantee_ : Guarantee
 
     References
@@ -92,6 +96,7 @@ class HypothesisSelector(UserEstimator):
 
     _single_feature = True
     _takes_crowds = True
+    _uses_delta = False
 
     def __init__(
         self,
@@ -103,6 +108,7 @@ class HypothesisSelector(UserEstimator):
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.family = family
         self.epsilon = epsilon
@@ -111,6 +117,7 @@ class HypothesisSelector(UserEstimator):
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> HypothesisSelector:
         """Choose by records grouped by user: ``(X, users=...)`` or a ``UserData``."""
@@ -130,6 +137,9 @@ class HypothesisSelector(UserEstimator):
         index = chooser.release(-self.family.worst(tally), account=account)
         self.guarantee_ = self._promise(account)
         self.index_ = index
+        self.algorithm_ = Route(
+            name="duels", reason=f"the best worst duel among {self.family.size} members."
+        )
         return self
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
@@ -138,7 +148,8 @@ class HypothesisSelector(UserEstimator):
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> NDArray[np.float64]:
         """Draw records from the chosen member; post-processing, at no cost."""
-        return self.family.sample(self.index_, n_samples, random_state)
+        seed = self.random_state if random_state is None else random_state
+        return self.family.sample(self.index_, n_samples, seed)
 
     def _check_features(self, found: int | None) -> None:
         expected = self.family.n_features

@@ -33,7 +33,7 @@ class EmpiricalCDF(UserDistribution):
 
     Privacy
     -------
-    guarantee : ``guarantee_``: ``epsilon``-DP (``delta`` is not used)
+    guarantee : ``guarantee_``: ``epsilon``-DP
     neighbours : ``relation``: replace all records of one user, or add or remove all records of one
         user
     trust : central
@@ -68,6 +68,8 @@ class EmpiricalCDF(UserDistribution):
         Increasing public edges of cells, in place of ``bounds`` and ``cells``.
     records
         As in :class:`~quorate.distributions.categories.discrete.DiscreteDistribution`.
+    delta : 0.0
+        The function is purely private and refuses any other.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 
@@ -95,6 +97,8 @@ class EmpiricalCDF(UserDistribution):
     True
     """
 
+    _uses_delta = False
+
     edges_: NDArray[np.float64]
     cdf_: NDArray[np.float64]
 
@@ -106,6 +110,7 @@ class EmpiricalCDF(UserDistribution):
         cells: int = 1024,
         edges: Sequence[float] | None = None,
         records: int | str | None = None,
+        delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
@@ -116,6 +121,7 @@ class EmpiricalCDF(UserDistribution):
         self.cells = cells
         self.edges = edges
         self.records = records
+        self.delta = delta
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name

@@ -63,7 +63,7 @@ class RandomRestarts(PureMechanism):
     n_users : int
     records : int
         Records per user, which the concentration radius needs.
-    alpha : float, default=0.1
+    failure : float, default=0.1
         Probability of failure that is aimed at.
 
     References
@@ -86,13 +86,13 @@ class RandomRestarts(PureMechanism):
     epsilon: float | Fraction
     n_users: int
     records: int
-    alpha: float = 0.1
+    failure: float = 0.1
 
     def __post_init__(self) -> None:
         _validate.ordered(self.lower, self.upper, name="bounds")
         _validate.positive(epsilon=self.epsilon)
         _validate.positive_integer(n_users=self.n_users, records=self.records)
-        _validate.probability(alpha=self.alpha)
+        _validate.probability(failure=self.failure)
 
     @property
     def relation(self) -> Relation:  # type: ignore[override]
@@ -118,12 +118,12 @@ class RandomRestarts(PureMechanism):
         users this is alpha / 5 in all at x = (B/2) sqrt(2 ln(10 K n / alpha) / m).
         """
         half = (self.upper - self.lower) / 2
-        log = math.log(candidates * self.n_users) + math.log(10 / self.alpha)
+        log = math.log(candidates * self.n_users) + math.log(10 / self.failure)
         return min(half, half * math.sqrt(2 * log / self.records))
 
     def expected_visits(self, candidates: int) -> float:
         """Return 1 / (stopping probability) = 5 K / alpha."""
-        return 5 * candidates / self.alpha
+        return 5 * candidates / self.failure
 
     def release(
         self, table: NDArray[np.float64], *, account: Account | None = None
@@ -152,7 +152,7 @@ class RandomRestarts(PureMechanism):
 
         Except with chance ``beta``: half of it for a game of more than ln(2/beta) times the
         expected visits, half for the noise of one of them. That the range of a visit misses
-        somebody, or that the best candidate is never visited, is counted in ``alpha``.
+        somebody, or that the best candidate is never visited, is counted in ``failure``.
         """
         _validate.positive_integer(candidates=candidates)
         _validate.probability(beta=beta)

@@ -2,11 +2,11 @@
 
 import pytest
 
+from quorate.catalogue import answer, figure
 from quorate.exceptions import ParameterError
 from quorate.files.table_files import TableFile
-from quorate.means import UserScaler
+from quorate.means import UserQueries
 from quorate.ranges import Limit
-from quorate.tasks.answers import answer, figure
 from quorate.tasks.fitting import fit
 
 
@@ -54,8 +54,8 @@ def test_a_regression_tells_its_coefficients(visits, make_request):
 
 
 def test_other_estimators_are_refused():
-    with pytest.raises(ParameterError, match="UserScaler"):
-        answer(UserScaler(epsilon=1.0), (), None)
+    with pytest.raises(ParameterError, match="UserQueries"):
+        answer(UserQueries(epsilon=1.0), (), None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""What a fit found, for people and for programs: a sentence, rows, and the same as plain data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["NOT_ASKED", "Answer", "figure", "way"]
+
+NOT_ASKED = (
+    "How often the model errs is itself a question about people; it was not asked, so it is not "
+    "answered. The forecast says how much worse than the best one it may be."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What was released, for people and for programs.
+
+    Attributes
+    ----------
+    sentence : str
+    caption : str
+        What the rows show.
+    header : tuple of str
+    rows : tuple of tuples
+    error : str
+        How wrong the answer may be, in one sentence.
+    way : str
+        Which algorithm was taken, and why.
+    values : dict
+        The same as plain data.
+
+    Examples
+    --------
+    >>> said = Answer(sentence="The mean.", caption="Mean", header=("feature", "mean"),
+    ...               rows=(("age", "41"),), error="", way="clip.", values={"age": 41.0})
+    >>> said.rows[0]
+    ('age', '41')
+    """
+
+    sentence: str
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    error: str
+    way: str
+    values: dict[str, Any]
+
+
+def figure(value: float) -> str:
+    """Write a number for people: five digits that matter, thousands apart.
+
+    >>> figure(1234567.891), figure(0.000123456), figure(2**40)
+    ('1,234,567.9', '0.00012346', '1,099,511,627,776')
+    """
+    if isinstance(value, int) or (math.isfinite(value) and value == round(value, 0)):
+        return f"{int(value):,}"
+    return f"{value:,.1f}" if abs(value) >= 10_000 else f"{value:,.5g}"
+
+
+def way(estimator: Any) -> str:
+    """Return which algorithm a fit took, and why, as a sentence.
+
+    >>> from types import SimpleNamespace
+    >>> from quorate.releases.route import Route
+    >>> way(SimpleNamespace(algorithm_=Route(name="clip", reason="too few users")))
+    'clip: too few users.'
+    """
+    text = str(estimator.algorithm_)
+    return text if text.endswith(".") else f"{text}."

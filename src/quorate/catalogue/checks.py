@@ -1,0 +1,32 @@
+"""What stored releases must be like before anybody relies on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ROUTE", "are_numbers", "are_shares"]
+
+ROUTE = ("quorate.releases.route:Route",)
+"""The type of ``algorithm_``, everywhere."""
+
+
+def are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
+    """Tell whether an array has finite floats, in this shape.
+
+    >>> are_numbers(np.zeros(2), (2,)), are_numbers(np.array([1, 2]), (2,))
+    (True, False)
+    """
+    right = value.dtype.kind == "f" and value.shape == shape
+    return bool(right and np.isfinite(value).all())
+
+
+def are_shares(value: Any, size: int) -> bool:
+    """Tell whether an array holds shares that add up to 1, but for rounding.
+
+    >>> are_shares(np.array([0.25, 0.75]), 2), are_shares(np.array([2.0, -1.0]), 2)
+    (True, False)
+    """
+    right = are_numbers(value, (size,)) and bool((value >= 0.0).all())
+    return right and abs(float(value.sum()) - 1.0) < 1e-6

@@ -1,0 +1,253 @@
+"""What the house knows about one estimator, in one place.
+
+Everything else is made from it: the tasks of the command line, model files, reports, the planner's
+list, the front door and the contract tests. A new estimator is one more :class:`Descriptor` in the
+file of its room; nothing else has to be told that it exists.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from quorate.catalogue.answers import Answer
+from quorate.exceptions import ParameterError
+from quorate.ranges import Limit, limits_by_name
+
+__all__ = ["Descriptor", "Example", "Target", "Wish", "open_path"]
+
+Number = int | float
+
+
+class Target(Enum):
+    """What an estimator wants to know about each record besides its features.
+
+    >>> Target.LABEL.value
+    'a label among public classes'
+    """
+
+    NONE = "nothing"
+    LABEL = "a label among public classes"
+    NUMBER = "a number in a public range"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What is publicly known before a fit, from which parameters are made.
+
+    Parameters
+    ----------
+    features : tuple of str
+        Names of the columns.
+    target : str or None, default=None
+    classes : tuple or None, default=None
+        Public labels of the target.
+    limits : tuple of Limit, default=()
+        Public ranges of columns.
+    records : int or None, default=None
+        How many records a user typically holds, if that is public.
+    options : mapping from str to str, default={}
+        What else was asked for, as it was written.
+
+    Examples
+    --------
+    >>> Wish(features=("age", "bmi"), limits=(Limit(0, 120, "age"), Limit(0, 99))).ranges()
+    ([0, 0], [120, 99])
+    """
+
+    features: tuple[str, ...]
+    target: str | None = None
+    classes: tuple[Any, ...] | None = None
+    limits: tuple[Limit, ...] = ()
+    records: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def ranges(self, names: Sequence[str] | None = None) -> tuple[list[Number], list[Number]]:
+        """Return the lower and upper limits of columns; of all features if none are named."""
+        own = {limit.column: limit for limit in self.limits}
+        others = () if self.target is None else (self.target,)
+        if names is not None:
+            others = (*self.features, *others)
+        found = limits_by_name(own, self.features if names is None else names, others=others)
+        return [limit.lower for limit in found], [limit.upper for limit in found]
+
+    @property
+    def half_width(self) -> float:
+        """Half of the widest range of the features."""
+        lower, upper = self.ranges()
+        return max(high - low for low, high in zip(lower, upper, strict=True)) / 2
+
+
+@dataclass(frozen=True)
+class Example:
+    """Parameters and a small table on which an estimator does something sensible.
+
+    ``X`` has a row for each record, ``users`` whose record it is; ``y`` is None without a target.
+
+    >>> from quorate.catalogue import describe
+    >>> example = describe("UserMean").example()
+    >>> example.X.shape, example.y, sorted(example.parameters)
+    ((1200, 2), None, ['bounds', 'delta'])
+    """
+
+    parameters: dict[str, Any]
+    X: Any
+    y: Any
+    users: Any
+
+
+Parameters = Callable[[Wish], dict[str, Any]]
+Say = Callable[[Any, tuple[str, ...], Any], Answer]
+
+
+def open_path(path: str) -> Any:
+    """Return what ``"module:name"`` names; the module is one of ours, never from a file.
+
+    >>> open_path("quorate.guarantees:Relation").__name__
+    'Relation'
+    """
+    home, _, name = path.partition(":")
+    return getattr(importlib.import_module(home), name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descriptor:
+    """One estimator: where it is, what it needs, what it releases, and how to speak about it.
+
+    Parameters
+    ----------
+    path : str
+        ``"module:class"``; nothing is imported before it is asked for.
+    sentence : str
+        What it is for, in one sentence.
+    releases : mapping from str to tuple of str
+        All fitted attributes that are releases, each with the types it may have, as names of
+        builtin types, ``"ndarray"``, or ``"module:class"``. Nothing else may be set by a fit.
+    follows : tuple of str, default=()
+        Attributes that follow from releases and parameters; they are not stored.
+    passing : tuple of str, default=()
+        Releases that are shown after the fit and not stored either.
+    task : str or None, default=None
+        Its name on the command line.
+    without_task : str or None, default=None
+        Why the command line cannot ask for it, if it has no task.
+    target : Target, default=Target.NONE
+    one_feature : bool, default=False
+        Whether there must be exactly one feature.
+    most_classes : float, default=0
+        How many classes the target may have.
+    named_classes : bool, default=False
+        Whether the estimator itself is told the labels, and predicts them.
+    parameters : callable, optional
+        From a :class:`Wish` to the parameters that depend on columns.
+    options : mapping from str to callable, default={}
+        Further parameters that the command line can set, and how each is read from text.
+    asks : mapping from str to str, default={}
+        Options that have to be set, each with what might be written for it.
+    fits : callable, optional
+        Whether stored releases go together; an estimator without it is not stored.
+    finish : callable, optional
+        Sets the attributes that follow.
+    answer : callable, optional
+        Says what was released, in words and rows.
+    plans : tuple of str, default=()
+        Paths of the planner's tasks that forecast it.
+    sizes : callable, optional
+        From a fitted estimator and a wish to the numbers that the planner needs.
+    example : callable
+        A small table with parameters.
+
+    Examples
+    --------
+    >>> from quorate.catalogue import describe
+    >>> describe("UserMean").task, describe("UserMean").name
+    ('mean', 'UserMean')
+    """
+
+    path: str
+    sentence: str
+    releases: Mapping[str, tuple[str, ...]]
+    example: Callable[[], Example]
+    follows: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
+    task: str | None = None
+    without_task: str | None = None
+    target: Target = Target.NONE
+    one_feature: bool = False
+    most_classes: float = 0
+    named_classes: bool = False
+    parameters: Parameters | None = None
+    options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    asks: Mapping[str, str] = field(default_factory=dict)
+    fits: Callable[[Any], bool] | None = None
+    finish: Callable[[Any], None] | None = None
+    answer: Say | None = None
+    plans: tuple[str, ...] = ()
+    sizes: Callable[[Any, Wish], dict[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.task is None) is (self.without_task is None):
+            raise ParameterError(f"Expected a task for {self.name}, or why there is none.")
+        if self.task is not None and (self.parameters is None or self.answer is None):
+            raise ParameterError(f"Expected parameters and an answer for the task {self.task!r}.")
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.path.rpartition(":")[2]
+
+    @property
+    def kind(self) -> Any:
+        """The class itself, imported now."""
+        return open_path(self.path)
+
+    @property
+    def supervised(self) -> bool:
+        """Whether a target is needed."""
+        return self.target is not Target.NONE
+
+    @property
+    def stored(self) -> bool:
+        """Whether model files know it."""
+        return self.fits is not None
+
+    def build(self, wish: Wish, **common: Any) -> Any:
+        """Return the estimator that a wish describes; an option that it does not have is refused.
+
+        ``common`` are parameters that do not depend on columns, such as ``epsilon``.
+        """
+        if self.parameters is None:
+            raise ParameterError(f"Expected an estimator with a task, got {self.name}.")
+        if self.one_feature and len(wish.features) != 1:
+            raise ParameterError(
+                f"The task {self.task!r} takes one feature, got {len(wish.features)}: "
+                f"{', '.join(wish.features)}."
+            )
+        known, given = set(self.kind._get_param_names()), dict(common)
+        for name in given:
+            if name not in known:
+                raise ParameterError(f"The task {self.task!r} has no {name}: leave it out.")
+        for name, text in self.asks.items():
+            if name not in wish.options:
+                raise ParameterError(
+                    f"The task {self.task!r} needs the option {name!r}, such as {name}={text}."
+                )
+        own = self.parameters(wish)
+        for name, text in wish.options.items():
+            if name not in self.options:
+                options = ", ".join(self.options) or "none"
+                raise ParameterError(
+                    f"The task {self.task!r} has no option {name!r}; it has {options}."
+                )
+            value = self.options[name](text)
+            if name not in own:
+                given[name] = value
+        # Elsewhere the number of records is public knowledge for the forecast, and no parameter.
+        if wish.records is not None and self.supervised and "records" in known:
+            given["records"] = wish.records
+        if "progress" in known:
+            given["progress"] = False  # whoever asked for the fit shows that it is going on
+        return self.kind(**own | given)

@@ -1,0 +1,252 @@
+"""Means, medians, quantiles, spreads and scales of numbers, and questions to a desk."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from quorate.catalogue.answers import Answer, figure, way
+from quorate.catalogue.checks import ROUTE, are_numbers
+from quorate.catalogue.descriptor import Descriptor, Wish
+from quorate.catalogue.examples import numbers
+from quorate.catalogue.options import number, one_of
+from quorate.catalogue.options import numbers as several
+
+__all__ = ["DESCRIPTORS"]
+
+_MEAN_ERROR = ("quorate.means.released_mean:MeanError",)
+_QUANTILE_ERROR = ("quorate.means.median:QuantileError",)
+_REDUCTIONS = one_of("median", "mean", "middle half")
+
+
+def _bounds(wish: Wish) -> dict[str, Any]:
+    return {"bounds": wish.ranges()}
+
+
+def _mean_fits(mean: Any) -> bool:
+    return are_numbers(mean.mean_, (mean.n_features_in_,))
+
+
+def _say_mean(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    error = estimator.error_
+    pairs = list(zip(features, map(float, estimator.mean_), strict=True))
+    return Answer(
+        sentence="The mean over users of each user's mean record.",
+        caption="Mean over users of each user's mean",
+        header=("feature", "mean"),
+        rows=tuple((name, figure(value)) for name, value in pairs),
+        error=(
+            f"The privacy noise has a typical length (L2, over all features) of "
+            f"{figure(error.standard_error)} and stays below {figure(error.bound)} in "
+            f"{error.confidence:.0%} of all runs. That people differ adds the sampling error of "
+            "any mean."
+        ),
+        way=way(estimator),
+        values={
+            "mean": dict(pairs),
+            "standard_error": float(error.standard_error),
+            "bound": float(error.bound),
+            "confidence": float(error.confidence),
+        },
+    )
+
+
+def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
+    dimension, bound = len(wish.features), wish.half_width
+    spread = estimator.algorithm_.spread
+    # Users who fill the range evenly, unless the fit found out how far they are apart.
+    deviation = bound / math.sqrt(3) if not spread else spread / math.sqrt(dimension)
+    scale = deviation * math.sqrt(wish.records or 1)
+    return {"dimension": dimension, "bounds": bound, "scale": scale}
+
+
+def _quantiles_fit(quantiles: Any) -> bool:
+    values = quantiles.values_
+    return len(values) > 0 and are_numbers(values, (len(values), quantiles.n_features_in_))
+
+
+def _finish_median(median: Any) -> None:
+    median.median_ = median.values_[0]
+
+
+def _rank_error(error: Any) -> str:
+    return (
+        f"For each feature at most {figure(error.rank)} users more than the quantile says lie on "
+        f"either side of the answer, with a probability of {error.confidence:.0%}."
+    )
+
+
+def _say_median(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    error = estimator.error_
+    pairs = list(zip(features, map(float, estimator.median_), strict=True))
+    return Answer(
+        sentence="The median over users: half of them lie on either side.",
+        caption=f"Median over users of each user's {estimator.each_user}",
+        header=("feature", "median"),
+        rows=tuple((name, figure(value)) for name, value in pairs),
+        error=_rank_error(error),
+        way=way(estimator),
+        values={
+            "median": dict(pairs),
+            "rank_error": float(error.rank),
+            "confidence": float(error.confidence),
+        },
+    )
+
+
+def _median_sizes(_: Any, wish: Wish) -> dict[str, Any]:
+    bound = wish.half_width
+    return {"dimension": len(wish.features), "bounds": bound, "scale": bound / math.sqrt(3)}
+
+
+def _say_quantiles(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    levels = estimator._checked_quantiles()
+    table = dict(zip(levels, estimator.values_.tolist(), strict=True))
+    return Answer(
+        sentence="Quantiles over users: that share of them lies below.",
+        caption=f"Quantiles over users of each user's {estimator.each_user}",
+        header=("quantile", *features),
+        rows=tuple((f"{q:g}", *map(figure, values)) for q, values in table.items()),
+        error=_rank_error(estimator.error_),
+        way=way(estimator),
+        values={
+            "quantiles": {
+                name: {f"{q:g}": values[place] for q, values in table.items()}
+                for place, name in enumerate(features)
+            },
+            "rank_error": float(estimator.error_.rank),
+            "confidence": float(estimator.error_.confidence),
+        },
+    )
+
+
+def _scaler_fits(scaler: Any) -> bool:
+    shape = (scaler.n_features_in_,)
+    fits = are_numbers(scaler.centre_, shape) and are_numbers(scaler.scale_, shape)
+    return fits and bool((scaler.scale_ > 0).all())
+
+
+def _say_scaler(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    pairs = list(zip(estimator.centre_.tolist(), estimator.scale_.tolist(), strict=True))
+    return Answer(
+        sentence="A centre and a scale of each feature, to standardise rows with.",
+        caption="Centre and scale of each feature",
+        header=("feature", "centre", "scale"),
+        rows=tuple((n, figure(c), figure(s)) for n, (c, s) in zip(features, pairs, strict=True)),
+        error="The error of the centre is that of a private mean or median.",
+        way=way(estimator),
+        values={
+            "centre": dict(zip(features, estimator.centre_.tolist(), strict=True)),
+            "scale": dict(zip(features, estimator.scale_.tolist(), strict=True)),
+        },
+    )
+
+
+def _covariance_fits(spread: Any) -> bool:
+    d = spread.n_features_in_
+    return (
+        are_numbers(spread.covariance_, (d, d))
+        and are_numbers(spread.variance_, (d,))
+        and are_numbers(spread.mean_, (d,))
+    )
+
+
+def _say_covariance(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    error, matrix = estimator.error_, estimator.covariance_.tolist()
+    return Answer(
+        sentence="How the features of people's records vary together.",
+        caption="Covariance over users",
+        header=("feature", *features),
+        rows=tuple((n, *map(figure, row)) for n, row in zip(features, matrix, strict=True)),
+        error=(
+            f"The privacy noise of the second moments stays below {figure(error.bound)} in "
+            f"{error.confidence:.0%} of all runs."
+        ),
+        way=way(estimator),
+        values={
+            "mean": dict(zip(features, estimator.mean_.tolist(), strict=True)),
+            "covariance": {
+                name: dict(zip(features, row, strict=True))
+                for name, row in zip(features, matrix, strict=True)
+            },
+            "bound": float(error.bound),
+            "confidence": float(error.confidence),
+        },
+    )
+
+
+DESCRIPTORS = (
+    Descriptor(
+        path="quorate.means.user_mean:UserMean",
+        task="mean",
+        sentence="The mean over users of each user's mean record.",
+        releases={"mean_": ("ndarray",), "error_": _MEAN_ERROR, "algorithm_": ROUTE},
+        parameters=_bounds,
+        options={"radius": number, "robust": number},
+        fits=_mean_fits,
+        answer=_say_mean,
+        plans=("quorate.planning.tasks.mean:MeanTask",),
+        sizes=_mean_sizes,
+        example=lambda: numbers(2, bounds=(0.0, 9.0), delta=1e-6),
+    ),
+    Descriptor(
+        path="quorate.means.median:PrivateMedian",
+        task="median",
+        sentence="The median over users of one value a user.",
+        releases={"values_": ("ndarray",), "error_": _QUANTILE_ERROR, "algorithm_": ROUTE},
+        follows=("median_",),
+        parameters=_bounds,
+        options={"resolution": number, "each_user": _REDUCTIONS},
+        fits=_quantiles_fit,
+        finish=_finish_median,
+        answer=_say_median,
+        plans=("quorate.planning.tasks.median:MedianTask",),
+        sizes=_median_sizes,
+        example=lambda: numbers(1, bounds=(0.0, 9.0)),
+    ),
+    Descriptor(
+        path="quorate.means.median:UserQuantiles",
+        task="quantiles",
+        sentence="Quantiles over users of one value a user.",
+        releases={"values_": ("ndarray",), "error_": _QUANTILE_ERROR, "algorithm_": ROUTE},
+        parameters=_bounds,
+        options={"quantiles": several, "resolution": number, "each_user": _REDUCTIONS},
+        fits=_quantiles_fit,
+        answer=_say_quantiles,
+        example=lambda: numbers(1, bounds=(0.0, 9.0)),
+    ),
+    Descriptor(
+        path="quorate.means.scaler:UserScaler",
+        task="scale",
+        sentence="A centre and a scale of each feature, to standardise rows with.",
+        releases={"centre_": ("ndarray",), "scale_": ("ndarray",), "algorithm_": ROUTE},
+        parameters=_bounds,
+        fits=_scaler_fits,
+        answer=_say_scaler,
+        example=lambda: numbers(2, bounds=(0.0, 9.0), delta=1e-6),
+    ),
+    Descriptor(
+        path="quorate.means.covariance:UserCovariance",
+        task="covariance",
+        sentence="How the features of people's records vary together.",
+        releases={
+            "covariance_": ("ndarray",),
+            "variance_": ("ndarray",),
+            "mean_": ("ndarray",),
+            "error_": _MEAN_ERROR,
+            "algorithm_": ROUTE,
+        },
+        parameters=_bounds,
+        options={"shape": one_of("full", "diagonal")},
+        fits=_covariance_fits,
+        answer=_say_covariance,
+        example=lambda: numbers(2, bounds=(0.0, 9.0)),
+    ),
+    Descriptor(
+        path="quorate.means.queries:UserQueries",
+        without_task="its questions are Python functions",
+        sentence="Private means of whatever is asked of each user's records.",
+        releases={"algorithm_": ROUTE},
+        example=lambda: numbers(2, bounds=(0.0, 9.0)),
+    ),
+)

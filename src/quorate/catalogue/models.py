@@ -1,0 +1,187 @@
+"""Linear models by private descent, and the search for their best settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from quorate.catalogue.answers import NOT_ASKED, Answer, figure, way
+from quorate.catalogue.checks import ROUTE, are_numbers
+from quorate.catalogue.descriptor import Descriptor, Example, Target, Wish
+from quorate.catalogue.examples import labelled, measured
+from quorate.catalogue.options import number, whole
+
+__all__ = ["DESCRIPTORS"]
+
+_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "penalty": number,
+    "steps": whole,
+    "batch_rate": number,
+}
+_SMALL = {"epsilon": 4.0, "steps": 2, "progress": False}
+
+
+def _bounds_and_classes(wish: Wish) -> dict[str, Any]:
+    return {"bounds": wish.ranges(), "classes": wish.classes}
+
+
+def _bounds_and_target(wish: Wish) -> dict[str, Any]:
+    lower, upper = wish.ranges((str(wish.target),))
+    return {"bounds": wish.ranges(), "target_bounds": (lower[0], upper[0])}
+
+
+def _regression_fits(model: Any) -> bool:
+    return are_numbers(model.coef_, (model.n_features_in_,)) and math.isfinite(model.intercept_)
+
+
+def _classifier_fits(model: Any) -> bool:
+    places = len(model.classes_)
+    rows = 1 if places == 2 else places
+    shape = (rows, model.n_features_in_)
+    return are_numbers(model.coef_, shape) and are_numbers(model.intercept_, (rows,))
+
+
+def _finish_classifier(model: Any) -> None:
+    import numpy as np
+
+    model.classes_ = np.asarray(model._check_classes())
+
+
+def _say_regression(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    pairs = list(zip(features, map(float, estimator.coef_), strict=True))
+    constant = float(estimator.intercept_)
+    return Answer(
+        sentence="A sum of the features, each times its coefficient, and a constant.",
+        caption="Coefficients",
+        header=("feature", "coefficient"),
+        rows=(*((name, figure(value)) for name, value in pairs), ("constant", figure(constant))),
+        error=NOT_ASKED,
+        way=way(estimator),
+        values={"coefficients": dict(pairs), "constant": constant},
+    )
+
+
+def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    labels = [str(label) for label in estimator.classes_]
+    # Two classes share one row of coefficients, which speaks for the second.
+    shown = labels if len(estimator.coef_) > 1 else labels[1:]
+    rows = [
+        (name, *(figure(float(value)) for value in column))
+        for name, column in zip(features, estimator.coef_.T, strict=True)
+    ]
+    rows.append(("constant", *(figure(float(value)) for value in estimator.intercept_)))
+    return Answer(
+        sentence=f"A linear rule that tells {', '.join(labels)} apart.",
+        caption="Coefficients: a positive one speaks for the label above it",
+        header=("feature", *shown),
+        rows=tuple(rows),
+        error=NOT_ASKED,
+        way=way(estimator),
+        values={
+            "classes": labels,
+            "coefficients": {
+                label: dict(zip(features, map(float, row), strict=True))
+                for label, row in zip(shown, estimator.coef_, strict=True)
+            },
+            "constant": dict(zip(shown, map(float, estimator.intercept_), strict=True)),
+        },
+    )
+
+
+def _sizes(_: Any, wish: Wish) -> dict[str, Any]:
+    return {"dimension": len(wish.features)}
+
+
+def _regression(
+    name: str, task: str, sentence: str, *, plans: tuple[str, ...] = (), **options: Any
+) -> Descriptor:
+    return Descriptor(
+        path=f"quorate.models.regression:{name}",
+        task=task,
+        sentence=sentence,
+        releases={"coef_": ("ndarray",), "intercept_": ("float",), "algorithm_": ROUTE},
+        passing=("trace_",),
+        target=Target.NUMBER,
+        parameters=_bounds_and_target,
+        options=_OPTIONS | options,
+        fits=_regression_fits,
+        answer=_say_regression,
+        plans=plans,
+        sizes=_sizes,
+        example=lambda: measured(2, target_bounds=(0.0, 9.0), bounds=(0.0, 9.0), **_SMALL),
+    )
+
+
+def _classifier(
+    name: str,
+    task: str,
+    sentence: str,
+    *,
+    most_classes: float,
+    plans: tuple[str, ...] = (),
+    **options: Any,
+) -> Descriptor:
+    return Descriptor(
+        path=f"quorate.models.classification:{name}",
+        task=task,
+        sentence=sentence,
+        releases={"coef_": ("ndarray",), "intercept_": ("ndarray",), "algorithm_": ROUTE},
+        follows=("classes_",),
+        passing=("trace_",),
+        target=Target.LABEL,
+        most_classes=most_classes,
+        named_classes=True,
+        parameters=_bounds_and_classes,
+        options=_OPTIONS | options,
+        fits=_classifier_fits,
+        finish=_finish_classifier,
+        answer=_say_classifier,
+        plans=plans,
+        sizes=_sizes,
+        example=lambda: labelled(2, bounds=(0.0, 9.0), **_SMALL),
+    )
+
+
+def _search_example() -> Example:
+    from quorate.models.classification import LogisticRegression
+
+    model = LogisticRegression(bounds=(0.0, 9.0), steps=2, progress=False)
+    return labelled(2, estimator=model, param_grid={"penalty": [0.0, 1.0]}, epsilon=50.0)
+
+
+DESCRIPTORS = (
+    _classifier(
+        "LogisticRegression",
+        "logistic",
+        "A linear rule with probabilities, for two or more classes.",
+        most_classes=math.inf,
+        plans=("quorate.planning.tasks.models:LogisticTask",),
+    ),
+    _classifier(
+        "LinearSVC", "svc", "A linear rule with a wide margin.", most_classes=2, width=number
+    ),
+    _regression(
+        "LinearRegression",
+        "linear",
+        "A linear prediction of a number by least squares.",
+        plans=("quorate.planning.tasks.models:LinearTask",),
+    ),
+    _regression("Ridge", "ridge", "Least squares with a penalty on large coefficients."),
+    _regression(
+        "HuberRegression",
+        "huber",
+        "A linear prediction that far-off targets cannot drag away.",
+        width=number,
+    ),
+    Descriptor(
+        path="quorate.models.grid_search:PrivateGridSearch",
+        without_task="its grid is a dictionary of Python values",
+        sentence="The best settings of a model by a private score, and the model fitted with them.",
+        releases={"best_index_": ("int",), "best_params_": ("dict",), "algorithm_": ROUTE},
+        follows=("best_estimator_", "classes_"),
+        target=Target.LABEL,
+        most_classes=math.inf,
+        example=_search_example,
+    ),
+)

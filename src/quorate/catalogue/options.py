@@ -1,0 +1,81 @@
+"""How parameters are read from text, such as ``bins=20`` on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quorate.exceptions import ParameterError
+
+__all__ = ["labels", "number", "number_or_word", "numbers", "one_of", "whole"]
+
+
+def number_or_word(text: str) -> Any:
+    """Read a number if it is one.
+
+    >>> [number_or_word(text) for text in ("3", "0.5", "yes")]
+    [3, 0.5, 'yes']
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def number(text: str) -> float:
+    """Read a number.
+
+    >>> number("0.5")
+    0.5
+    """
+    found = number_or_word(text)
+    if isinstance(found, str):
+        raise ParameterError(f"Expected a number, got {text!r}.")
+    return float(found)
+
+
+def whole(text: str) -> int:
+    """Read a whole number.
+
+    >>> whole("20")
+    20
+    """
+    found = number_or_word(text)
+    if not isinstance(found, int):
+        raise ParameterError(f"Expected a whole number, got {text!r}.")
+    return found
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Read numbers that commas separate.
+
+    >>> numbers("0.1,0.9")
+    (0.1, 0.9)
+    """
+    return tuple(number(part) for part in text.split(","))
+
+
+def labels(text: str) -> tuple[Any, ...]:
+    """Read labels that commas separate, numbers as numbers.
+
+    >>> labels("1,2,other")
+    (1, 2, 'other')
+    """
+    return tuple(number_or_word(part) for part in text.split(","))
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Return what reads one of some words.
+
+    >>> one_of("full", "diagonal")("full")
+    'full'
+    """
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise ParameterError(f"Expected one of {', '.join(words)}, got {text!r}.")
+        return text
+
+    return read

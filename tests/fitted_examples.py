@@ -1,0 +1,32 @@
+"""Every estimator of the catalogue, fitted on its own example: once a session, with fixed noise."""
+
+from functools import cache
+
+from quorate.catalogue import CATALOGUE
+from quorate.noise import SeededNoise, use_noise
+
+
+def make(name, **others):
+    """Return the estimator with the parameters of its example, not fitted."""
+    descriptor = CATALOGUE[name]
+    return descriptor.kind(**descriptor.example().parameters | others)
+
+
+def fit(name, *, seed=0, **others):
+    """Return the estimator, fitted on its example."""
+    example = CATALOGUE[name].example()
+    with use_noise(SeededNoise(seed)):
+        return make(name, **others).fit(example.X, example.y, users=example.users)
+
+
+@cache
+def fitted(name):
+    """Return the estimator, fitted on its example; for looking at only."""
+    return fit(name)
+
+
+def released(estimator):
+    """Return what a fit has set, without the public names and numbers of the columns."""
+    public = {"n_features_in_", "feature_names_in_"}
+    names = [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]
+    return {name: getattr(estimator, name) for name in names if name not in public}
