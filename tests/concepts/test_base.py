@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pickle
 
@@ -29,6 +30,7 @@ from quorate.concepts import (
 from quorate.concepts.base import (
     MAX_ENUMERATED,
     ConceptClass,
+    OrderedConceptClass,
     as_features,
     check_enumerable,
     feature_names,
@@ -331,3 +333,53 @@ def test_concepts_of_a_caller_see_one_user_at_a_time():
     own = OwnConcepts()
     assert own.mistakes(users).shape == (4, 1)
     assert own.seen == [1, 1, 1, 1]
+
+
+class Fragile(OwnConcepts):
+    """Concepts of a caller that fail on some users and count too much on others."""
+
+    answers = ([[99]], [["many"]], [[np.nan]], [[-7]], [[1, 2]])
+
+    def _count_mistakes(self, records):
+        if len(records.X) == 9:
+            raise SystemExit("31337")
+        return np.array(self.answers[int(records.X[0, 0])])
+
+
+def test_whatever_concepts_of_a_caller_answer_is_cut_to_what_the_user_holds():
+    x = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0, 0.0], [2, 3, 4, 5, 6, 9])[:, None]
+    users = UserData(x, np.zeros(29), offsets=[0, 2, 5, 9, 14, 20, 29])
+    assert Fragile().mistakes(users)[:, 0].tolist() == [2, 3, 4, 0, 6, 9]
+
+
+class OwnLine(OrderedConceptClass):
+    """Cut-offs of a caller, whose events follow who else is there."""
+
+    size, n_features = 2**40, 1
+
+    def concept(self, index):
+        return Constant(0)
+
+    def _count_mistakes(self, records):
+        raise NotImplementedError
+
+    def mistake_events(self, users):
+        if np.any(users.X > 99):
+            raise ValueError("31337")
+        events = Thresholds(0, 2**40 - 2).mistake_events(users)
+        return dataclasses.replace(events, after=events.after + (users.n_users > 1))
+
+
+def test_a_line_of_a_caller_is_described_by_each_user_alone():
+    x = np.array([3.0, 5.0, 5.0, 7.0, 100.0, 4.0])[:, None]
+    users = UserData(x, [0, 1, 1, 0, 1, 0], offsets=[0, 2, 3, 4, 5, 5, 6])
+    ours = Thresholds(0, 2**40 - 2).mistake_events(users)
+    found = OwnLine().events_of(users)
+    wanted = ours.total()[np.searchsorted(ours.starts, found.starts, side="right") - 1]
+    # The user whose record raises is wrong everywhere; ours is wrong from 101 on.
+    wanted += (found.starts <= 100).astype(int)
+    np.testing.assert_array_equal(found.total(), wanted)
+    assert found.initial.tolist() == [1, 0, 1, 1, 0, 1]
+    # Shown everybody, it fails for everybody.
+    with pytest.raises(ValueError, match="31337"):
+        OwnLine().mistake_events(users)

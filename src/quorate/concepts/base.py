@@ -19,6 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,11 +27,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.concepts.dimensions import Dimension
+from quorate.concepts.mistake_events import MistakeEvents, alone, joined
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.users.caller_code import call_quietly, is_of_caller
 
 if TYPE_CHECKING:
     from quorate.concepts.labelings import Labelings
-    from quorate.concepts.mistake_events import MistakeEvents
     from quorate.users import UserData
 
 __all__ = [
@@ -324,12 +326,24 @@ class ConceptClass(ABC):
         if max_users is not None:
             _validate.positive_integer(max_users=max_users)
         step = max(1, _BLOCK_CELLS // self.size) if max_users is None else max_users
-        if not type(self).__module__.startswith("quorate."):
-            step = 1  # nobody has looked whether this code keeps users apart
+        alone = is_of_caller(self)  # nobody has looked whether this code keeps users apart
+        step = 1 if alone else step
         for start in range(0, users.n_users, step):
             stop = min(start + step, users.n_users)
             records = labelled_records(users, n_features=self.n_features, start=start, stop=stop)
-            yield slice(start, stop), self._count_mistakes(records).astype(np.int32, copy=False)
+            found = self._counted_alone(records) if alone else self._count_mistakes(records)
+            yield slice(start, stop), found.astype(np.int32, copy=False)
+
+    def _counted_alone(self, records: LabelledRecords) -> NDArray[np.int64]:
+        """Count one user's mistakes by code of the caller; wrong about everything if it fails."""
+        held = len(records.y)
+
+        def counted() -> NDArray[np.int64]:
+            said = np.asarray(self._count_mistakes(records), np.float64).reshape(1, self.size)
+            return np.clip(np.nan_to_num(said, nan=held), 0, held).astype(np.int64)
+
+        found = call_quietly(counted)
+        return np.full((1, self.size), held, dtype=np.int64) if found is None else found
 
     def distinct_labelings(self, domain: ArrayLike) -> Labelings:
         """Reduce the class to its distinct labelings of a finite ``domain`` (K2)."""
@@ -362,3 +376,18 @@ class OrderedConceptClass(ConceptClass):
     @abstractmethod
     def mistake_events(self, users: UserData) -> MistakeEvents:
         """Describe every user's mistakes as a function of the hypothesis, by their changes."""
+
+    def events_of(self, users: UserData) -> MistakeEvents:
+        """Return ``mistake_events``, of a class of the caller's as it describes each user alone."""
+        if not is_of_caller(self):
+            return self.mistake_events(users)
+        held = labelled_records(users, n_features=self.n_features).counts().tolist()
+        lone = [
+            alone(
+                call_quietly(partial(self.mistake_events, users.take([user]))),
+                size=self.size,
+                held=count,
+            )
+            for user, count in enumerate(held)
+        ]
+        return joined(lone, size=self.size)

@@ -8,6 +8,7 @@ belongs to one t, and one sort gives the number of users above t for every hypot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.users.caller_code import call_quietly
 
-__all__ = ["BestRanges", "MistakeEvents", "group_by_user"]
+__all__ = ["BestRanges", "MistakeEvents", "alone", "group_by_user", "joined"]
 
 
 def group_by_user(user: NDArray[np.int64], *, n_users: int) -> NDArray[np.intp]:
@@ -249,3 +251,64 @@ class MistakeEvents:
         begins, ends = best & ~joins_left, best & ~joins_right
         user = np.repeat(np.arange(self.n_users, dtype=np.int64), held)
         return BestRanges(user=user[begins], first=first[begins], last=last[ends])
+
+
+def alone(found: object, *, size: int, held: int) -> MistakeEvents:
+    """Return what the caller's code says about one user, in order; if nothing, always wrong.
+
+    Whatever it says, the user has between 0 and ``held`` mistakes at every hypothesis and each
+    change goes on from the last one by 1, so that a score knows what the user can add at most.
+
+    >>> wild = MistakeEvents(9, *map(np.array, ([5, 3, 77], [0, 0, 0], [8, 8, 8], [1, 2, 3], [0])))
+    >>> events = alone(wild, size=9, held=2)
+    >>> events.positions, events.before, events.after
+    (array([3, 3, 5], dtype=uint64), array([0, 1, 2]), array([1, 2, 1]))
+    """
+    events = call_quietly(lambda: _alone(found, size=size, held=held))
+    return _steps([], [], initial=held, size=size) if events is None else events
+
+
+def _alone(found: object, *, size: int, held: int) -> MistakeEvents | None:
+    if not isinstance(found, MistakeEvents) or len(found.after) != len(found.positions):
+        return None
+    # Python's own integers: positions may be unsigned, signed or far too large.
+    last = dict(zip(map(int, found.positions), map(int, found.after), strict=True))
+    places = sorted(place for place in last if 1 <= place < size)
+    said = [int(found.initial[0]), *(last[place] for place in places)]
+    initial, *counts = (min(max(count, 0), held) for count in said)
+    return _steps(places, counts, initial=initial, size=size)
+
+
+def _steps(places: list[int], counts: list[int], *, initial: int, size: int) -> MistakeEvents:
+    """Write down a count that starts at ``initial`` and is ``counts`` from ``places`` on."""
+    moves = np.diff(np.array([initial, *counts], dtype=np.int64))
+    changes = np.repeat(np.sign(moves), np.abs(moves))
+    after = initial + np.cumsum(changes)
+    return MistakeEvents(
+        size=size,
+        positions=np.repeat(np.array(places, dtype=np.uint64), np.abs(moves)),
+        user=np.zeros(changes.size, dtype=np.int64),
+        before=after - changes,
+        after=after,
+        initial=np.array([initial], dtype=np.int64),
+    )
+
+
+def joined(lone: Sequence[MistakeEvents], *, size: int) -> MistakeEvents:
+    """Return the changes of several users, given those of each.
+
+    >>> joined([], size=5).n_users
+    0
+    """
+    none = np.zeros(0, dtype=np.int64)
+    positions = np.concatenate([none.astype(np.uint64), *(each.positions for each in lone)])
+    order = np.argsort(positions, kind="stable")
+    owners = [np.full(each.user.size, place) for place, each in enumerate(lone)]
+    return MistakeEvents(
+        size=size,
+        positions=positions[order],
+        user=np.concatenate([none, *owners])[order],
+        before=np.concatenate([none, *(each.before for each in lone)])[order],
+        after=np.concatenate([none, *(each.after for each in lone)])[order],
+        initial=np.concatenate([none, *(each.initial for each in lone)]),
+    )

@@ -32,6 +32,7 @@ from quorate.learners.scores import (
     Score,
     Surrogate,
 )
+from quorate.learners.scores.caller_scores import by_user
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, check_duellists, published_clip
 from quorate.learners.selection import (
     choose_by_crossing,
@@ -78,8 +79,9 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     @property
     def _caveat(self) -> str | None:
-        concepts = getattr(self, "concepts", None)
-        return concepts.caveat if isinstance(concepts, ConceptClass) else None
+        given = (getattr(self, "concepts", None), getattr(self, "algorithm", None))
+        caveats = [each.caveat for each in given if isinstance(each, ConceptClass | Score)]
+        return " ".join(each for each in caveats if each is not None) or None
 
     def _validate_common(self) -> None:
         if self.records != "auto":
@@ -112,7 +114,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 "Use 'capped_regret', 'duels', 'crossing' or 'kolmogorov_smirnov'."
             )
         if isinstance(asked, Score):
-            asked.check_class(concepts, walked=is_walked(concepts))
+            by_user(asked).check_class(concepts, walked=is_walked(concepts))
         by_theorem = asked in ("auto", Way.ESTIMATED_LEVEL.value) and self.constants == "published"
         if by_theorem and not is_walked(concepts):
             Surrogate(target=concepts).check_class(concepts, walked=False)
@@ -141,7 +143,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         situation = self._situation(concepts, data)
         if isinstance(asked, Score):
             score, reason = asked.name, "this score was asked for"
-            index = self._by_given_score(concepts, data, situation, asked, account)
+            index = self._by_given_score(concepts, data, situation, by_user(asked), account)
         else:
             decision = self._decide(situation, data, asked, held)
             score, reason = decision.way.value, decision.reason

@@ -210,7 +210,7 @@ class _Hulls:
     concepts: Thresholds
 
     def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        return self.concepts.mistake_events(users).best_ranges().hull()
+        return self.concepts.events_of(users).best_ranges().hull()
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class _Directions:
     classes: tuple[Thresholds, ...]
 
     def __call__(self, users: UserData) -> NDArray[np.int64]:
-        first, second = (fewest_mistakes(each.mistake_events(users)) for each in self.classes)
+        first, second = (fewest_mistakes(each.events_of(users)) for each in self.classes)
         return np.array([np.count_nonzero(first < second), np.count_nonzero(second < first)])
 
 

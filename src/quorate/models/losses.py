@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.arrays import row_products
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly
+from quorate.users.caller_code import call_quietly, is_of_caller
 
 __all__ = [
     "HuberLoss",
@@ -139,7 +139,7 @@ def by_user(loss: Loss) -> Loss:
 
 
 def _keeps_users_apart(loss: Loss) -> bool:
-    if not type(loss).__module__.startswith("quorate."):
+    if is_of_caller(loss):
         return False
     inner = getattr(loss, "inner", None)
     trusted = isinstance(loss, Vectorized | _OneByOne)

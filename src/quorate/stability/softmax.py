@@ -97,7 +97,7 @@ class SoftmaxRule(StableRule):
         rates = self._rates(users)
         if isinstance(drawn, OrderedConceptClass) and drawn.size > LISTED:
             tree = GumbelTree(drawn.size, seed)
-            steps = staircases(drawn.mistake_events(users))
+            steps = staircases(drawn.events_of(users))
             found = [tree.choose(each, rate=r) for each, r in zip(steps, rates, strict=True)]
             return key_array(found, size=drawn.size)
         ids = np.arange(drawn.size)

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["call_quietly", "silence"]
+__all__ = ["call_quietly", "is_of_caller", "silence"]
 
 Result = TypeVar("Result")
 
@@ -86,3 +86,12 @@ def call_quietly(function: Callable[[], Result]) -> Result | None:
         except BaseException:
             return None
     raise KeyboardInterrupt
+
+
+def is_of_caller(thing: object) -> bool:
+    """Whether an object's class was written outside this package: nobody here has looked at it.
+
+    >>> is_of_caller(object()), is_of_caller(silence())
+    (True, False)
+    """
+    return not type(thing).__module__.startswith("quorate.")

@@ -12,12 +12,14 @@ One score a file; each proves its sensitivity for both neighbouring relations.
 * :class:`Duels`, :class:`ClippedPairwise`: users judge pairs (F5, F6); for users who are alike.
 * :class:`Surrogate`: representations (L1, L4).
 * :class:`ClippedDifference`: differences to a private reference, for bounded losses.
+* :class:`TrustedScore`: one of the caller's that cannot be asked about one user at a time.
 """
 
 from __future__ import annotations
 
 from quorate.learners.scores.any_mistake import AnyMistake
 from quorate.learners.scores.base import AdditiveScore, MistakeLine, MistakeTable, Score
+from quorate.learners.scores.caller_scores import TrustedScore
 from quorate.learners.scores.capped_regret import CappedRegret
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.kolmogorov_smirnov import KolmogorovSmirnov
@@ -44,4 +46,5 @@ __all__ = [
     "OwnBest",
     "Score",
     "Surrogate",
+    "TrustedScore",
 ]

@@ -123,7 +123,7 @@ class MistakeLine:
     @cached_property
     def events(self) -> MistakeEvents:
         """Where and for whom the number of mistakes changes; all users must be here."""
-        return self.concepts.mistake_events(all_here(self.users))
+        return self.concepts.events_of(all_here(self.users))
 
     @cached_property
     def held(self) -> Integers:
@@ -144,7 +144,7 @@ class _Starts:
     concepts: OrderedConceptClass
 
     def __call__(self, part: UserData) -> NDArray[np.uint64]:
-        return self.concepts.mistake_events(part).starts
+        return self.concepts.events_of(part).starts
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,10 @@ def all_here(users: Crowd) -> UserData:
 class Score(ABC):
     """A loss for every hypothesis, bounded in what one user can do to it.
 
-    Subclasses are frozen dataclasses; what they hold is public or was released before.
+    Subclasses are frozen dataclasses; what they hold is public or was released before. One that is
+    written outside this package is best an :class:`AdditiveScore`: learners ask it about one user
+    at a time and cut what it answers. Another one they take on trust, as a
+    :class:`~quorate.learners.scores.TrustedScore`.
     """
 
     name: ClassVar[str]
@@ -188,6 +191,11 @@ class Score(ABC):
     @property
     def record_cap(self) -> int | None:
         """How many records a user may bring; ``None`` keeps all of them."""
+        return None
+
+    @property
+    def caveat(self) -> str | None:
+        """Why a promise about this score is only idealized; None if it is exact."""
         return None
 
     @property
