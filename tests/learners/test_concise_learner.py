@@ -5,7 +5,7 @@ import pytest
 
 from quorate import UserData
 from quorate.accounting.compose import price
-from quorate.concepts import Conjunctions, Intervals, Thresholds
+from quorate.concepts import Classifiers, Conjunctions, Intervals, Thresholds
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.concise_learner import ConciseLearner
@@ -83,3 +83,25 @@ def test_models_of_a_caller_see_one_user_at_a_time_and_err_where_they_raise():
     assert wrong(people).ravel().tolist() == [0.0, 1.0, 0.0, 1.0]
     for user in range(4):
         assert wrong(people.take([user]))[0] == wrong(people)[user]
+
+
+class Picky:
+    """A model that cannot read some records and is right about people it sees together."""
+
+    def predict(self, X):
+        if np.any(X > 90):
+            raise SystemExit("31337")
+        return np.full(len(X), len(X) > 1)
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_models_test_one_user_at_a_time_and_what_they_raise_is_a_mistake(vectorized):
+    models = Classifiers([Picky(), Picky()], features=1, vectorized=vectorized)
+    learner = ConciseLearner([models], 2.0, error=0.2, random_state=0)
+    ages = AGES.copy()
+    ages[0] = 99.0
+    with use_noise(SeededNoise(0)):
+        learner.fit(ages, np.ones(len(ages), int), users=range(len(ages)))
+    # Alone everybody is told 0; shown all at once the model would be right, or raise.
+    assert not learner.accepted_
+    assert learner.guarantee_.caveat == models.caveat

@@ -202,3 +202,20 @@ class TestDigits:
     def test_queries_about_users_have_no_digits(self):
         with pytest.raises(ParameterError, match="records"):
             binary_digits(query(lambda X, y: y, reduction=Reduction.ANY))
+
+
+def test_a_function_of_the_caller_that_promises_to_look_at_rows_is_called_by_user_all_the_same():
+    class Relative:
+        row_wise = True
+
+        def __call__(self, X, y):
+            if np.any(X > 90):
+                raise ValueError("31337")
+            return np.full(len(X), 1.0 / len(X))
+
+    def others(first):
+        X = np.array([[first], [1.0], [2.0], [2.0]])
+        data = UserData(X, np.zeros(4), offsets=[0, 1, 2, 4])
+        return query(Relative()).on_users(data)[1:].tolist()
+
+    assert others(1.0) == others(99.0) == [1.0, 0.5]

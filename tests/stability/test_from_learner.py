@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
-from quorate.concepts import CutOff, Thresholds
+from quorate.concepts import Concept, CutOff, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.mechanisms import ChooseBest
 from quorate.public_randomness import SharedSeed
 from quorate.stability.from_learner import FixedConcepts, LearnerRepresentation
+from quorate.stability.representations import ListedConcepts, Majority
 from quorate.users import UserData
 
 CUTS = Thresholds(0, 3)
@@ -67,3 +68,25 @@ def test_repeated_rules_are_counted_once_and_listed_each():
     rules = FixedConcepts(tuple(CutOff(c, above=True) for c in (1, 3, 1)))
     data = UserData.from_arrays([[0], [2], [3]], [0, 1, 1], users=[0, 0, 1])
     assert rules.mistakes(data).tolist() == [[0, 1, 0], [0, 0, 0]]
+
+
+class Together(Concept):
+    """A rule of the caller that counts how many records it is shown, and cannot read some."""
+
+    def predict(self, X):
+        if np.any(X > 90):
+            raise ValueError("31337")
+        return np.full(len(X), len(X) > 1, dtype=np.int64)
+
+    def __str__(self):
+        return "Predict 1 in company."
+
+
+@pytest.mark.parametrize("wrap", [tuple, lambda rules: (Majority(tuple(rules)),)])
+def test_rules_of_a_caller_see_one_user_at_a_time(wrap):
+    rules = FixedConcepts(wrap([Together()]))
+    data = UserData.from_arrays([[1.0], [2.0], [99.0], [3.0]], np.zeros(4, int), users=[0, 1, 2, 3])
+    for concepts in (rules, ListedConcepts((CUTS, rules))):
+        assert concepts.mistakes(data)[:, -1].tolist() == [0, 0, 1, 0]
+        assert not concepts.keeps_users_apart
+    assert FixedConcepts((CutOff(3, above=True),)).keeps_users_apart

@@ -10,14 +10,23 @@ import pytest
 
 from quorate.accounting.ledger import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
-from quorate.concepts import Constant, Parities, Thresholds
+from quorate.concepts import Classifiers, Constant, Parities, Thresholds
 from quorate.concepts.tables import FiniteTable
 from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import ParameterError, QuorateError
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import SeededNoise, use_noise
 from quorate.public_randomness import SharedSeed
-from quorate.stability import DecisionListRule, ListLearner, ListRule, StableLearner, StableRule
+from quorate.stability import (
+    AmplifiedRule,
+    DecisionListRule,
+    ListLearner,
+    ListRule,
+    SoftmaxRule,
+    StableLearner,
+    StableRule,
+    WholeClass,
+)
 from quorate.stability.representations import HashedPoints
 from quorate.stability.stable_learner import choose_selection, decide_quietly
 from quorate.users import UserData
@@ -251,6 +260,31 @@ class TestPrivacy:
 
         data = UserData.from_arrays([[1.0], [99.0], [3.0]], [0, 1, 0], users=[0, 1, 2])
         assert decide_quietly(Fragile(), data, SharedSeed(0)).tolist() == [2, -1, 2]
+
+    def test_a_rule_that_looks_around_is_asked_about_one_user_at_a_time(self):
+        class Relative(StableRule):
+            size, n_features = 99, 1
+
+            def decide(self, users, seed):
+                return np.full(users.n_users, users.n_users)
+
+            def concept(self, key, seed):
+                return Constant(key % 2)
+
+        data = UserData.from_arrays([[1.0], [99.0], [3.0]], [0, 1, 0], users=[0, 1, 2])
+        for rule in (Relative(), AmplifiedRule(Relative(), seeds=1, chunks=2)):
+            together = rule.decide(data, SharedSeed(0))
+            alone = np.concatenate([rule.decide(data.take([i]), SharedSeed(0)) for i in range(3)])
+            assert decide_quietly(rule, data, SharedSeed(0)).tolist() == alone.tolist()
+            assert together.tolist() != alone.tolist()
+
+    @pytest.mark.parametrize("wrap", [lambda c: c, WholeClass, SoftmaxRule])
+    def test_models_that_saw_everybody_are_named_through_every_wrapper(self, wrap):
+        data = cut_offs(30, 5)
+        for vectorized in (False, True):
+            models = Classifiers([Constant(0), Constant(1)], features=1, vectorized=vectorized)
+            learner = fitted(wrap(models), data)
+            assert learner.guarantee_.caveat == models.caveat
 
 
 def released(learner):

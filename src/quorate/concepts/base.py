@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -188,6 +189,30 @@ class Concept(ABC):
     @abstractmethod
     def __str__(self) -> str: ...
 
+    @property
+    def keeps_users_apart(self) -> bool:
+        """Whether a prediction follows from its row alone; code of the caller may do otherwise."""
+        return not is_of_caller(self)
+
+    def predict_by_user(self, records: LabelledRecords) -> NDArray[np.bool_]:
+        """Predict the label of every record, one user at a time if users are not kept apart.
+
+        Where the caller's code raises, or answers with another shape, it is wrong about this user.
+        """
+        if self.keeps_users_apart:
+            return np.asarray(self.predict(records.X) == 1)
+        found = ~records.y
+        # Records stand in the order of their users.
+        starts = np.flatnonzero(np.diff(records.user, prepend=-1))
+        for start, stop in pairwise([*starts.tolist(), len(found)]):
+            alone = call_quietly(partial(self._truths, records.X[start:stop]))
+            if alone is not None and alone.shape == (stop - start,):
+                found[start:stop] = alone
+        return found
+
+    def _truths(self, X: NDArray[Any]) -> NDArray[np.bool_]:
+        return np.asarray(np.asarray(self.predict(X)).ravel() == 1)
+
 
 @dataclass(frozen=True)
 class Constant(Concept):
@@ -247,6 +272,15 @@ class ConceptClass(ABC):
         It is exact if the mistakes of a user follow, to the last bit, from that user's records.
         """
         return None
+
+    @property
+    def keeps_users_apart(self) -> bool:
+        """Whether a user's mistakes follow from that user's records, whoever else is there.
+
+        Classes of this package see to that; one that holds code of the caller is shown one user at
+        a time.
+        """
+        return not is_of_caller(self)
 
     @property
     def vc_dimension(self) -> int:
@@ -326,7 +360,7 @@ class ConceptClass(ABC):
         if max_users is not None:
             _validate.positive_integer(max_users=max_users)
         step = max(1, _BLOCK_CELLS // self.size) if max_users is None else max_users
-        alone = is_of_caller(self)  # nobody has looked whether this code keeps users apart
+        alone = not self.keeps_users_apart
         step = 1 if alone else step
         for start in range(0, users.n_users, step):
             stop = min(start + step, users.n_users)
@@ -379,7 +413,7 @@ class OrderedConceptClass(ConceptClass):
 
     def events_of(self, users: UserData) -> MistakeEvents:
         """Return ``mistake_events``, of a class of the caller's as it describes each user alone."""
-        if not is_of_caller(self):
+        if self.keeps_users_apart:
             return self.mistake_events(users)
         held = labelled_records(users, n_features=self.n_features).counts().tolist()
         lone = [

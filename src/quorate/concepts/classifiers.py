@@ -49,6 +49,11 @@ class Classifier(Concept):
         ones: NDArray[np.bool_] = np.asarray(self.model.predict(values)).ravel() == 1
         return ones.astype(np.int64)
 
+    @property
+    def keeps_users_apart(self) -> bool:
+        """Nobody has looked at the model."""
+        return False
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Classifier):
             return NotImplemented

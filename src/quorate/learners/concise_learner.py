@@ -17,8 +17,7 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import float_down
-from quorate.concepts.base import Concept, ConceptClass
-from quorate.concepts.classifiers import Classifier
+from quorate.concepts.base import Concept, ConceptClass, labelled_records
 from quorate.estimators import UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.grid import Bound, Interval, choose_grid
@@ -32,7 +31,6 @@ from quorate.mechanisms.sums import LaplaceSum
 from quorate.public_randomness import RandomState
 from quorate.releases.route import Route
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
 
@@ -178,6 +176,11 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.classes_ = np.asarray(self.classes)
         return self
 
+    @property
+    def _caveat(self) -> str | None:
+        caveats = (each.caveat for each in self.classes_of_rules)
+        return next((each for each in caveats if each is not None), None)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict one of the two classes for every row of ``X`` by the released rule."""
         check_is_fitted(self, "concept_")
@@ -229,7 +232,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class _Wrong:
-    """Whether a rule gets the one record of a user wrong; records without a label do not count.
+    """Whether a rule gets the one record of a user wrong; records that do not count are not wrong.
 
     Rules of a caller see one user at a time, and are wrong where they raise.
     """
@@ -238,19 +241,8 @@ class _Wrong:
     bound: Bound
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        labels = np.zeros(users.n_records) if users.y is None else users.y
-        missed = (labels == 0) | (labels == 1)
-        own = type(self.concept).__module__.startswith("quorate.")
-        together = own and not isinstance(self.concept, Classifier)
-        ends = [0, users.n_records] if together else users.offsets.tolist()
-        for first, last in pairwise(ends):
-            missed[first:last] &= self._differs(users.X[first:last], labels[first:last])
+        records = labelled_records(users, n_features=users.n_features)
+        missed = self.concept.predict_by_user(records) != records.y
         wrong = np.zeros((users.n_users, 1))
-        wrong[users.user_index()[missed]] = 1.0
+        wrong[records.user[missed]] = 1.0
         return wrong
-
-    def _differs(self, X: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.bool_]:
-        predicted = call_quietly(lambda: np.asarray(self.concept.predict(X))) if len(X) else None
-        if predicted is None or predicted.shape != labels.shape:
-            return np.ones(len(labels), dtype=np.bool_)
-        return np.asarray(predicted != labels)

@@ -34,7 +34,7 @@ from quorate import _validate
 from quorate.concepts.base import Concept
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly
+from quorate.users.caller_code import call_quietly, is_of_caller
 
 __all__ = [
     "Evaluation",
@@ -73,9 +73,9 @@ class StatisticalQuery:
     that lies about its range cannot break privacy; ``boolean`` values are moved to the nearer end.
     The function is called on the records of one user at a time, and a user for whom it raises
     counts as the middle: no record can stop an answer or move another user's value. It must not
-    remember anything from one call to the next. A function with an attribute ``row_wise = True``
-    promises to look at one record at a time, and is called on all of them at once, which is much
-    faster.
+    remember anything from one call to the next. Functions of this package that have an attribute
+    ``row_wise = True`` look at one record at a time, and are called on all of them at once, which
+    is much faster.
 
     Parameters
     ----------
@@ -156,7 +156,8 @@ class StatisticalQuery:
         """Return the value of each user; the middle for those without records."""
         X, y = users.X, _targets(users)
         offsets, counts = users.offsets, users.record_counts()
-        values = self._called(X, y) if getattr(self.function, "row_wise", False) else None
+        together = getattr(self.function, "row_wise", False) and not is_of_caller(self.function)
+        values = self._called(X, y) if together else None
         if values is None:
             values = np.full(len(X), math.nan)
             # Warnings are silenced once for all calls: that takes longer than most functions.

@@ -48,6 +48,11 @@ class FixedConcepts(ConceptClass):
         """How many there are, repetitions counted."""
         return len(self.concepts)
 
+    @property
+    def keeps_users_apart(self) -> bool:
+        """Whether all rules do."""
+        return super().keeps_users_apart and all(each.keeps_users_apart for each in self.concepts)
+
     def concept(self, index: int) -> Concept:
         """Return rule number ``index``."""
         return self.concepts[self._check_index(index)]

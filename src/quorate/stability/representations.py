@@ -80,6 +80,11 @@ class Representation(ABC):
         """Return the class that a seed draws."""
 
     @property
+    def caveat(self) -> str | None:
+        """Why a promise about what is drawn is only idealized; None if it is exact."""
+        return None
+
+    @property
     def bits(self) -> float:
         """The size as log2."""
         return math.log2(self.size)
@@ -131,6 +136,11 @@ class WholeClass(Representation):
     """
 
     concepts: ConceptClass
+
+    @property
+    def caveat(self) -> str | None:
+        """That of the class."""
+        return self.concepts.caveat
 
     @property
     def size(self) -> int:
@@ -296,6 +306,11 @@ class ListedConcepts(ConceptClass):
     parts: tuple[ConceptClass, ...]
 
     @property
+    def keeps_users_apart(self) -> bool:
+        """Whether all parts do."""
+        return super().keeps_users_apart and all(each.keeps_users_apart for each in self.parts)
+
+    @property
     def size(self) -> int:
         """The sum of the sizes."""
         return sum(part.size for part in self.parts)
@@ -331,6 +346,11 @@ class Union(Representation):
 
     def __post_init__(self) -> None:
         _validate.positive_integer(draws=self.draws)
+
+    @property
+    def caveat(self) -> str | None:
+        """That of the part."""
+        return self.part.caveat
 
     @property
     def size(self) -> int:
@@ -369,6 +389,11 @@ class Majority(Concept):
 
     rules: tuple[Concept, ...]
 
+    @property
+    def keeps_users_apart(self) -> bool:
+        """Whether all rules do."""
+        return super().keeps_users_apart and all(each.keeps_users_apart for each in self.rules)
+
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Predict 0 or 1 for every row of ``X``."""
         ones = np.sum([rule.predict(X) for rule in self.rules], axis=0)
@@ -395,6 +420,11 @@ class Majorities(Representation):
 
     def __post_init__(self) -> None:
         _validate.positive_integer(rounds=self.rounds)
+
+    @property
+    def caveat(self) -> str | None:
+        """That of the part."""
+        return self.part.caveat
 
     @property
     def size(self) -> int:
@@ -432,6 +462,10 @@ class _AllMajorities(ConceptClass):
     """Majorities over all choices of one hypothesis a draw."""
 
     draws: tuple[ConceptClass, ...]
+
+    @property
+    def keeps_users_apart(self) -> bool:
+        return super().keeps_users_apart and all(each.keeps_users_apart for each in self.draws)
 
     @property
     def size(self) -> int:

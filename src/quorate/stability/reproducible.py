@@ -161,6 +161,16 @@ class AmplifiedRule(StableRule):
             raise ParameterError("Expected a StableRule and low < high.")
 
     @property
+    def caveat(self) -> str | None:
+        """That of the rule."""
+        return self.rule.caveat
+
+    @property
+    def keeps_users_apart(self) -> bool:
+        """Whether the rule does."""
+        return super().keeps_users_apart and self.rule.keeps_users_apart
+
+    @property
     def size(self) -> int:
         """The keys of the rule, under each seed."""
         return self.seeds * self.rule.size

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from quorate.concepts.base import Concept
 from quorate.public_randomness import SharedSeed
 from quorate.users import UserData
+from quorate.users.caller_code import is_of_caller
 
 __all__ = ["Keys", "StableRule", "key_array", "plurality"]
 
@@ -40,6 +41,16 @@ class StableRule(ABC):
     @abstractmethod
     def n_features(self) -> int:
         """The number of columns of ``X``."""
+
+    @property
+    def caveat(self) -> str | None:
+        """Why a promise about this rule is only idealized; None if it is exact."""
+        return None
+
+    @property
+    def keeps_users_apart(self) -> bool:
+        """Whether ``decide`` may see many users at once; a rule of the caller's is asked alone."""
+        return not is_of_caller(self)
 
     @abstractmethod
     def decide(self, users: UserData, seed: SharedSeed) -> Keys:

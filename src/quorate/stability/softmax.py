@@ -71,6 +71,11 @@ class SoftmaxRule(StableRule):
                 _validate.positive(**{name: value})
 
     @property
+    def caveat(self) -> str | None:
+        """That of the hypotheses."""
+        return self.concepts.caveat
+
+    @property
     def representation(self) -> Representation:
         """What the shared class is drawn from."""
         if isinstance(self.concepts, Representation):

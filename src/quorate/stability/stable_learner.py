@@ -273,8 +273,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     @property
     def _caveat(self) -> str | None:
-        concepts = self.concepts
-        return concepts.caveat if isinstance(concepts, ConceptClass) else None
+        return self._rule().caveat
 
     def _rule(self) -> StableRule:
         if isinstance(self.concepts, StableRule):
@@ -401,12 +400,15 @@ class _Released:
 def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
     """Return one key a user, -1 for those for whom a caller's rule raised; never raise.
 
+    A rule of the caller's decides for one user at a time, whether it raises for somebody or not.
+
     >>> from quorate.concepts import Thresholds
     >>> one = UserData.from_arrays([[3.0]], [1], users=[0])
     >>> len(decide_quietly(SoftmaxRule(Thresholds(0, 9)), one, SharedSeed(0)))
     1
     """
-    keys = call_quietly(partial(_decide, rule, data, seed))
+    together = rule.keeps_users_apart
+    keys = call_quietly(partial(_decide, rule, data, seed)) if together else None
     if keys is None or keys.shape != (data.n_users,):
         people = (data.take([user]) for user in range(data.n_users))
         alone = (call_quietly(partial(_decide, rule, person, seed)) for person in people)

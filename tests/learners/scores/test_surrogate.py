@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.concepts import FiniteTable, Thresholds
+from quorate.concepts import Classifiers, Constant, FiniteTable, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores import MistakeTable, MoreThan, Surrogate
@@ -82,3 +82,25 @@ def test_mistakes_alone_do_not_determine_it():
 
 def test_the_item_level_learner_keeps_one_record():
     assert Surrogate(target=Thresholds(0, 1), records=1).record_cap == 1
+
+
+class Picky:
+    """A model that cannot read some records and looks at how many it is shown."""
+
+    def predict(self, X):
+        if np.any(X > 90):
+            raise SystemExit("31337")
+        return np.full(len(X), len(X) > 4)
+
+
+def test_models_are_asked_about_one_user_at_a_time():
+    target = Classifiers([Picky(), Constant(1)], features=1)
+
+    def losses(first):
+        x = np.concatenate([first, np.arange(12.0) % 4])[:, None]
+        offsets = [0, len(first), *range(len(first) + 4, len(first) + 13, 4)]
+        data = UserData(x, np.ones(len(x)), offsets=offsets)
+        return Surrogate(target=target).losses_of_table(MistakeTable(concepts=target, users=data))
+
+    # Alone nobody brings five records: the first model says 0, and all labels are 1.
+    assert losses([1.0]).tolist() == losses([99.0]).tolist() == [4, 0]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.concepts.base import ConceptClass, labelled_records
+from quorate.concepts.base import ConceptClass, LabelledRecords, labelled_records
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import Integers, MistakeLine, MistakeTable, Score
@@ -78,6 +78,11 @@ class Surrogate(Score):
             _validate.positive_integer(records=self.records)
 
     @property
+    def caveat(self) -> str | None:
+        """That of the target class."""
+        return self.target.caveat
+
+    @property
     def record_cap(self) -> int | None:
         """``records``."""
         return self.records
@@ -136,8 +141,8 @@ class Surrogate(Score):
     def tally_of_table(self, table: MistakeTable) -> Integers:
         """Count, for each concept and hypothesis, the users of one part who speak against them."""
         records = labelled_records(table.part, n_features=table.concepts.n_features)
-        predicted_by_c = _predictions(self.target, records.X)
-        predicted_by_h = _predictions(table.concepts, records.X)
+        predicted_by_c = _predictions(self.target, records)
+        predicted_by_h = _predictions(table.concepts, records)
         wrong = predicted_by_c != records.y[:, np.newaxis]
         tally = np.zeros((self.target.size, table.size), dtype=np.int64)
         for rows in _users(records.counts()):
@@ -149,8 +154,9 @@ class Surrogate(Score):
         return tally
 
 
-def _predictions(concepts: ConceptClass, X: NDArray[np.generic]) -> NDArray[np.bool_]:
-    columns = [concepts.predict(index, X) == 1 for index in range(concepts.size)]
+def _predictions(concepts: ConceptClass, records: LabelledRecords) -> NDArray[np.bool_]:
+    rules = (concepts.concept(index) for index in range(concepts.size))
+    columns = [rule.predict_by_user(records) for rule in rules]
     return np.stack(columns, axis=1)
 
 

@@ -31,7 +31,7 @@ from quorate.exceptions import ParameterError, QueriesExhaustedError, ReplayMism
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly
+from quorate.users.caller_code import call_quietly, is_of_caller
 from quorate.users.crowd import Crowd
 
 __all__ = ["Exchange", "LocalOracle", "Report", "Transcript"]
@@ -48,9 +48,9 @@ class Report:
     ----------
     values : callable
         From a :class:`~quorate.users.UserData` to one value (or row) per user. It is called on one
-        user at a time, unless it has an attribute ``row_wise = True``, by which it promises that no
-        user's value depends on another's records. Where it raises, the value is NaN, which every
-        randomizer reads as a public default.
+        user at a time, unless it is of this package and has an attribute ``row_wise = True``: no
+        user's value depends on another's records then. Where it raises, the value is NaN, which
+        every randomizer reads as a public default.
     randomizer : Randomizer
     name : str, default="report"
 
@@ -76,7 +76,7 @@ class Report:
 
     def of(self, users: UserData) -> Any:
         """Return one value per user, NaN for those for whom there is none."""
-        if getattr(self.values, "row_wise", False):
+        if getattr(self.values, "row_wise", False) and not is_of_caller(self.values):
             values = call_quietly(lambda: np.asarray(self.values(users), dtype=np.float64))
             if values is not None and values.shape == (users.n_users, *self.randomizer.shape):
                 return values
