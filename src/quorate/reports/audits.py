@@ -165,7 +165,7 @@ AUDITS: dict[str, Audit] = {
     "mean": Audit(
         summary="a whole fit of UserMean, clipped to its range",
         claim=Guarantee(epsilon=1.0),
-        world=_LINE,
+        world=SmallWorld(records=_LINE.records, n_users=2, ordered=False),
         run=_mean_fit,
         cells=Cells(width=0.5, reach=2.5),
     ),

@@ -1,0 +1,285 @@
+"""How every public estimator is fitted: one table of routes, on people among whom one is wild.
+
+The first user may hold anything, the others plain, decimal, huge and cancelling numbers. Contracts
+that are about *every* estimator take :data:`ROUTES` and compare it with
+:func:`public_estimators`, so that an estimator nobody listed fails them.
+"""
+
+import importlib
+import inspect
+import pkgutil
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+import quorate
+from quorate.concepts import Intervals, Thresholds
+from quorate.distributions import (
+    DiscreteDistribution,
+    DiscreteFamily,
+    EmpiricalCDF,
+    GaussianDistribution,
+    GaussianFamily,
+    Histogram,
+    HypothesisSelector,
+    ProductDistribution,
+)
+from quorate.estimators import UserEstimator
+from quorate.guarantees import Relation, Trust
+from quorate.learners import (
+    ConceptLearner,
+    ConciseLearner,
+    LossSelector,
+    ParityLearner,
+    PrivateMinError,
+    PrivateThreshold,
+    ThresholdLearner,
+)
+from quorate.means import (
+    PrivateMedian,
+    UserCovariance,
+    UserMean,
+    UserQuantiles,
+    UserQueries,
+    UserScaler,
+)
+from quorate.models import (
+    HuberRegression,
+    LinearRegression,
+    LinearSVC,
+    LogisticRegression,
+    PrivateGridSearch,
+    Ridge,
+)
+from quorate.queries.algorithms import ConjunctionQueries
+from quorate.queries.query_learner import QueryLearner
+from quorate.stability import DecisionListRule, HashedPoints, StableLearner
+from quorate.users import UserData
+
+D = 5
+N_USERS = 48
+
+
+def public_estimators():
+    """Return the names of all estimators that a package or a module offers."""
+    found = set()
+    for module in pkgutil.walk_packages(quorate.__path__, "quorate."):
+        if module.name.rpartition(".")[2] == "__main__":
+            continue
+        opened = importlib.import_module(module.name)
+        for name in getattr(opened, "__all__", ()):
+            thing = getattr(opened, name)
+            if inspect.isclass(thing) and issubclass(thing, UserEstimator) and "fit" in dir(thing):
+                found.add(thing.__name__)
+    # Shared by others, and never fitted themselves.
+    return found - {"LinearModel", "RuleLearner", "UserDistribution", "UserEstimator"}
+
+
+def others(rng):
+    """Return the records of everybody but the first user: plain, decimal, huge and cancelling."""
+    held = []
+    for user in range(1, N_USERS):
+        count = 1 + user % 5
+        rows = np.round(rng.normal(size=(count, D)), 1 + user % 3)
+        if user % 4 == 0:
+            rows = np.tile([1e16, 1.0, -1e16, 3.0, 0.1], (count, 1)) + rows
+        if user % 17 == 0:
+            rows[0] = [1e308, -1e308, 1e308, 1.0, 0.0]
+        held.append(rows)
+    return held
+
+
+# What the first user may hold: other values, and another number of records.
+FIRST = {
+    "one record": np.ones((1, D)),
+    "nothing": np.zeros((0, D)),
+    "two": np.array([[1e16, 1.0, -1e16, 1.0, 0.3], [0.1, 0.2, 0.3, 0.4, 0.5]]),
+    "three that cancel": np.array([[1e16] * D, [1.0] * D, [-1e16] * D]),
+    "largest": np.array([[1e308, -1e308, 1e308, 1e308, 1e308]] * 5),
+    "missing": np.array([[np.nan] * D, [np.inf] * D, [-np.inf] * D, [1.0] * D]),
+    "a thousand": np.linspace(-3.0, 3.0, 1003 * D).reshape(-1, D),
+}
+CHANGES = list(FIRST)[1:]
+
+
+def people(first="one record", *, labels=2, binary=False, integers=False):
+    """Return everybody, the first user with the records of this name."""
+    rng = np.random.default_rng(7)
+    rows = [FIRST[first], *others(rng)]
+    X = np.concatenate(rows)
+    if integers:
+        X = np.clip(np.nan_to_num(np.round(X)), -4, 4)
+    if binary:
+        X = (X > 0.2).astype(float)
+    y = np.concatenate([(np.arange(len(r)) + i) % labels for i, r in enumerate(rows)]).astype(float)
+    offsets = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
+    return UserData(X, y, offsets=offsets, ids=np.arange(N_USERS))
+
+
+def narrow(users, width, *, shift=0.0):
+    """Return the same people with their first columns only."""
+    return UserData(users.X[:, :width] + shift, users.y, offsets=users.offsets, ids=range(N_USERS))
+
+
+WORLDS = {
+    "reals": people,
+    "three classes": lambda first: people(first, labels=3),
+    "one real": lambda first: narrow(people(first), 1),
+    "binary": lambda first: people(first, binary=True),
+    "one integer": lambda first: narrow(people(first, integers=True), 1),
+    "one category": lambda first: narrow(people(first, integers=True), 1, shift=4.0),
+    "two categories": lambda first: narrow(people(first, integers=True), 2, shift=4.0),
+}
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way through one estimator, and the world that it is fitted on."""
+
+    estimator: UserEstimator
+    world: str = "reals"
+
+    @property
+    def name(self):
+        return type(self.estimator).__name__
+
+    def people(self, first="one record"):
+        return WORLDS[self.world](first)
+
+    def fresh(self, **parameters):
+        return clone(self.estimator).set_params(**parameters)
+
+
+COMMON = {"epsilon": 40.0, "delta": 1e-5}
+MODEL = {"steps": 3, "progress": False, "random_state": 0, **COMMON}
+GONE = {"relation": Relation.ADD_REMOVE}
+PURE = {"epsilon": 4.0}
+SHARES = {"categories": range(9)}
+CUTS = Thresholds(-4, 4)
+NORMAL = {"bounds": 9.0, "covariance": np.eye(D)}
+
+ROUTES = {
+    "UserMean": Route(UserMean(bounds=9.0, **COMMON)),
+    "UserMean, clip": Route(UserMean(bounds=9.0, algorithm="clip", **COMMON)),
+    "UserMean, ball": Route(UserMean(bounds=9.0, algorithm="ball", **COMMON)),
+    "UserMean, core": Route(UserMean(bounds=9.0, algorithm="core", **COMMON)),
+    "UserMean, weighted": Route(UserMean(bounds=9.0, records="auto", **COMMON)),
+    "UserMean, pure": Route(UserMean(bounds=9.0, **PURE)),
+    "UserMean, add/remove": Route(UserMean(bounds=9.0, **COMMON, **GONE)),
+    "UserScaler": Route(UserScaler(bounds=9.0, **COMMON)),
+    "UserScaler, pure": Route(UserScaler(bounds=9.0, **PURE)),
+    "UserCovariance": Route(UserCovariance(bounds=9.0, **COMMON)),
+    "UserQueries": Route(UserQueries(bounds=9.0, dimension=1, **COMMON)),
+    "PrivateMedian": Route(PrivateMedian(bounds=(-9.0, 9.0), **PURE), "one real"),
+    "UserQuantiles": Route(UserQuantiles(bounds=(-9.0, 9.0), **PURE), "one real"),
+    "LogisticRegression": Route(LogisticRegression(**MODEL)),
+    "LogisticRegression, three": Route(
+        LogisticRegression(classes=(0, 1, 2), **MODEL), "three classes"
+    ),
+    "LogisticRegression, add/remove": Route(LogisticRegression(**MODEL, **GONE)),
+    "LogisticRegression, constant": Route(
+        LogisticRegression(epsilon=0.1, delta=1e-5, hopeless="constant")
+    ),
+    "LinearSVC": Route(LinearSVC(bounds=3.0, **MODEL)),
+    "LinearRegression": Route(LinearRegression(target_bounds=(0.0, 1.0), **MODEL)),
+    "Ridge": Route(Ridge(**MODEL)),
+    "HuberRegression": Route(HuberRegression(**MODEL)),
+    "PrivateGridSearch": Route(
+        PrivateGridSearch(
+            LogisticRegression(steps=2, progress=False),
+            {"penalty": [0.0, 1.0]},
+            epsilon=400.0,
+            delta=1e-5,
+            random_state=0,
+        )
+    ),
+    "LossSelector": Route(LossSelector(bounds=(-3.0, 3.0), records=2, **PURE)),
+    "LossSelector, add/remove": Route(LossSelector(bounds=(-3.0, 3.0), records=2, **PURE, **GONE)),
+    "ThresholdLearner": Route(
+        ThresholdLearner(domain=(-4, 4), random_state=0, **PURE), "one integer"
+    ),
+    "ThresholdLearner, a long line": Route(
+        ThresholdLearner(domain=(-(2**40), 2**40), random_state=0, **PURE), "one integer"
+    ),
+    "PrivateThreshold": Route(
+        PrivateThreshold(domain=(-4, 4), random_state=0, **PURE), "one integer"
+    ),
+    "PrivateMinError": Route(PrivateMinError(CUTS, random_state=0, **PURE), "one integer"),
+    "ConceptLearner": Route(ConceptLearner(CUTS, random_state=0, **PURE), "one integer"),
+    "ConceptLearner, duels": Route(ConceptLearner(CUTS, algorithm="duels", **PURE), "one integer"),
+    "ConciseLearner": Route(
+        ConciseLearner([Thresholds(-4, -3), Intervals(3, lower=-4)], 40.0, error=0.99, failure=0.9),
+        "one integer",
+    ),
+    "ParityLearner": Route(ParityLearner(40.0, random_state=0), "binary"),
+    "ParityLearner, votes": Route(ParityLearner(40.0, method="vote", random_state=0), "binary"),
+    "QueryLearner": Route(QueryLearner(ConjunctionQueries(D), 40.0), "binary"),
+    "QueryLearner, with delta": Route(
+        QueryLearner(ConjunctionQueries(D), 40.0, delta=1e-5), "binary"
+    ),
+    "QueryLearner, local": Route(
+        QueryLearner(ConjunctionQueries(D), 40.0, trust=Trust.LOCAL, random_state=0), "binary"
+    ),
+    "StableLearner": Route(StableLearner(CUTS, random_state=0, **PURE), "one integer"),
+    "StableLearner, with delta": Route(
+        StableLearner(HashedPoints(9, lower=-4), random_state=0, agreement=True, **COMMON),
+        "one integer",
+    ),
+    "StableLearner, lists": Route(
+        StableLearner(DecisionListRule(D), delta=1e-5, random_state=0, **PURE), "binary"
+    ),
+    "StableLearner, local": Route(
+        StableLearner(CUTS, trust="local", random_state=0, **PURE), "one integer"
+    ),
+    "StableLearner, shuffle": Route(
+        StableLearner(CUTS, trust="shuffle", delta=1e-2, random_state=0, epsilon=1.0), "one integer"
+    ),
+    "DiscreteDistribution": Route(DiscreteDistribution(**SHARES, **PURE), "one category"),
+    "DiscreteDistribution, records": Route(
+        DiscreteDistribution(records=3, **SHARES, **PURE), "one category"
+    ),
+    "DiscreteDistribution, bought": Route(
+        DiscreteDistribution(records="auto", **SHARES, **PURE), "one category"
+    ),
+    "DiscreteDistribution, gaussian": Route(
+        DiscreteDistribution(algorithm="gaussian", **SHARES, **COMMON), "one category"
+    ),
+    "DiscreteDistribution, ball": Route(
+        DiscreteDistribution(algorithm="ball", **SHARES, **COMMON), "one category"
+    ),
+    "DiscreteDistribution, polytope": Route(
+        DiscreteDistribution(algorithm="polytope", **SHARES, **PURE), "one category"
+    ),
+    "DiscreteDistribution, alike": Route(
+        DiscreteDistribution(alike=True, **SHARES, **COMMON), "one category"
+    ),
+    "DiscreteDistribution, add/remove": Route(
+        DiscreteDistribution(**SHARES, **PURE, **GONE), "one category"
+    ),
+    "Histogram": Route(Histogram(bounds=(-4.0, 4.0), bins=6, **PURE), "one real"),
+    "Histogram, quantiles": Route(
+        Histogram(edges="quantiles", bounds=(-4.0, 4.0), bins=3, **PURE), "one real"
+    ),
+    "EmpiricalCDF": Route(EmpiricalCDF(bounds=(-4.0, 4.0), cells=16, **PURE), "one real"),
+    "EmpiricalCDF, records": Route(
+        EmpiricalCDF(bounds=(-4.0, 4.0), cells=16, records=3, **PURE), "one real"
+    ),
+    "ProductDistribution": Route(
+        ProductDistribution(categories=[range(9), range(9)], **PURE), "two categories"
+    ),
+    "ProductDistribution, with delta": Route(
+        ProductDistribution(categories=[range(9), range(9)], **COMMON), "two categories"
+    ),
+    "GaussianDistribution": Route(GaussianDistribution(**NORMAL, **PURE)),
+    "GaussianDistribution, with delta": Route(GaussianDistribution(**NORMAL, **COMMON)),
+    "GaussianDistribution, deviations": Route(
+        GaussianDistribution(bounds=9.0, deviations=(0.1, 9.0), **COMMON)
+    ),
+    "HypothesisSelector": Route(
+        HypothesisSelector(DiscreteFamily([[0.5] + [0.0625] * 8, [1 / 9] * 9]), 4.0), "one category"
+    ),
+    "HypothesisSelector, normals": Route(
+        HypothesisSelector(GaussianFamily(np.array([[0.0] * D, [1.0] * D]), 1.0), 4.0)
+    ),
+}
