@@ -1,11 +1,14 @@
 """Limits: each theorem by its name, against brute force or an independent computation."""
 
+import inspect
 import math
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate.conversion import translation
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
@@ -48,6 +51,94 @@ class TestFixedUsersFloor:
     def test_delta_close_to_one_claims_nothing(self):
         assert limits.fixed_users_failure(users=50, epsilon=0.5, delta=0.5) == 0.0
         assert limits.fixed_users_floor(epsilon=0.5, delta=0.99, beta=0.4) == 1
+
+
+class TestFewUsersInTheMean:
+    """Appendix A of Levy et al."""
+
+    def test_appendix_a_of_levy_the_best_coin_reaches_it(self):
+        # Two candidates, losses 0 and 1 exchanged: choose by randomised response of the crowd.
+        for n, epsilon in ((1, 1.0), (4, 0.3)):
+            wrong = 1.0 / (1.0 + math.exp(n * epsilon))
+            error = limits.fixed_users_error(largest=1.0, users=n, epsilon=epsilon)
+            assert error == pytest.approx(wrong)
+
+    def test_appendix_a_of_levy_bounds_the_squared_error_of_a_mean(self):
+        # All users at +b or all at -b, answers +-a by the best coin: the best a is
+        # b tanh(n eps / 2), its squared error b^2 (1 - tanh^2), above b^2 q.
+        n, epsilon, b = 3, 0.5, 7.0
+        best = b * math.sqrt(1.0 - math.tanh(n * epsilon / 2) ** 2)
+        tiny = {"dimension": 1, "deviation": 1e-12, "half_width": b}
+        floor = limits.mean_floor(users=n, epsilon=epsilon, **tiny)
+        assert 0.5 * best < floor <= best
+
+
+class TestMeans:
+    """The lower bounds of Corollaries 1 and 5 of Levy et al."""
+
+    KNOWN = {"half_width": 1e6, "delta": 1e-6, "epsilon": 0.2}  # noqa: RUF012 - never written to
+
+    def test_corollary_5_of_levy_sampling_costs_what_it_costs(self):
+        floor = limits.mean_floor(dimension=4, deviation=2.0, users=10_000, **self.KNOWN)
+        assert floor == pytest.approx(2.0 * math.sqrt(4 / 10_000), rel=1e-6)
+
+    def test_corollary_1_of_levy_privacy_costs_d_over_n_epsilon(self):
+        known = {"dimension": 10**6, "deviation": 0.5, **self.KNOWN}
+        floor = limits.mean_floor(users=1000, **known)
+        assert floor == pytest.approx(0.5 * 10**6 / (24 * 1000 * 0.2))
+        assert limits.mean_floor(users=2000, **known) == pytest.approx(floor / 2)
+
+    @pytest.mark.parametrize(("dimension", "users"), [(1, 200), (50, 3000), (10**5, 10**4)])
+    def test_corollary_1_of_levy_is_below_the_gaussian_mechanism(self, dimension, users):
+        # Users within a ball of radius tau that holds all of them, found at no cost.
+        from quorate.accounting.calibrate import gdp_mu
+
+        tau = math.sqrt(dimension) + math.sqrt(2 * math.log(users / 1e-3))
+        noise = 2 * tau * math.sqrt(dimension) / (users * gdp_mu(0.2, 1e-6))
+        reached = math.hypot(noise, math.sqrt(dimension / users))
+        floor = limits.mean_floor(dimension=dimension, deviation=1.0, users=users, **self.KNOWN)
+        assert 0.001 * reached < floor < reached
+
+    def test_a_delta_that_lets_a_user_out_proves_nothing_about_noise(self):
+        known = {"dimension": 10**6, "deviation": 0.5, "half_width": 1e6, "epsilon": 0.2}
+        floor = limits.mean_floor(users=1000, delta=0.5, **known)
+        assert floor == pytest.approx(0.5 * math.sqrt(10**6 / 1000), rel=1e-6)
+
+    def test_the_box_is_never_left(self):
+        known = {"dimension": 100, "deviation": 50.0, "half_width": 1.0}
+        assert limits.mean_floor(users=1, epsilon=1e-9, **known) <= 10.0
+
+
+class TestConvexLosses:
+    """Theorem 6 of Levy et al."""
+
+    KNOWN = {"dimension": 9, "gradient_bound": 2.0, "gradient_spread": 1.0, "radius": 3.0}  # noqa: RUF012 - never written to
+
+    def test_theorem_6_of_levy_two_crowds_cannot_be_told_apart(self):
+        # Le Cam, exactly: records +-G with chances (1 +- g) / 2, and the majority decides.
+        from scipy.stats import binom
+
+        for n, m in ((1, 1), (5, 5), (31, 7)):
+            records = n * m
+            tilt = 1.0 / (2.0 * math.sqrt(records))
+            wrong = binom.cdf((records - 1) // 2, records, (1 + tilt) / 2)
+            if records % 2 == 0:
+                wrong += binom.pmf(records // 2, records, (1 + tilt) / 2) / 2
+            excess = 2.0 * 2.0 * 3.0 * tilt * wrong  # 2 G R g when wrong
+            floor = limits.convex_floor(users=n, records=m, epsilon=1e6, delta=1e-9, **self.KNOWN)
+            assert 0.2 * excess < floor <= excess
+
+    def test_theorem_6_of_levy_privacy_costs_d_over_n_epsilon(self):
+        wide = self.KNOWN | {"dimension": 10**10}
+        known = {"records": 10**9, "epsilon": 0.01, "delta": 1e-6, **wide}
+        floor = limits.convex_floor(users=1000, **known)
+        spread = 2.0 / (20.0 * 1e5)
+        expected = 3.0 * 1e10 * spread / (20_480 * 1000 * math.sqrt(1e9) * 0.01)
+        assert floor == pytest.approx(expected)
+
+    def test_few_users_lose_everything(self):
+        known = {"records": 10**6, "epsilon": 0.1, **self.KNOWN}
+        assert limits.convex_floor(users=1, **known) == pytest.approx(6.0 / (1 + math.exp(0.1)))
 
 
 class TestHeterogeneity:
@@ -160,7 +251,7 @@ class TestItemToUser:
     def test_theorem_7_of_ghazi_subsampling_is_exact_for_randomised_response(self):
         # A share of 1/4 of runs sees the record: the worst ratio is 1 - q + q e^eps.
         epsilon, rate = 1.2, 0.25
-        amplified, delta = limits.subsampled(epsilon=epsilon, delta=1e-5, rate=rate)
+        amplified, delta = translation.subsampled(epsilon=epsilon, delta=1e-5, rate=rate)
         assert math.exp(amplified) == pytest.approx(1 - rate + rate * math.exp(epsilon))
         assert delta == pytest.approx(rate * 1e-5)
 
@@ -193,7 +284,7 @@ class TestItemToUser:
         (limits.fixed_users_floor, {"epsilon": math.nan, "beta": 0.1}),
         (limits.group_privacy, {"epsilon": 1.0, "size": 0}),
         (limits.packing_users, {"log_alternatives": 3.0, "epsilon": -1.0, "beta": 0.1}),
-        (limits.subsampled, {"epsilon": 1.0, "rate": 1.5}),
+        (translation.subsampled, {"epsilon": 1.0, "rate": 1.5}),
         (limits.item_to_user, {"epsilon": 1.0, "delta": 0.0, "records": 5}),
         (
             limits.heterogeneity_penalty,
@@ -204,3 +295,61 @@ class TestItemToUser:
 def test_numbers_outside_their_range_are_refused(function, numbers):
     with pytest.raises(ParameterError, match="Expected"):
         function(**numbers)
+
+
+# Questions that between them ask every theorem.
+QUESTIONS = [
+    {"task": "mean", "records": 4, "delta": 1e-6, "error": 0.5},
+    {"task": "mean", "dimension": 16, "error": 0.5},
+    {"task": "median", "error": 0.1},
+    {"task": "concept", "size": 2**20, "vc": 20, "records": 4, "error": 0.05},
+    {"task": "concept", "records": 1, "error": 0.05},
+    {"task": "threshold", "records": 4, "delta": 1e-6, "error": 0.05},
+    {"task": "select", "size": 1000, "records": 4, "error": 0.1},
+    {"task": "linear", "records": 4, "delta": 1e-6, "error": 0.05},
+    {"task": "shares", "size": 50, "error": 0.05},
+    {"task": "normal", "dimension": 20, "error": 0.5},
+    {"task": "agreement", "records": 64, "error": 0.1},
+]
+# What no plan asks about: there are no plans for covariances and for products of columns.
+UNPLANNED = {"covariance_packing", "product_packing"}
+
+
+def test_every_limit_is_used_by_a_plan():
+    from quorate.learners import generalization
+    from quorate.planning import learner_bounds, packings, plan
+
+    called = set()
+
+    def profile(frame, event, _):
+        if event == "call":
+            called.add(frame.f_code)
+
+    sys.setprofile(profile)
+    try:
+        for question in QUESTIONS:
+            plan(epsilon=1.0, **question)
+    finally:
+        sys.setprofile(None)
+    modules = (limits, packings, learner_bounds, generalization)
+    named = {
+        name: getattr(module, name)
+        for module in modules
+        for name in module.__all__
+        if inspect.isfunction(getattr(module, name))
+    }
+    unused = {name for name, function in named.items() if function.__code__ not in called}
+    assert unused == UNPLANNED
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_no_plan_needs_fewer_users_than_are_proved_to_be_needed(question):
+    from quorate.planning import plan
+
+    answer = plan(epsilon=1.0, **question)
+    assert answer.users_needed is not None
+    for bound in (answer.lower, *answer.necessary):
+        if bound.holds and bound.users is not None:
+            assert bound.users <= answer.users_needed, bound
+    assert answer.sufficient or question.get("delta", 0) == 0 or question.get("records", 1) == 1
+    assert {"sufficient", "necessary"} <= answer.to_dict().keys()

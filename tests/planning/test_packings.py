@@ -12,6 +12,7 @@ from quorate.planning.packings import (
     agnostic_packing,
     covariance_packing,
     discrete_packing,
+    finite_class_packing,
     log_code_words,
     normal_packing,
     packing_floor,
@@ -129,3 +130,21 @@ class TestFloor:
             discrete_packing(10, -0.1)
         with pytest.raises(ParameterError):
             log_code_words(0, 1)
+
+
+def test_no_candidate_is_good_for_two_worlds_of_theorem_8():
+    width, error, places = 3.0, 0.09, 8
+    found = finite_class_packing(2**places, error, width=width)
+    strength = 2 * (1 + 1e-9) * error / width * places / math.ceil(places / 4)
+    worlds = code(places, math.ceil(places / 4))
+    assert math.log(len(worlds)) >= found.log_alternatives - 1e-9
+    candidates = np.array(list(itertools.product((-1, 1), repeat=places)))
+    # A record is a place and a sign; a candidate loses the width where its sign is the record's.
+    excess = width * strength * (candidates[:, None, :] == worlds[None, :, :]).mean(axis=2)
+    good = (excess <= error).sum(axis=1)
+    assert good.max() <= 1
+    chances = np.stack([1 + strength * worlds, 1 - strength * worlds], axis=-1) / (2 * places)
+    flat = chances.reshape(len(worlds), -1)
+    divergence = [(p * np.log(p / q)).sum() for p, q in itertools.permutations(flat[:12], 2)]
+    assert max(divergence) <= found.divergence * (1 + 1e-9)
+    assert finite_class_packing(1, error, width=width) is None

@@ -3,19 +3,29 @@ r"""What no method can beat, and what simpler ways cost: the theorems behind the
 Every function evaluates one theorem with explicit constants. Where a paper states only an order,
 the constant comes from its proof, or from the proof of the inequality it cites.
 
-* the floor for a fixed number of users: Theorem 9 of [U]_;
-* heterogeneous users: Theorem 10 of [U]_;
+* the floor for a fixed number of users: Theorem 9 of [U]_, and what its appendix A makes of it for
+  means, convex losses and choices (U8);
+* heterogeneous users: Theorem 10 of [U]_ (U8);
+* means and convex losses: the lower bounds of Corollaries 1 and 5 and Theorem 6 of [U]_ (U8), with
+  the constants of Lemma 6.7 of [K]_; finite classes, Theorem 8 of [U]_, are a packing of
+  :mod:`quorate.planning.packings`;
 * group privacy: Lemma 34 of [G]_;
-* users needed by a class of a given representation dimension: Lemma 4 of [G]_ and its packing form;
-* user-level Fano: Theorem 38 and Lemma 39 of [F]_, constants of Corollary 4 of [A]_;
-* from hiding records to hiding users: Theorems 7 and 10 of [F]_; Lemma 19, Theorems 11 and 17,
-  Corollary 3 and Observation 28 are in :mod:`quorate.conversion.translation`.
+* users needed by a class of a given representation dimension: Lemma 4 of [G]_ (G12) and its packing
+  form;
+* user-level Fano: Theorem 38 and Lemma 39 of [F]_ (F9), constants of Corollary 4 of [A]_;
+* from hiding records to hiding users (F2): Lemma 19, Theorems 10 and 11, Corollary 3 and
+  Observation 28 of [F]_, all from :mod:`quorate.conversion.translation`;
+* agnostic learners: :mod:`quorate.planning.learner_bounds`.
+
+Every function here is used by some plan; a test runs plans and says which one is not.
 
 References
 ----------
 .. [U] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845.
 .. [G] Ghazi, Kumar, Manurangsi. User-level private learning via correlated sampling. NeurIPS 2021.
 .. [F] Ghazi et al. User-level differential privacy with few examples per user. NeurIPS 2023.
+.. [K] Kamath, Li, Singhal, Ullman. Privately learning high-dimensional distributions. COLT 2019,
+   arXiv:1805.00216.
 .. [A] Acharya, Sun, Zhang. Differentially private Assouad, Fano, and Le Cam. ALT 2021.
 """
 
@@ -24,24 +34,37 @@ from __future__ import annotations
 import math
 
 from quorate import _validate
-from quorate.conversion.translation import item_to_user, item_to_user_users, subsampled
+from quorate.conversion.translation import (
+    corollary_3_users,
+    item_to_user,
+    item_to_user_users,
+    super_users,
+    theorem_11_users,
+    utility_budget,
+)
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.solve import smallest_users
 
 __all__ = [
+    "convex_floor",
+    "corollary_3_users",
     "fano_users",
+    "fixed_users_error",
     "fixed_users_failure",
     "fixed_users_floor",
     "group_privacy",
     "heterogeneity_penalty",
     "item_to_user",
     "item_to_user_users",
+    "mean_floor",
     "packing_users",
     "replacement",
     "representation_users",
-    "subsampled",
+    "super_users",
+    "theorem_11_users",
     "two_point_users",
+    "utility_budget",
 ]
 
 
@@ -100,6 +123,129 @@ def fixed_users_floor(
     known = {"epsilon": epsilon, "delta": delta}
     found = smallest_users(lambda n: fixed_users_failure(users=n, relation=relation, **known), beta)
     return 1 if found is None else found
+
+
+def fixed_users_error(
+    *,
+    largest: float,
+    users: int,
+    epsilon: float,
+    delta: float = 0.0,
+    relation: Relation = Relation.REPLACE,
+) -> float:
+    r"""Bound any method's mean error from below, however many records users hold (appendix A).
+
+    The reductions of appendix A of [U]_: of the two crowds of Theorem 9 one is answered as if it
+    were the other with at least the chance of :func:`fixed_users_failure`, and then the error is at
+    least ``largest``: for bounded and for convex losses the difference of the losses half way, for
+    a mean the distance of the crowds over two (in the root mean square take the root of the
+    chance: :func:`mean_floor` does).
+
+    >>> round(fixed_users_error(largest=2.0, users=3, epsilon=0.5), 4)
+    0.3649
+    """
+    _validate.positive(largest=largest)
+    return largest * fixed_users_failure(
+        users=users, epsilon=epsilon, delta=delta, relation=relation
+    )
+
+
+def _high_dimensional(*, dimension: int, users: int, epsilon: float, delta: float) -> float:
+    r"""Return the root mean squared error of any mean of normal users of deviation 1 ([K]_).
+
+    Lemma 6.7: with :math:`\delta \le \sqrt d/(48\sqrt2Rn\sqrt{\ln(48\sqrt2Rn/\sqrt d)})` and
+    coordinates of the mean between -R and R, an error of :math:`\alpha \le R\sqrt{d/6}` needs
+    :math:`n \ge d/(24\alpha\varepsilon)`. The smallest R that the error allows is taken.
+    """
+    error = dimension / (24.0 * users * epsilon)
+    radius = error * math.sqrt(6.0 / dimension)
+    signal = max(math.e, 48.0 * math.sqrt(2.0) * radius * users / math.sqrt(dimension))
+    return error if delta <= 1.0 / (signal * math.sqrt(math.log(signal))) else 0.0
+
+
+def mean_floor(
+    *,
+    dimension: int,
+    deviation: float,
+    half_width: float,
+    users: int,
+    epsilon: float,
+    delta: float = 0.0,
+    relation: Relation = Relation.REPLACE,
+) -> float:
+    r"""Bound any method's root mean squared error of a mean from below, for the hardest crowd.
+
+    Users' mean records are normal with this ``deviation`` in each of d coordinates, around a mean
+    in a box of this ``half_width``: :math:`\sigma/\sqrt m` for m records of deviation
+    :math:`\sigma` (Corollary 1 of [U]_), :math:`\sigma` for one (Corollary 5). The largest of
+
+    * :math:`d/(n/s^2 + \pi^2/b^2)` for the squared error, what sampling costs (van Trees'
+      inequality for the prior :math:`\cos^2`);
+    * :math:`ds/(24n\varepsilon)`, the cost of privacy (Lemma 6.7 of [K]_), as long as it does not
+      leave the box;
+    * :math:`b\sqrt{dq}` for users who cannot be told apart at all (appendix A of [U]_), q from
+      :func:`fixed_users_failure`.
+
+    >>> known = dict(dimension=100, deviation=0.1, half_width=100.0, epsilon=1.0, delta=1e-6)
+    >>> [f"{mean_floor(users=n, **known):.2g}" for n in (5, 1000)]
+    ['82', '0.032']
+    """
+    _validate.positive(deviation=deviation, half_width=half_width)
+    _validate.positive_integer(dimension=dimension)
+    failure = fixed_users_failure(users=users, epsilon=epsilon, delta=delta, relation=relation)
+    sampling = dimension / (users / deviation**2 + (math.pi / half_width) ** 2)
+    rate, chance = replacement(epsilon=epsilon, delta=delta, relation=relation)
+    noise = _high_dimensional(dimension=dimension, users=users, epsilon=rate, delta=chance)
+    inside = half_width * math.sqrt(dimension / 6.0)
+    apart = half_width * math.sqrt(dimension * failure)
+    return max(math.sqrt(sampling), min(deviation * noise, inside), apart)
+
+
+def convex_floor(
+    *,
+    dimension: int,
+    gradient_bound: float,
+    gradient_spread: float,
+    radius: float,
+    users: int,
+    records: int,
+    epsilon: float,
+    delta: float = 0.0,
+    relation: Relation = Relation.REPLACE,
+) -> float:
+    r"""Bound any method's mean excess loss from below, for the hardest convex loss.
+
+    Theorem 6 of [U]_ for linear losses on a ball of radius R, records of length at most G:
+
+    * :math:`RG/(5\sqrt{nm})`, what sampling costs: two crowds of records :math:`\pm G` with chances
+      :math:`(1 \pm \gamma)/2`, :math:`\gamma = 1/(2\sqrt{nm})`, are at a total variation of at most
+      0.53 (Pinsker), and :math:`\gamma RG(1 - 0.53)` is lost on one of them (Le Cam);
+    * :math:`Rd\sigma/(20480n\sqrt m\varepsilon)`, the cost of privacy: Proposition 5 and
+      Corollary 6 with :math:`B = d\sigma/(512n\varepsilon\sqrt m)`, :math:`\sigma` at most
+      :math:`G/(20\sqrt d)`; what truncation adds, of order :math:`e^{-10d}`, is left out;
+    * RG times the chance that two crowds are confused (appendix A).
+
+    >>> known = dict(dimension=20, gradient_bound=1.0, gradient_spread=0.01, radius=1.0, records=10)
+    >>> f"{convex_floor(users=1000, epsilon=1.0, delta=1e-6, **known):.2g}"
+    '0.002'
+    """
+    _validate.positive(
+        gradient_bound=gradient_bound, gradient_spread=gradient_spread, radius=radius
+    )
+    _validate.positive_integer(dimension=dimension, records=records)
+    confused = fixed_users_error(
+        largest=radius * gradient_bound,
+        users=users,
+        epsilon=epsilon,
+        delta=delta,
+        relation=relation,
+    )
+    sampling = radius * gradient_bound / (5.0 * math.sqrt(users * records))
+    rate, chance = replacement(epsilon=epsilon, delta=delta, relation=relation)
+    spread = min(gradient_spread, gradient_bound / (20.0 * math.sqrt(dimension)))
+    noise = _high_dimensional(dimension=dimension, users=users, epsilon=rate, delta=chance)
+    private = radius * spread * dimension / (20_480.0 * users * math.sqrt(records) * rate)
+    return max(sampling, private if noise > 0 else 0.0, confused)
 
 
 def heterogeneity_penalty(*, bound: float, users: int, records: int, distance: float) -> float:

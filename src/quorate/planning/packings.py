@@ -4,7 +4,7 @@ A packing is a family of W distributions such that no answer is good for two of 
 record says little about which it came from: a small Kullback-Leibler divergence. With them the
 user-level Fano inequality (:func:`~quorate.planning.limits.fano_users`) says how many users every
 private method needs. The constructions are those of Theorems 40 and 43 to 46 of [F]_, with every
-constant worked out:
+constant worked out; Theorem 8 of [U]_ is one more:
 
 * words of a code that differ in many places come from the Gilbert-Varshamov bound, counted exactly;
 * the printed packing of discrete distributions (Theorem 43) adds up to 1/2: the factor is 1/k, not
@@ -14,6 +14,7 @@ constant worked out:
 References
 ----------
 .. [F] Ghazi et al. User-level differential privacy with few examples per user. NeurIPS 2023.
+.. [U] Levy et al. Learning with user-level privacy. NeurIPS 2021, arXiv:2102.11845.
 .. [D] Devroye, Mehrabian, Reddad. The total variation distance between high-dimensional Gaussians
    with the same mean. arXiv:1810.08693v7, Theorem 1.1.
 """
@@ -32,6 +33,7 @@ __all__ = [
     "agnostic_packing",
     "covariance_packing",
     "discrete_packing",
+    "finite_class_packing",
     "log_code_words",
     "normal_packing",
     "packing_floor",
@@ -131,6 +133,24 @@ def agnostic_packing(vc: int, error: float) -> Packing | None:
     _validate.positive_integer(vc=vc)
     _validate.positive(error=error)
     return _signed(int(vc), _APART * error * int(vc) / max(1, math.ceil(int(vc) / 4)))
+
+
+def finite_class_packing(size: int, error: float, *, width: float) -> Packing | None:
+    """Return a packing of losses of at most ``width`` for a choice among ``size`` candidates.
+
+    Theorem 8 of [U]_ (U8): candidates are the words of d = log2(size) signs, a record is one of
+    the d places with the sign of the world's word, with probability (1 + g)/2, and a candidate
+    loses ``width`` if its sign there is the record's. Two worlds whose words differ in h places are
+    both served with excess losses that add up to at least width g h / d, as in
+    :func:`agnostic_packing`.
+
+    >>> finite_class_packing(2**100, 0.02, width=2.0) == agnostic_packing(100, 0.01)
+    True
+    """
+    _validate.positive_integer(size=size)
+    _validate.positive(error=error, width=width)
+    places = int(size).bit_length() - 1
+    return agnostic_packing(places, error / width) if places else None
 
 
 def normal_packing(dimension: int, error: float) -> Packing | None:

@@ -158,6 +158,8 @@ class Plan:
     error_expected : float
         Error that is kept with probability ``confidence`` by ``users`` users at ``epsilon``.
     upper, lower : PublishedBound
+    sufficient, necessary : tuple of PublishedBound
+        What further theorems say: users that suffice, users without whom nobody succeeds.
     baselines : tuple of Baseline
     algorithm, reason : str
         What ``auto`` would take, and why.
@@ -195,6 +197,8 @@ class Plan:
     error_expected: float
     upper: PublishedBound
     lower: PublishedBound
+    sufficient: tuple[PublishedBound, ...] = ()
+    necessary: tuple[PublishedBound, ...] = ()
     baselines: tuple[Baseline, ...]
     algorithm: str
     reason: str
@@ -251,7 +255,9 @@ class Plan:
             ),
             ("algorithm", f"{self.algorithm}: {self.reason}"),
             ("proved to suffice", _bound_text(self.upper)),
+            *(("also", _bound_text(bound)) for bound in self.sufficient),
             ("proved to be needed", _bound_text(self.lower)),
+            *(("also", _bound_text(bound)) for bound in self.necessary),
         ]
         for baseline in self.baselines:
             text = f"{_count(baseline.users)} users; error {_number(baseline.error)} as planned"
@@ -291,6 +297,8 @@ class Plan:
             "sentence": self.sentence,
             "upper": self.upper.to_dict(),
             "lower": self.lower.to_dict(),
+            "sufficient": [bound.to_dict() for bound in self.sufficient],
+            "necessary": [bound.to_dict() for bound in self.necessary],
             "baselines": [baseline.to_dict() for baseline in self.baselines],
             "algorithm": self.algorithm,
             "reason": self.reason,

@@ -157,6 +157,7 @@ def _solve(
     needed = None if epsilon is None else _users(task.error, epsilon, aim)
     planned = needed if users is None else users
     upper, lower = _published(task, epsilon=epsilon, error=aim)
+    known = epsilon is not None and 0 < aim < task.largest_error
     algorithm, reason = "none", "the error is out of reach."
     changes: tuple[Doubling, ...] = ()
     if planned is not None and epsilon is not None:
@@ -178,6 +179,8 @@ def _solve(
         error_expected=_expected(task, planned, epsilon),
         upper=upper,
         lower=lower,
+        sufficient=task.sufficient(epsilon=epsilon, error=aim) if epsilon and known else (),
+        necessary=task.necessary(epsilon=epsilon, error=aim) if epsilon and known else (),
         baselines=_baselines(task, users=planned, epsilon=epsilon, error=aim),
         algorithm=algorithm,
         reason=reason,

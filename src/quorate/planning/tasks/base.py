@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from quorate import _validate
-from quorate.conversion.translation import deletion_reach, utility_budget
+from quorate.conversion.translation import deletion_reach
 from quorate.guarantees import Relation
-from quorate.planning.limits import group_privacy
+from quorate.planning.limits import (
+    group_privacy,
+    item_to_user,
+    item_to_user_users,
+    super_users,
+    theorem_11_users,
+    utility_budget,
+)
 from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
 
 __all__ = ["ErrorModel", "Task"]
 
@@ -80,6 +89,55 @@ class Task(ABC):
     @abstractmethod
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return without how many users no method succeeds."""
+
+    def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return further theorems about how many users suffice.
+
+        Theorems 10 and 11 of Ghazi et al. (2023) around this task's own way with single records.
+        """
+        if self.records == 1 or self.delta == 0:
+            return ()
+
+        def needed(each: float, delta: float) -> float:
+            single = replace(self, records=1, delta=delta)
+            found = smallest_users(lambda n: single.error(n, each), error)
+            return math.inf if found is None else float(found)
+
+        known: dict[str, Any] = {
+            "epsilon": epsilon,
+            "delta": self.delta,
+            "records": self.records,
+        }
+        inner = needed(*item_to_user(**known))
+        different = item_to_user_users(item_records=inner, **known) if inner < math.inf else None
+        return tuple(
+            PublishedBound(
+                users=users,
+                theorem=f"Theorem {number} of Ghazi et al. (2023)",
+                holds=False,
+                note="this library's way with single records inside; constants 1",
+            )
+            for number, users in ((10, different), (11, theorem_11_users(needed, **known)))
+        )
+
+    def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return further theorems about users without whom nobody succeeds.
+
+        Observation 28 of Ghazi et al. (2023): m single records make a user.
+        """
+        if self.records == 1:
+            return ()
+        single = self.with_records(1).lower(epsilon=epsilon, error=error)
+        if single.users is None:
+            return ()
+        return (
+            PublishedBound(
+                users=float(super_users(single.users, records=self.records)),
+                theorem="Observation 28 of Ghazi et al. (2023)",
+                holds=single.holds and getattr(self, "heterogeneity", 0.0) == 0,
+                note=f"users who are alike, made of single records; {single.theorem}",
+            ),
+        )
 
     def with_records(self, records: int) -> Self:
         """Return the same task with another number of records a user."""

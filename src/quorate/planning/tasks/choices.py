@@ -18,14 +18,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from quorate.learners.generalization import agnostic_users
-from quorate.planning.limits import fano_users, fixed_users_floor, packing_users, two_point_users
+from quorate.planning.learner_bounds import item_learner_records, user_learner_users
+from quorate.planning.limits import (
+    corollary_3_users,
+    fano_users,
+    fixed_users_error,
+    fixed_users_floor,
+    heterogeneity_penalty,
+    packing_users,
+    two_point_users,
+)
+from quorate.planning.packings import agnostic_packing, packing_floor
 from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import Task
 
 __all__ = [
     "Votes",
+    "further_learners",
+    "further_rule_limits",
     "label_divergence",
     "label_preference",
     "normal_preference",
@@ -244,7 +258,7 @@ def published_agnostic(
     """
     beta = task.beta
     if task.records == 1:
-        users = 6.0 * (log_size + math.log(3.0 / beta)) * max(1 / (epsilon * error), 1 / error**2)
+        users = _per_rule(log_size, beta) * max(1 / (epsilon * error), 1 / error**2)
         theorem = "Theorem 3.4 of Kasiviswanathan et al. (2011)"
         return PublishedBound(users=users, theorem=theorem, holds=True, note="any distribution")
     gap = min(1.0, math.sqrt(task.records) * error) / 700.0 / 4.0
@@ -256,3 +270,106 @@ def published_agnostic(
         holds=task.records <= 1.0 / error**2,
         note="any distribution; the error of the best rule known, records at most 1 / error^2",
     )
+
+
+def _per_rule(log_size: float, beta: float) -> float:
+    """Return the factor 6 ln(3 K / beta) of Theorem 3.4 of Kasiviswanathan et al."""
+    return 6.0 * (log_size + math.log(3.0 / beta))
+
+
+def further_learners(
+    task: Task, *, epsilon: float, error: float, vc: int, log_size: float
+) -> tuple[PublishedBound, ...]:
+    """Return what else is proved to suffice for an agnostic learner.
+
+    Theorems 3.4 and 4.6 of Li, Wang, Ye with all constants of their proofs, and, with delta,
+    Corollary 3 of Ghazi et al. (2023) around the learner of Kasiviswanathan et al.
+    """
+    whole: dict[str, Any] = {
+        "vc_dimension": vc,
+        "log_size": log_size,
+        "epsilon": epsilon,
+        "alpha": error,
+        "beta": task.beta,
+    }
+    if task.records == 1:
+        proved, number = item_learner_records(**whole), "3.4"
+    else:
+        proved, number = user_learner_users(records=task.records, **whole), "4.6"
+    distance = error / heterogeneity_penalty(
+        bound=1.0, users=math.ceil(proved), records=task.records, distance=1.0
+    )
+    found = [
+        PublishedBound(
+            users=proved,
+            theorem=f"Theorem {number} of Li, Wang, Ye (2024)",
+            holds=True,
+            note="every constant of the proof; people who differ by "
+            f"{distance:.1g} in total variation at most double the error (Theorem 10 of Levy et "
+            "al. (2021))",
+        )
+    ]
+    if task.delta > 0 and task.records > 1:
+        each = _per_rule(log_size, task.beta)
+        found.append(
+            PublishedBound(
+                users=corollary_3_users(
+                    private_records=each / error,
+                    statistical_records=each / error**2,
+                    power=0.0,
+                    epsilon=epsilon,
+                    delta=task.delta,
+                    records=task.records,
+                ),
+                theorem="Corollary 3 of Ghazi et al. (2023)",
+                holds=False,
+                note="the learner of Kasiviswanathan et al. inside; constants 1",
+            )
+        )
+    return tuple(found)
+
+
+def further_rule_limits(
+    task: Task, *, epsilon: float, error: float, error_level: float, vc: int
+) -> tuple[PublishedBound, ...]:
+    """Return what else no learner of rules can do without.
+
+    Appendix A of Levy et al. in the mean, for crowds that label everything alike or otherwise; and
+    Theorem 40 of Ghazi et al. (2023) whatever the error of the best rule is.
+    """
+    few = smallest_users(
+        lambda n: fixed_users_error(
+            largest=1.0 - 2.0 * error_level,
+            users=n,
+            epsilon=epsilon,
+            delta=task.delta,
+            relation=task.relation,
+        ),
+        error,
+    )
+    found = [
+        PublishedBound(
+            users=None if few is None else float(few),
+            theorem="Appendix A of Levy et al. (2021)",
+            holds=True,
+            note="this excess in the mean, however many records people hold",
+        )
+    ]
+    packing = agnostic_packing(vc, error) if task.delta == 0 else None
+    if packing is not None:
+        users = packing_floor(
+            packing,
+            records=task.records,
+            epsilon=epsilon,
+            beta=task.beta,
+            relation=task.relation,
+        )
+        found.append(
+            PublishedBound(
+                users=users,
+                theorem="Theorem 40 of Ghazi et al. (2023)",
+                holds=True,
+                note="for the hardest data, whatever the error of the best rule",
+            )
+        )
+    return tuple(found)

@@ -17,6 +17,8 @@ from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (
     Votes,
+    further_learners,
+    further_rule_limits,
     label_preference,
     published_agnostic,
     regret_excess,
@@ -166,3 +168,18 @@ class ConceptTask(Task):
             vc=self.vc or 1,
             log_places=math.log(2.0),
         )
+
+    def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also what the theorems about learners ask for, constants included."""
+        learners = further_learners(
+            self, epsilon=epsilon, error=error, vc=self.vc_dimension, log_size=math.log(self.size)
+        )
+        further = super().sufficient(epsilon=epsilon, error=error)
+        return (*learners, *further)
+
+    def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also what few users cannot do, and the packing for the hardest data."""
+        limits = further_rule_limits(
+            self, epsilon=epsilon, error=error, error_level=self.error_level, vc=self.vc or 1
+        )
+        return (*super().necessary(epsilon=epsilon, error=error), *limits)

@@ -15,7 +15,7 @@ from quorate.means.budget_split import Setting, plan_core, plan_shrinking, sprea
 from quorate.means.measuring import can_shrink
 from quorate.means.pure_routes import USERS_NEEDED
 from quorate.means.vector_mean import core_reserve
-from quorate.planning.limits import fano_users, packing_users, two_point_users
+from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
@@ -382,3 +382,25 @@ class MeanTask(Task):
             holds=True,
             note="already for normally distributed users",
         )
+
+    def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also Corollary 1 of Levy et al., or Corollary 5 for single records."""
+        users = smallest_users(
+            lambda n: mean_floor(
+                dimension=self.dimension,
+                deviation=self.deviation,
+                half_width=self.half_width,
+                users=n,
+                epsilon=epsilon,
+                delta=self.delta,
+                relation=self.relation,
+            ),
+            error,
+        )
+        corollary = PublishedBound(
+            users=None if users is None else float(users),
+            theorem=f"Corollary {5 if self.records == 1 else 1} of Levy et al. (2021)",
+            holds=True,
+            note="this root mean squared error, for the hardest of normal crowds",
+        )
+        return (*super().necessary(epsilon=epsilon, error=error), corollary)

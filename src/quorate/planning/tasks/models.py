@@ -23,8 +23,9 @@ from quorate.accounting.calibrate import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.feasibility import model_feasibility
-from quorate.planning.limits import two_point_users
+from quorate.planning.limits import convex_floor, two_point_users
 from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import Task
 
 __all__ = ["LinearTask", "LogisticTask", "ModelTask"]
@@ -151,6 +152,30 @@ class ModelTask(Task):
             holds=self.divergence_holds(error),
             note="already for one unknown coefficient of a normal feature",
         )
+
+    def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also Theorem 6 of Levy et al., the counterpart of Theorem 5."""
+        users = smallest_users(
+            lambda n: convex_floor(
+                dimension=self.parameters,
+                gradient_bound=math.sqrt(self.parameters),
+                gradient_spread=1.0,
+                radius=1.0,
+                users=n,
+                records=self.records,
+                epsilon=epsilon,
+                delta=self.delta,
+                relation=self.relation,
+            ),
+            error,
+        )
+        hardest = PublishedBound(
+            users=None if users is None else float(users),
+            theorem="Theorem 6 of Levy et al. (2021)",
+            holds=False,
+            note="for the hardest convex loss of Theorem 5; regressions are easier",
+        )
+        return (*super().necessary(epsilon=epsilon, error=error), hardest)
 
     @abstractmethod
     def divergence(self, error: float) -> float:

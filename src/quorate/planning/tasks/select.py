@@ -10,8 +10,15 @@ from quorate import _validate
 from quorate.guarantees import Relation
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.choose import ChooseBest
-from quorate.planning.limits import fixed_users_floor, two_point_users
+from quorate.planning.limits import (
+    fixed_users_error,
+    fixed_users_floor,
+    heterogeneity_penalty,
+    two_point_users,
+)
+from quorate.planning.packings import finite_class_packing, packing_floor
 from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
 from quorate.planning.tasks.choices import Votes, normal_preference
 from quorate.ranges import half_width
@@ -145,12 +152,16 @@ class SelectTask(Task):
         """Return Corollary 3 of Levy et al., with constants 1."""
         options = math.log(self.size / self.beta)
         each = self.width / math.sqrt(self.records) / error
-        users = each * options / epsilon + each**2 * options
+        users = max(each * options / epsilon + each**2 * options, options / epsilon)
+        whole = heterogeneity_penalty(
+            bound=self.width, users=math.ceil(users), records=self.records, distance=1.0
+        )
         return PublishedBound(
-            users=max(users, options / epsilon),
+            users=users,
             theorem="Corollary 3 of Levy et al. (2021)",
             holds=False,
-            note="stated up to constants and logarithms, constants 1 here",
+            note="stated up to constants and logarithms, constants 1 here; people who differ by "
+            f"{error / whole:.1g} in total variation at most double the error (Theorem 10)",
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -186,3 +197,45 @@ class SelectTask(Task):
             holds=True,
             note="already for two candidates with two-valued differences",
         )
+
+    def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also Theorem 8 of Levy et al. and what its appendix A says about few users."""
+        if self.size == 1:
+            return ()
+        found = [*super().necessary(epsilon=epsilon, error=error)]
+        if self.delta == 0:
+            width = min(self.width, self.deviation)
+            users = packing_floor(
+                finite_class_packing(self.size, error, width=width),
+                records=self.records,
+                epsilon=epsilon,
+                beta=self.beta,
+                relation=self.relation,
+            )
+            found.append(
+                PublishedBound(
+                    users=max(1.0, users),
+                    theorem="Theorem 8 of Levy et al. (2021)",
+                    holds=True,
+                    note="for the hardest losses whose differences have this scale",
+                )
+            )
+        few = smallest_users(
+            lambda n: fixed_users_error(
+                largest=self.width,
+                users=n,
+                epsilon=epsilon,
+                delta=self.delta,
+                relation=self.relation,
+            ),
+            error,
+        )
+        found.append(
+            PublishedBound(
+                users=None if few is None else float(few),
+                theorem="Appendix A of Levy et al. (2021)",
+                holds=True,
+                note="this excess in the mean, however many records people hold",
+            )
+        )
+        return tuple(found)

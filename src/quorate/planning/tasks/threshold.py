@@ -23,11 +23,14 @@ from quorate.learners.automatic import FEW_RECORDS, Decision, Situation, Way, de
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.learners.selection import MEDIAN_SHARE
 from quorate.mechanisms.search.rough_records import RecordRange
+from quorate.planning.learner_bounds import cut_off_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import first_users
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.choices import (
     Votes,
+    further_learners,
+    further_rule_limits,
     label_preference,
     published_agnostic,
     regret_excess,
@@ -257,3 +260,31 @@ class ThresholdTask(Task):
             vc=1,
             log_places=math.log(max(2, self.domain - 1)),
         )
+
+    def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also what the theorems about learners ask for, constants included."""
+        users = cut_off_users(
+            log_size=math.log(self._size),
+            records=self.records,
+            epsilon=epsilon,
+            alpha=error,
+            beta=self.beta,
+        )
+        search = PublishedBound(
+            users=users,
+            theorem="Theorem 5.2 of Li, Wang, Ye (2024)",
+            holds=True,
+            note="every constant of the proof",
+        )
+        learners = further_learners(
+            self, epsilon=epsilon, error=error, vc=1, log_size=math.log(self._size)
+        )
+        further = super().sufficient(epsilon=epsilon, error=error)
+        return (search, *learners, *further)
+
+    def necessary(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also what few users cannot do, and the packing for the hardest data."""
+        limits = further_rule_limits(
+            self, epsilon=epsilon, error=error, error_level=self.error_level, vc=1
+        )
+        return (*super().necessary(epsilon=epsilon, error=error), *limits)
