@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types bench mutants clean
+.PHONY: demo test check lint types bench mutants docs dist clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -35,5 +35,12 @@ bench: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py --jobs 2 $(if $(ROOM),--only $(ROOM))
 
+# The site, offline, with the examples executed; any warning is an error.
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+dist: $(STAMP)
+	$(BIN)/python -m build --outdir dist
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist docs/_build docs/api docs/gallery

@@ -1,4 +1,7 @@
-"""What a second round of questions is worth: masked parity with statistical queries.
+"""What a second round of questions is worth
+=========================================
+
+What a second round of questions is worth: masked parity with statistical queries.
 
 Two rounds learn every rule exactly, against any oracle that keeps its tolerance. One round does
 not: an oracle that keeps the same tolerance can hide a bit that decides half of the predictions.

@@ -1,4 +1,7 @@
-"""Private batting averages of 20,000 real players, each protected with a whole career.
+"""Private means of real players
+=============================
+
+Private batting averages of 20,000 real players, each protected with a whole career.
 
 One row is a season, one user is a player. The same budget buys three answers: Quorate's mean, the
 mean clipped to the public range, and group privacy; beside them stands the one without privacy.

@@ -1,4 +1,7 @@
-"""Train a small neural network on people, through the loss interface.
+"""A neural network on people
+==========================
+
+Train a small neural network on people, through the loss interface.
 
 A loss only has to say what each user's gradient is. Here one hidden layer, in plain numpy, learns
 a ring that no linear model can see; the private radius and the noise are Quorate's business.

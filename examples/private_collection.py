@@ -1,4 +1,7 @@
-"""Ask a hundred people for their favourite of 16,384 things, and let nobody see an answer.
+"""A hundred devices, a shuffler and a server
+==========================================
+
+Ask a hundred people for their favourite of 16,384 things, and let nobody see an answer.
 
 Real processes on this machine: a server that publishes the task and counts, a shuffler that mixes
 messages and forgets who sent them, and a hundred devices. The server learns the favourite; what

@@ -1,0 +1,131 @@
+"""The site holds every public name, and the first page can be followed, command by command."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import quorate
+from quorate.cli import main
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+
+def api_pages():
+    spec = importlib.util.spec_from_file_location("api_pages", DOCS / "api_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_public_name_has_a_page(tmp_path):
+    api_pages().write(tmp_path)
+    index = (tmp_path / "index.md").read_text()
+    assert set(quorate.__all__) <= set(index.split())
+    pages = "".join(page.read_text() for page in tmp_path.glob("*.md"))
+    described = set(re.findall(r"automodule:: (\S+)", pages))
+    modules = {
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        for path in (ROOT / "src" / "quorate").rglob("*.py")
+        if not path.name.startswith("_")
+    }
+    assert modules <= described
+    assert {f"quorate.{room}" for room in api_pages().rooms()} <= described
+
+
+def test_every_page_is_reachable_from_the_first():
+    trees = "".join(page.read_text() for page in DOCS.glob("*.md"))
+    named = {
+        line.strip()
+        for tree in re.findall(r"```\{toctree\}(.*?)```", trees, re.S)
+        for line in tree.splitlines()
+    }
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md")}
+    generated = {page for page in pages if page.startswith(("api/", "gallery/", "_build/"))}
+    assert pages - generated - named == {"index"}
+
+
+def test_the_site_is_read_without_a_warning(tmp_path):
+    # Examples are executed by `make docs`, and one by one by the tests of the documents; what is
+    # left out here is the writing of pages, not the reading of every docstring.
+    copied = shutil.copytree(
+        DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns("_build", "api", "gallery")
+    )
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    command = ["-W", "--keep-going", "-q", "-b", "dummy", "-D", "plot_gallery=0"]
+    run = subprocess.run(
+        [sys.executable, "-m", "sphinx", *command, str(copied), str(tmp_path / "site")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert (copied / "api" / "names" / "quorate.UserMean.rst").exists()
+
+
+class TestTheFirstPage:
+    def test_its_commands_lead_to_private_answers(self, tmp_path, monkeypatch, capsys):
+        monkeypatch.chdir(tmp_path)
+        text = (DOCS / "start.md").read_text()
+        blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+        exec(compile(blocks[0], "start.md", "exec"), {})
+        played = []
+        for line in re.findall(r"^quorate (.*)$", text, re.M):
+            code = main(shlex.split(line))
+            played.append((line.split()[0], code))
+            assert code == 0, (line, capsys.readouterr().err)
+        assert [name for name, _ in played] == ["ledger", "fit", "fit", "predict", "ledger"]
+        out = capsys.readouterr().out
+        assert "pressure" in out
+        assert (tmp_path / "model.json").exists()
+
+
+class TestPackaging:
+    @pytest.fixture
+    def wheel(self, tmp_path_factory):
+        """Build the wheel without isolation: the build backend comes with the test tools."""
+        folder = tmp_path_factory.mktemp("dist")
+        command = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+        run = subprocess.run(
+            [sys.executable, *command], capture_output=True, text=True, check=False
+        )
+        assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+        (found,) = folder.glob("*.whl")
+        return found
+
+    def test_the_wheel_imports_and_fits_on_its_own(self, wheel, tmp_path):
+        # Unpacked alone in front of the path, beside no checkout, it is what gets imported.
+        shutil.unpack_archive(wheel, tmp_path / "site", format="zip")
+        script = (
+            "import numpy as np, quorate as qr, pathlib, sys;"
+            "assert pathlib.Path(qr.__file__).is_relative_to(sys.argv[1]), qr.__file__;"
+            "mean = qr.UserMean(epsilon=1.0, bounds=(0.0, 1.0));"
+            "print(mean.fit(np.ones((50, 1)), users=range(50)).guarantee_)"
+        )
+        run = subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(tmp_path / "site"), "PATH": ""},
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+        assert "epsilon" in run.stdout.lower()
+        assert (tmp_path / "site" / "quorate" / "py.typed").exists()
+
+    def test_versions_and_pythons_agree(self):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        assert project["version"] == quorate.__version__
+        assert f"version: {project['version']}" in (ROOT / "CITATION.cff").read_text()
+        pythons = [c.rsplit(" ", 1)[1] for c in project["classifiers"] if ":: 3." in c]
+        assert pythons == ["3.11", "3.12", "3.13"]
