@@ -97,7 +97,20 @@ class TestRelease:
     def test_many_features_get_one_scale(self, monkeypatch):
         monkeypatch.setattr(module, "_MOST_FEATURES", 1)
         shape = released(skewed(), mu=2.0)
-        assert np.allclose(shape.whitening, shape.whitening[0, 0] * np.eye(2))
+        assert shape.whitening.ndim == 0
+        whole = Geometry(shape.centre, float(shape.whitening) * np.eye(2))
+        loss, theta = SquaredLoss(), np.array([1.0, -2.0, 0.5])
+        for way in ("outward", "inward"):
+            found = getattr(shape, way)(theta, loss)
+            np.testing.assert_allclose(found, getattr(whole, way)(theta, loss))
+        gradients = RNG.normal(size=(5, 3))
+        np.testing.assert_allclose(
+            shape.pull_back(gradients, loss), whole.pull_back(gradients, loss)
+        )
+        for one, other in zip(
+            shape.penalty(theta, 0.3, loss), whole.penalty(theta, 0.3, loss), strict=True
+        ):
+            np.testing.assert_allclose(one, other)
 
     @pytest.mark.parametrize("value", [0.0, 1e150, -1e150])
     def test_extreme_features_do_no_harm(self, value):

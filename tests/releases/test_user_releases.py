@@ -8,7 +8,7 @@ import pytest
 from drawing import gaussian_account
 from quorate.bounds import Ball
 from quorate.engines import MemoryCrowd, UserMeans
-from quorate.exceptions import NumericalFailure
+from quorate.exceptions import NumericalFailure, SchemaError
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
@@ -169,6 +169,42 @@ class TestBudget:
             n_users=1.0,
         )
         assert np.all(np.isfinite(noisy.value))
+
+
+class TestOnce:
+    def released(self, run, vectors):
+        radius = run.radius(vectors, WIDE, dimension=3)
+        return (radius, *run.mean(vectors, dimension=3, radius=radius, square=0.01).value)
+
+    def test_vectors_that_are_kept_release_the_same(self, monkeypatch):
+        asked = []
+
+        def counted(users):
+            asked.append(users.n_users)
+            return users.user_means()
+
+        found = []
+        for kept in (0, 2**20):
+            monkeypatch.setattr(user_releases, "_KEPT", kept)
+            with use_noise(SeededNoise(7)):
+                run = started(people(500))
+                found.append(self.released(*run.once(counted, dimension=3)))
+        assert found[0] == found[1]
+        assert asked == [500] * 3
+
+    def test_many_records_are_asked_a_few_at_a_time(self, monkeypatch):
+        run = started(people(500))
+        whole = run.once(means, dimension=3)[0].data.X
+        monkeypatch.setattr(user_releases, "_PART", 64)
+        assert np.array_equal(run.once(means, dimension=3)[0].data.X, whole)
+
+    def test_an_error_is_told_where_the_vectors_are_asked_for(self):
+        def broken(users):
+            raise ValueError("31337")
+
+        run, vectors = started(people(20)).once(broken, dimension=3)
+        with pytest.raises(SchemaError, match="withheld"):
+            run.radius(vectors, WIDE, dimension=3)
 
 
 class TestParts:

@@ -1,9 +1,11 @@
 """Users put together by engines: the same as users grouped from a table."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from quorate.users import UserData
-from quorate.users.assembly import numbered_users, ordered_users
+from quorate.users.assembly import numbered_users, ordered_users, settled_users
 
 
 def test_numbered_and_ordered_users_are_those_of_the_table():
@@ -24,3 +26,34 @@ def test_users_without_records_keep_their_places():
     data = numbered_users(np.ones((2, 1)), None, np.array([2, 0]), keys, "patient", ("a",))
     assert data.record_counts().tolist() == [1, 0, 1]
     assert (data.unit, data.feature_names) == ("patient", ("a",))
+
+
+def test_settled_users_have_the_sums_that_they_had():
+    rng = np.random.default_rng(1)
+    X, codes = rng.standard_normal((500, 3)), rng.integers(0, 40, 500)
+    people = UserData.from_arrays(X, X[:, 0], users=codes)
+    settled = settled_users(people, lambda rows: rows, lambda targets: targets)
+    assert np.array_equal(settled.user_sums(), people.user_sums())
+    weighted = people.user_sums(weights=people.y)
+    assert np.array_equal(settled.user_sums(weights=settled.y), weighted)
+    assert np.array_equal(settled.order_of_addition(), np.arange(500))
+    for part, whole in zip(settled.batches(60), people.batches(60), strict=True):
+        assert np.array_equal(part.user_sums(), whole.user_sums())
+    # The broken twin: as the records came, the last bits are others.
+    owned = [people.X[a:b].tolist() for a, b in pairwise(people.offsets)]
+    assert any(
+        sum(np.array(rows)).tolist() != sums.tolist()
+        for rows, sums in zip(owned, people.user_sums(), strict=True)
+    )
+
+
+def test_settling_does_not_see_the_order_of_arrival():
+    rng = np.random.default_rng(2)
+    X, codes = rng.standard_normal((300, 2)), np.sort(rng.integers(0, 20, 300))
+    turned = rng.permutation(300)
+    kept = [
+        settled_users(UserData.from_arrays(rows, users=who), lambda r: 2 * r, lambda t: t)
+        for rows, who in ((X, codes), (X[turned], codes[turned]))
+    ]
+    assert np.array_equal(kept[0].X, kept[1].X)
+    assert np.array_equal(kept[0].user_sums(), kept[1].user_sums())

@@ -36,6 +36,7 @@ from quorate.users.crowd import Crowd, arguments_of
 from quorate.users.data import UserData
 
 __all__ = [
+    "DescribedCrowd",
     "Outcome",
     "PartedCrowd",
     "Schema",
@@ -192,7 +193,33 @@ def results_of(outcomes: Iterable[Outcome]) -> list[Any]:
     return [outcome.value for outcome in found]
 
 
-class PartedCrowd(Crowd):
+class DescribedCrowd(Crowd):
+    """A crowd that knows its description before anybody looks at a record."""
+
+    _schema: Schema
+
+    @property
+    def n_features(self) -> int:
+        """Number of features; public."""
+        return self._schema.n_features
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there are targets; public."""
+        return self._schema.has_target
+
+    @property
+    def unit(self) -> str:
+        """The word for what is protected; it goes into the guarantee."""
+        return self._schema.unit
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, if the table had any; public."""
+        return self._schema.feature_names
+
+
+class PartedCrowd(DescribedCrowd):
     """A crowd in several parts; engines say how a task runs on each of them.
 
     ``changes`` are applied to the stored parts each time they are asked for something, with one
@@ -240,26 +267,6 @@ class PartedCrowd(Crowd):
     def n_users(self) -> int:
         """Number of users; public under ``Relation.REPLACE``, private under add/remove."""
         return sum(self.sizes)
-
-    @property
-    def n_features(self) -> int:
-        """Number of features; public."""
-        return self._schema.n_features
-
-    @property
-    def has_target(self) -> bool:
-        """Whether there are targets; public."""
-        return self._schema.has_target
-
-    @property
-    def unit(self) -> str:
-        """The word for what is protected; it goes into the guarantee."""
-        return self._schema.unit
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features, if the table had any; public."""
-        return self._schema.feature_names
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
         """Return ``work(part)``, or ``work(part, argument)``, of every part, in their order."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -310,7 +311,7 @@ class GaussianSum(_Sum):
         """Largest L2 distance, in steps, between the totals of neighbours, rounded up."""
         return root_up(Fraction(self.sensitivity_squared))
 
-    @property
+    @cached_property
     def sigma(self) -> float:
         """Parameter of the noise in steps, rounded up."""
         return root_up(exact(self.noise_multiplier) ** 2 * self.sensitivity_squared + DISCRETENESS)

@@ -32,7 +32,7 @@ from quorate.releases.records import check_records, typical_records
 from quorate.releases.route import Route
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData, grouping
-from quorate.users.assembly import ordered_users
+from quorate.users.assembly import settled_users
 from quorate.users.crowd import Crowd
 
 __all__ = ["FeatureRange", "LinearModel", "public_sizes"]
@@ -391,21 +391,13 @@ class LinearModel(UserEstimator):
 
 @dataclass(frozen=True)
 class _Scaled:
-    """The same users with bounded features and targets; unbounded ones are not copied."""
+    """The same users with bounded features and targets, in the order of addition."""
 
     limits: FeatureRange
     targets: Callable[[Vector], Vector]
 
     def __call__(self, users: UserData) -> UserData:
-        y = users.y
-        return ordered_users(
-            self.limits.scaled(users.X),
-            None if y is None else self.targets(y),
-            users.offsets,
-            users.keys(),
-            users.unit,
-            users.feature_names,
-        )
+        return settled_users(users, self.limits.scaled, self.targets)
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ they are learned more slowly, which is also the right thing to do.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,11 +35,15 @@ _FEW_FEATURES = 16
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
 _FLOOR = 0.25
 _SMALLEST_SPREAD = 1e-6
+# Numbers that are multiplied at once: they stay in the cache.
+_BLOCK = 2**16
 
 
 @dataclass(frozen=True)
 class Geometry:
     """New coordinates of the features: ``whitening @ (x - centre)``.
+
+    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions.
 
     Examples
     --------
@@ -55,7 +60,7 @@ class Geometry:
         """Return the parameters that act on the features themselves."""
         rows = theta.reshape(loss.outputs, -1)
         features = self.centre.size
-        weights = rows[:, :features] @ self.whitening
+        weights = self._turned(rows[:, :features])
         if not loss.intercept:
             return np.ascontiguousarray(weights).ravel()
         offsets = rows[:, features] - weights @ self.centre
@@ -65,7 +70,12 @@ class Geometry:
         """Undo :meth:`outward`."""
         rows = theta.reshape(loss.outputs, -1)
         features = self.centre.size
-        weights = np.linalg.solve(self.whitening, rows[:, :features].T).T
+        inner = rows[:, :features]
+        weights = (
+            np.linalg.solve(self.whitening, inner.T).T
+            if self.whitening.ndim
+            else inner / self.whitening
+        )
         if not loss.intercept:
             return np.ascontiguousarray(weights).ravel()
         offsets = rows[:, features] + rows[:, :features] @ self.centre
@@ -80,9 +90,25 @@ class Geometry:
         if loss.intercept:
             inner = inner - shaped[:, :, features:] * self.centre
             result[:, :, features] = shaped[:, :, features]
-        turned = row_products(inner.reshape(-1, features), self.whitening.T)
-        result[:, :, :features] = turned.reshape(inner.shape)
+        if self.whitening.ndim:
+            turned = row_products(inner.reshape(-1, features), self.whitening)
+            result[:, :, :features] = turned.reshape(inner.shape)
+        else:
+            result[:, :, :features] = inner * self.whitening
         return result.reshape(gradients.shape)
+
+    def penalty(self, theta: Vector, strength: float, loss: LinearLoss) -> tuple[Vector, float]:
+        """Return gradient and curvature of strength / 2 x squared coefficients of the features."""
+        rows = theta.reshape(loss.outputs, -1)
+        features = self.centre.size
+        pull = np.zeros_like(rows)
+        pull[:, :features] = strength * self._turned(self._turned(rows[:, :features]))
+        largest = np.linalg.norm(self.whitening, 2) if self.whitening.ndim else self.whitening
+        return pull.ravel(), strength * float(largest) ** 2
+
+    def _turned(self, rows: Vector) -> Vector:
+        """Return released vectors, not people's, in the new coordinates."""
+        return rows @ self.whitening if self.whitening.ndim else rows * self.whitening
 
 
 @dataclass(frozen=True)
@@ -117,12 +143,7 @@ class PreconditionedLoss(Loss):
 
     def penalty(self, theta: Vector, strength: float) -> tuple[Vector, float]:
         """Return gradient and curvature of strength / 2 x squared coefficients of the features."""
-        rows = theta.reshape(self.inner.outputs, -1)
-        features = self.geometry.centre.size
-        whitening = self.geometry.whitening
-        pull = np.zeros_like(rows)
-        pull[:, :features] = strength * rows[:, :features] @ whitening @ whitening
-        return pull.ravel(), strength * float(np.linalg.norm(whitening, 2)) ** 2
+        return self.geometry.penalty(theta, strength, self.inner)
 
 
 @dataclass(frozen=True)
@@ -160,11 +181,12 @@ class SecondMoments:
             ]
             return np.concatenate(sums, axis=1) * (factors / counts[:, None])
         # A product over one user's records at a time, in an order that no arrival can change.
-        rows, order, offsets = users.X, users.order_of_addition(), users.offsets
         triangles = np.zeros((users.n_users, self.dimension))
-        for user in range(users.n_users):
-            held = rows[order[offsets[user] : offsets[user + 1]]] - self.centre
-            triangles[user] = (held.T @ held)[upper]
+        flat = np.ravel_multi_index(upper, (self.centre.size, self.centre.size))
+        for owners, held in _alike(users):
+            held -= self.centre
+            products = np.matmul(held.transpose(0, 2, 1), held)
+            triangles[owners] = products.reshape(len(owners), -1)[:, flat]
         triangles *= factors
         triangles /= counts[:, None]
         return triangles
@@ -176,6 +198,21 @@ class SecondMoments:
         half = np.zeros((size, size))
         half[upper] = triangle / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
         return half + np.triu(half, 1).T
+
+
+def _alike(users: UserData) -> Iterator[tuple[NDArray[np.int64], Vector]]:
+    """Yield users with as many records each and their records, (users, records, features)."""
+    rows, order, counts = users.X, users.order_of_addition(), users.record_counts()
+    by_count = np.argsort(counts, kind="stable")
+    buffer = np.empty(max(_BLOCK, users.n_features * int(counts.max(initial=0))))
+    numbers, firsts = np.unique(counts[by_count], return_index=True)
+    for m, group in zip(numbers.tolist(), np.split(by_count, firsts[1:]), strict=True):
+        few = max(1, _BLOCK // max(1, m * users.n_features))
+        for start in range(0, len(group) if m else 0, few):
+            owners = group[start : start + few]
+            places = order.take(users.offsets[owners, np.newaxis] + np.arange(m))
+            held = buffer[: places.size * users.n_features].reshape(*places.shape, -1)
+            yield owners, rows.take(places, axis=0, out=held, mode="clip")
 
 
 @dataclass(frozen=True)
@@ -213,18 +250,20 @@ def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
     budget = float(run.account.square)
     centre = np.zeros(features)
     if centred:
-        radius = run.radius(_user_means, WIDE, dimension=features)
-        released = run.mean(
-            _user_means, dimension=features, radius=radius, square=_CENTRE_SHARE * budget
+        held, means = run.once(_user_means, dimension=features)
+        radius = held.radius(means, WIDE, dimension=features)
+        released = held.mean(
+            means, dimension=features, radius=radius, square=_CENTRE_SHARE * budget
         )
         centre = released.value
     if features > _MOST_FEATURES:
         spread = run.radius(_MeanSquares(centre), WIDE, dimension=1)
-        return Geometry(centre, np.eye(features) / math.sqrt(spread))
+        return Geometry(centre, np.asarray(1.0 / math.sqrt(spread)))
     moments = SecondMoments(centre)
-    radius = run.radius(moments, WIDE, dimension=moments.dimension)
-    noisy = run.mean(
-        moments, dimension=moments.dimension, radius=radius, square=_SPREAD_SHARE * budget
+    held, triangles = run.once(moments, dimension=moments.dimension)
+    radius = held.radius(triangles, WIDE, dimension=moments.dimension)
+    noisy = held.mean(
+        triangles, dimension=moments.dimension, radius=radius, square=_SPREAD_SHARE * budget
     )
     return Geometry(centre, _whitening(moments.matrix(noisy.value), noisy.noise))
 

@@ -180,6 +180,8 @@ class _ClippedRun(GradientRun):
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         run, gradients = self._run, _gradients_at(self._loss, theta)
         if step in self._searches:
+            if run.sample is None:
+                run, gradients = run.once(gradients, dimension=self._dimension)
             found = run.radius(
                 gradients,
                 self._searches[step],

@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
+# Numbers of records that are multiplied at once: what is known about each stays in the cache.
+_BLOCK = 2**22
 
 
 def sigmoid(values: Vector) -> Vector:
@@ -49,7 +51,9 @@ def sigmoid(values: Vector) -> Vector:
     >>> sigmoid(np.array([-1000.0, 0.0, 1000.0])).tolist()
     [0.0, 0.5, 1.0]
     """
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)))
+    from scipy.special import expit
+
+    return np.asarray(expit(values))
 
 
 class Loss(ABC):
@@ -182,22 +186,31 @@ class LinearLoss(Loss):
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
         """Return the mean of slope x (record, 1) over each user's records."""
-        rows, targets = batch.X, batch.y
-        weights = theta.reshape(self.outputs, -1)
         features = batch.n_features
+        weights = theta.reshape(self.outputs, -1)
+        gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
+        # So few records at a time that their slopes stay in the cache.
+        few = max(1, _BLOCK // max(1, features))
+        parts = [batch] if batch.n_records <= few else batch.batches(few)
+        start = 0
+        for part in parts:
+            self._add_up(part, weights, gradients[start : start + part.n_users])
+            start += part.n_users
+        return gradients.reshape(batch.n_users, self.dimension(features))
+
+    def _add_up(self, batch: UserData, weights: Vector, gradients: Vector) -> None:
+        """Write the gradients of a batch, (users, outputs, parameters of each), at ``weights``."""
+        rows, targets, features = batch.X, batch.y, batch.n_features
         predictions = row_products(rows, weights[:, :features])
         if self.intercept:
             predictions += weights[:, features]
         slopes = self.slopes(predictions, np.zeros(len(rows)) if targets is None else targets)
-        counts = np.maximum(batch.record_counts(), 1)
-        gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
         for output in range(self.outputs):
             column = np.ascontiguousarray(slopes[:, output])
             gradients[:, output, :features] = batch.user_sums(weights=column)
         if self.intercept:
             gradients[:, :, features] = batch.user_sums(slopes)
-        gradients /= counts[:, None, None]
-        return gradients.reshape(batch.n_users, self.dimension(features))
+        gradients /= np.maximum(batch.record_counts(), 1)[:, None, None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +281,9 @@ class LogisticLoss(LinearLoss):
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the predicted probability minus the target."""
-        return sigmoid(predictions) - targets[:, None]
+        chances = sigmoid(predictions)
+        chances -= targets[:, None]
+        return chances
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -27,6 +27,8 @@ from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum
 from quorate.mechanisms.user_sample import UserSample
 from quorate.users import UserData
+from quorate.users.assembly import ordered_users
+from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd, counts_up_to
 from quorate.users.statistics import Statistic, check_statistic, encode_users, sum_users
 
@@ -62,6 +64,8 @@ LARGEST_SEARCH = 0.08
 # Contributions of a part of the users, as floats, stay below this number of entries.
 _PART = 2**20
 _ALWAYS_ROOM = 2**27
+# Vectors of all users that are kept rather than computed again: at most 128 megabytes.
+_KEPT = 2**24
 
 
 @dataclass(frozen=True)
@@ -203,6 +207,26 @@ class UserReleases:
         found = search.release_counts(counts, account=self.account)
         return float(2.0 ** shifted[found])
 
+    def once(self, vectors: UserVectors, *, dimension: int) -> tuple[UserReleases, UserVectors]:
+        """Return the run about the same vectors, computed only once if they fit into memory.
+
+        >>> people = UserData([[1.0], [5.0], [6.0]], offsets=[0, 1, 3])
+        >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+        >>> held, vectors = run.once(UserData.user_means, dimension=1)
+        >>> vectors(held.data).ravel()
+        array([1. , 5.5])
+        """
+        people = self.data
+        if not isinstance(people, UserData) or people.n_users * dimension > _KEPT:
+            return self, vectors
+        found = call_quietly(lambda: _in_batches(people, vectors, dimension))
+        if found is None or found.shape != (people.n_users, dimension):
+            return self, vectors  # what is wrong is told where the vectors are asked for
+        each = np.arange(people.n_users + 1)
+        return replace(
+            self, data=ordered_users(found, None, each, people.keys(), people.unit, None)
+        ), _own_rows
+
     def mean(
         self, vectors: UserVectors, *, dimension: int, radius: float, square: float
     ) -> NoisyMean:
@@ -288,6 +312,21 @@ def _counted(users: UserData, vectors: UserVectors, thresholds: Vector) -> NDArr
     """Count the users whose vectors have at most each norm, given as a power of two."""
     powers = encode_users(users, _LogNorms(vectors), _LOG_GRID)[:, 0]
     return counts_up_to(powers, thresholds)
+
+
+def _in_batches(users: UserData, vectors: UserVectors, dimension: int) -> Vector:
+    if users.n_records <= _PART:
+        return np.asarray(vectors(users), dtype=np.float64)
+    found = np.empty((users.n_users, dimension))
+    start = 0
+    for part in users.batches(_PART):
+        found[start : start + part.n_users] = vectors(part)
+        start += part.n_users
+    return found
+
+
+def _own_rows(users: UserData) -> Vector:
+    return users.X
 
 
 def _ones(users: UserData) -> Vector:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.engines.base import Schema, needs
+from quorate.engines.base import DescribedCrowd, Schema, needs
 from quorate.exceptions import ParameterError
 from quorate.files.table_files import Columns, TableFile
 from quorate.users import UserData, tables
@@ -99,7 +99,7 @@ class Place:
         return FileCrowd.from_parquet(table.path, **given)
 
 
-class UnreadCrowd(Crowd):
+class UnreadCrowd(DescribedCrowd):
     """Users whom ``read`` brings when they are first looked at; what is public is known before.
 
     >>> crowd = UnreadCrowd(lambda: UserData([[1.0]], offsets=[0, 1]), Schema(n_features=1))
@@ -120,26 +120,6 @@ class UnreadCrowd(Crowd):
     def n_users(self) -> int:
         """Number of users; read at the first look."""
         return self._now().n_users
-
-    @property
-    def n_features(self) -> int:
-        """Number of features; public."""
-        return self._schema.n_features
-
-    @property
-    def has_target(self) -> bool:
-        """Whether there are targets; public."""
-        return self._schema.has_target
-
-    @property
-    def unit(self) -> str:
-        """The word for what is protected."""
-        return self._schema.unit
-
-    @property
-    def feature_names(self) -> tuple[str, ...] | None:
-        """Names of the features; public."""
-        return self._schema.feature_names
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
         """Ask every part."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from quorate.users.data import UserData
 from quorate.users.store import RecordStore, offsets_of
 
-__all__ = ["joined_users", "numbered_users", "ordered_users"]
+__all__ = ["joined_users", "numbered_users", "ordered_users", "settled_users"]
+
+Floats = NDArray[np.float64]
 
 
 def numbered_users(
@@ -49,6 +51,35 @@ def ordered_users(
     """
     store = RecordStore(rows, targets, None)
     return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
+
+
+def settled_users(
+    users: UserData,
+    rows: Callable[[Floats], Floats],
+    targets: Callable[[Floats], Floats],
+) -> UserData:
+    """Return users whose records were changed, one by one, and lie as they are added up.
+
+    The order is that of the records before the change. Many passes over the records are quicker for
+    it, by more than the one copy takes.
+
+    >>> people = UserData.from_arrays([[3.0], [1.0], [2.0], [9.0]], users=[0, 0, 0, 1])
+    >>> halved = settled_users(people, lambda rows: rows / 2, lambda targets: targets)
+    >>> halved.user_sums().ravel()
+    array([3. , 4.5])
+    >>> halved.order_of_addition()
+    array([0, 1, 2, 3], dtype=int32)
+    """
+    store = users._store.settled(users.offsets)
+    changed = RecordStore(
+        rows(store.rows),
+        None if store.targets is None else targets(store.targets),
+        None,
+        store.order(users.offsets),
+    )
+    return UserData.__new__(UserData)._set(
+        changed, users.offsets, users.keys(), users.unit, users.feature_names
+    )
 
 
 def joined_users(parts: Sequence[UserData], nobody: UserData) -> UserData:

@@ -23,6 +23,10 @@ def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
+def _index_type(size: int) -> type[np.signedinteger[Any]]:
+    return np.int32 if size < 2**31 else np.int64
+
+
 @dataclass(frozen=True)
 class RecordStore:
     """Records as they lie in memory; ``codes`` is None if they lie user by user.
@@ -60,10 +64,19 @@ class RecordStore:
             return found
         return self._order
 
+    def settled(self, offsets: NDArray[np.int64]) -> RecordStore:
+        """Return the records as they are added up, one behind the other: quicker to pass over."""
+        order = self.order(offsets)
+        places = np.arange(len(order), dtype=_index_type(len(order)))
+        if self.codes is None and np.array_equal(order, places):
+            return RecordStore(self.rows, self.targets, None, places)
+        targets = None if self.targets is None else self.targets.take(order)
+        return RecordStore(self.rows.take(order, axis=0), targets, None, places)
+
     def part(self, places: slice, offsets: NDArray[np.int64]) -> RecordStore:
         """Return whole users of records that lie user by user, with their order of addition."""
         targets = None if self.targets is None else self.targets[places]
-        order = self.order(offsets)[places] - places.start
+        order = self.order(offsets)[places] - int(places.start)
         return RecordStore(self.rows[places], targets, None, order)
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:

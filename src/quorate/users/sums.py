@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import all_finite
 from quorate.users.grouping import mix, order_by_user
 
 __all__ = ["order_of_addition", "sums_by_user"]
@@ -24,8 +25,8 @@ __all__ = ["order_of_addition", "sums_by_user"]
 Floats = NDArray[np.float64]
 _ODD = np.uint64(1)
 _BITS = 64
-# Rows hashed at once; their copy fits into a processor's cache.
-_BLOCK = 1 << 14
+# Numbers hashed at once; their copy fits into a processor's cache.
+_BLOCK = 1 << 16
 
 
 def order_of_addition(
@@ -74,8 +75,9 @@ def order_of_addition(
 def _same_records(
     rows: Floats, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
 ) -> bool:
-    for start in range(0, len(left), _BLOCK):
-        one, other = left[start : start + _BLOCK], right[start : start + _BLOCK]
+    few = _rows_at_once(rows)
+    for start in range(0, len(left), few):
+        one, other = left[start : start + few], right[start : start + few]
         if not np.array_equal(_bits(rows[one]), _bits(rows[other])):
             return False
         if targets is not None and not np.array_equal(_bits(targets[one]), _bits(targets[other])):
@@ -101,7 +103,8 @@ def sums_by_user(
 
     factors = np.ones(len(order)) if weights is None else weights[order]
     shape = (len(offsets) - 1, len(values))
-    sums: Floats = sparse.csr_array((factors, order, offsets), shape=shape) @ values
+    starts = offsets.astype(order.dtype, copy=False)
+    sums: Floats = sparse.csr_array((factors, order, starts), shape=shape) @ values
     return sums
 
 
@@ -110,12 +113,17 @@ def _hashes(rows: Floats, targets: Floats | None) -> NDArray[np.uint64]:
     width = rows.shape[1]
     odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
     words = np.empty(len(rows), dtype=np.uint64)
-    for start in range(0, len(rows), _BLOCK):
-        part = slice(start, start + _BLOCK)
+    few = _rows_at_once(rows)
+    for start in range(0, len(rows), few):
+        part = slice(start, start + few)
         words[part] = np.einsum("ij,j->i", _bits(rows[part]), odd[:width])
         if targets is not None:
             words[part] += _bits(targets[part]) * odd[width]
     return mix(words)
+
+
+def _rows_at_once(rows: Floats) -> int:
+    return max(1, _BLOCK // max(1, int(rows.shape[1])))
 
 
 def _bits(values: Floats) -> NDArray[np.uint64]:
@@ -124,5 +132,6 @@ def _bits(values: Floats) -> NDArray[np.uint64]:
     Not every store keeps these apart, and no sum of finite numbers can tell them apart.
     """
     told = np.ascontiguousarray(values) + 0.0
-    told[np.isnan(told)] = np.nan
+    if not all_finite(told):
+        told[np.isnan(told)] = np.nan
     return told.view(np.uint64)
