@@ -99,3 +99,71 @@ class TestParquet:
 def test_a_row_is_no_person():
     with pytest.raises(ParameterError, match="a row is no person"):
         Columns(user=())
+
+
+class TestFoldersOfCsv:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """Three files in an order that is not that of their making; one names columns otherwise."""
+        rng = np.random.default_rng(0)
+        for name in ("2.csv", "1.csv", "3.csv"):
+            ids, ages = rng.integers(0, 40, 300), rng.integers(0, 900, 300) / 10
+            head, row = "person,age,ill", "p{0},{1},yes"
+            if name == "3.csv":
+                head, row = "age,ill,person", "{1},no,p{0}"
+            lines = [head, *(row.format(i, a) for i, a in zip(ids, ages, strict=True))]
+            (tmp_path / name).write_text("\n".join([*lines, 'p1,"odd', ",7,no"]))
+        (tmp_path / ".hidden").write_text("nothing")
+        return tmp_path
+
+    COLUMNS = Columns(user=("person",), features=("age",), target="ill", classes=("no", "yes"))
+
+    def test_the_files_follow_each_other_in_the_order_of_their_names(self, folder):
+        table = TableFile(folder)
+        assert [file.name for file in table.files] == ["1.csv", "2.csv", "3.csv"]
+        assert table.column_names == ["person", "age", "ill"]
+        together = table.read(self.COLUMNS)
+        alone = [TableFile(file).read(self.COLUMNS) for file in table.files]
+        assert together.n_records == sum(each.n_records for each in alone)
+        for user, key in enumerate(alone[0].keys()):
+            first = alone[0].take([user]).X
+            place = int(np.flatnonzero(together.keys() == key)[0])
+            assert np.array_equal(together.take([place]).X[: len(first)], first)
+        assert table.count_users(self.COLUMNS) == together.n_users
+
+    @pytest.mark.parametrize("n_parts", [1, 7])
+    def test_grouped_on_disk_they_are_the_same_users(self, folder, n_parts):
+        whole = TableFile(folder).read(self.COLUMNS)
+        crowd = TableFile(folder).group(self.COLUMNS, n_parts=n_parts)
+        found = crowd.together()
+        order = np.argsort(whole.keys())
+        assert np.array_equal(found.keys(), whole.keys()[order])
+        assert np.array_equal(found.X, whole.take(order).X)
+        assert np.array_equal(found.y, whole.take(order).y)
+
+    def test_a_cap_and_a_spool_that_is_used_again(self, folder, tmp_path_factory):
+        spool = tmp_path_factory.mktemp("spools") / "kept"
+        options = {"n_parts": 3, "cap": 2, "random_state": 0, "spool": spool}
+        whole = TableFile(folder).read(self.COLUMNS).cap(2, random_state=0)
+        times = []
+        for _ in range(2):
+            crowd = TableFile(folder).group(self.COLUMNS, **options)
+            assert sorted(crowd.together().X.ravel()) == sorted(whole.X.ravel())
+            times.append((spool / "manifest.json").stat().st_mtime_ns)
+            del crowd
+        assert times[0] == times[1]
+
+    def test_other_columns_in_one_file_are_refused_before_a_row_is_read(self, folder):
+        (folder / "4.csv").write_text("person,years,ill\n")
+        with pytest.raises(SchemaError, match=r"'4\.csv'"):
+            TableFile(folder).resolve(self.COLUMNS)
+
+    def test_files_of_several_kinds_are_refused(self, folder):
+        (folder / "4.parquet").write_text("")
+        with pytest.raises(SchemaError, match="one kind"):
+            TableFile(folder).resolve(self.COLUMNS)
+
+    def test_a_file_in_blocks_is_the_file_at_once(self, folder, monkeypatch):
+        expected = TableFile(folder).read(self.COLUMNS)
+        monkeypatch.setattr("quorate.files.csv_lines._BLOCK", 50)
+        assert np.array_equal(TableFile(folder).read(self.COLUMNS).X, expected.X)

@@ -32,7 +32,7 @@ from quorate.public_randomness import RandomState
 from quorate.users import tables
 from quorate.users.data import UserData
 
-__all__ = ["FileCrowd"]
+__all__ = ["FileCrowd", "about_file"]
 
 Result = TypeVar("Result")
 
@@ -136,7 +136,7 @@ class FileCrowd(PartedCrowd):
             layout,
             rows=rows,
             spool=spool,
-            source={"files": [_about(file) for file in dataset.files]},
+            source={"files": [about_file(file) for file in dataset.files]},
             n_parts=n_parts,
             threads=threads,
             progress=progress,
@@ -266,7 +266,8 @@ def _flush(files: Sequence[PartFiles], waiting: list[tuple[Records, NDArray[Any]
             file.append(pieces)
 
 
-def _about(file: str) -> list[Any]:
+def about_file(file: str | os.PathLike[str]) -> list[Any]:
+    """Return what a spool that is used again remembers of a file: name, size and time."""
     found = Path(file).stat()
     return [str(Path(file).resolve()), found.st_size, found.st_mtime_ns]
 

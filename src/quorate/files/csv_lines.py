@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
 
-__all__ = ["read_cells", "read_header", "split_line"]
+__all__ = ["cell_schema", "cell_tables", "count_lines", "read_cells", "read_header", "split_line"]
 
 _BLOCK = 2**24
 _LONGEST_HEADER = 2**24
@@ -101,24 +101,59 @@ def read_cells(
     """
     import pyarrow as pa
 
+    pieces = cell_tables(path, separator, names=names, numeric=numeric, ids=ids)
+    return pa.concat_tables([cell_schema(names, numeric).empty_table(), *pieces])
+
+
+def cell_schema(names: Sequence[str], numeric: Collection[str]) -> Any:
+    """Return the Arrow schema of cells: floats where ``numeric``, bytes elsewhere.
+
+    >>> cell_schema(["patient", "age"], {"age"}).types
+    [DataType(large_binary), DataType(double)]
+    """
+    import pyarrow as pa
+
+    kinds = [pa.float64() if name in numeric else pa.large_binary() for name in names]
+    return pa.schema(list(zip(names, kinds, strict=True)))
+
+
+def cell_tables(
+    path: str | os.PathLike[str],
+    separator: str,
+    *,
+    names: Sequence[str],
+    numeric: Collection[str],
+    ids: Collection[str] = (),
+) -> Iterator[Any]:
+    """Yield what :func:`read_cells` returns in tables of some megabytes, in the order of lines."""
+    import pyarrow as pa
+
     header = read_header(Path(path), separator)
     lines = _Lines(separator.encode(), len(header), [header.index(name) for name in names])
-    kinds = [pa.float64() if name in numeric else pa.large_binary() for name in names]
+    schema = cell_schema(names, numeric)
     kept = [name in ids for name in names]
-    chunks: list[list[Any]] = [[] for _ in names]
+    failed = False
     try:
         with Path(path).open("rb") as file:
             _header_line(file)
             for block in _blocks(file):
-                for column, found in zip(chunks, lines.columns(block, kinds, kept), strict=True):
-                    column.extend(found)
+                found = lines.columns(block, schema.types, kept)
+                columns = [
+                    pa.chunked_array(chunks, kind)
+                    for chunks, kind in zip(found, schema.types, strict=True)
+                ]
+                yield pa.table(columns, schema=schema)
     except (pa.ArrowException, OSError):
         # Arrow's own message would quote the line that it stumbled over.
-        chunks = []
-    if len(chunks) < len(names):
+        failed = True
+    if failed:
         raise SchemaError(f"Expected a CSV file, could not read {Path(path).name!r}.")
-    columns = [pa.chunked_array(parts, kind) for parts, kind in zip(chunks, kinds, strict=True)]
-    return pa.table(columns, names=list(names))
+
+
+def count_lines(path: str | os.PathLike[str]) -> int:
+    """Return how many line feeds a file has, which is about how many rows."""
+    with Path(path).open("rb") as file:
+        return sum(piece.count(b"\n") for piece in iter(lambda: file.read(_BLOCK), b""))
 
 
 class _Lines:

@@ -10,7 +10,7 @@ public and may raise.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.engines.files import FileCrowd, about_file
+from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.files.csv_lines import read_cells, read_header
+from quorate.files.csv_lines import (
+    cell_schema,
+    cell_tables,
+    count_lines,
+    read_cells,
+    read_header,
+)
 from quorate.users import UserData, grouping, tables
 
 __all__ = ["Columns", "TableFile"]
 
+# Batches of a few megabytes, so that grouping on disk needs little memory.
+_BATCH_ROWS = 2**17
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -86,7 +96,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class TableFile:
-    r"""A CSV, TSV or Parquet file, or a folder of Parquet files.
+    r"""A CSV, TSV or Parquet file, or a folder of such files of one kind.
+
+    The files of a folder of CSV are read in the order of their names; each has a header.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -105,14 +117,37 @@ class TableFile:
     @property
     def separator(self) -> str | None:
         """What separates cells, or None for Parquet."""
-        return _SEPARATORS.get(Path(self.path).suffix.lower())
+        if not Path(self.path).is_dir():
+            return _SEPARATORS.get(Path(self.path).suffix.lower())
+        kinds = {file.suffix.lower() for file in self.files}
+        if not kinds & _SEPARATORS.keys():
+            return None
+        if len(kinds) > 1:
+            raise SchemaError(
+                f"Expected files of one kind in the folder {str(self.path)!r}, got {sorted(kinds)}."
+            )
+        return _SEPARATORS[kinds.pop()]
+
+    @property
+    def files(self) -> list[Path]:
+        """The file, or what lies in the folder in the order of names, without hidden files."""
+        path = Path(self.path)
+        found = sorted(path.iterdir()) if path.is_dir() else [path]
+        return [file for file in found if not file.name.startswith((".", "_"))]
+
+    @property
+    def size_on_disk(self) -> int:
+        """How many bytes the files take together."""
+        if self.separator is None:
+            return tables.size_on_disk(tables.open_parquet(self.path))
+        return sum(file.stat().st_size for file in self.files)
 
     @property
     def column_names(self) -> list[str]:
         """The names of all columns; of a CSV file only the first line is read."""
         if self.separator is None:
             return list(tables.open_parquet(self.path).schema.names)
-        return read_header(Path(self.path), self.separator)
+        return read_header(self.files[0], self.separator)
 
     def resolve(self, columns: Columns) -> Columns:
         """Return ``columns`` with all features named; refuse what does not exist; read no row."""
@@ -130,6 +165,9 @@ class TableFile:
             )
             self._check_types(columns)
             return replace(columns, features=tuple(chosen))
+        for file in self.files[1:]:
+            if set(read_header(file, self.separator)) != set(self.column_names):
+                raise SchemaError(f"Expected the columns {self.column_names} in {file.name!r} too.")
         if not columns.features:
             raise SchemaError(
                 "Expected the names of the feature columns: a CSV file declares no types, and they "
@@ -152,11 +190,51 @@ class TableFile:
                 self.path, features=columns.features, memory=2**62, **given
             )
             return people
-        numeric = set(columns.features)
-        if columns.target is not None and not _are_texts(columns.classes):
-            numeric.add(columns.target)
-        table = self._csv(columns.named, numeric, columns.user)
+        table = self._csv(columns.named, _numeric(columns), columns.user)
         return UserData.from_frame(table, features=columns.features, **given)
+
+    def group(
+        self, columns: Columns, *, spool: str | os.PathLike[str] | None = None, **options: Any
+    ) -> FileCrowd:
+        """Group the records by user on disk, for more of them than memory holds.
+
+        ``spool`` and the other options are those of
+        :meth:`~quorate.engines.files.FileCrowd.from_parquet`.
+        """
+        columns = self.resolve(columns)
+        given: dict[str, Any] = {
+            "user": columns.user,
+            "features": columns.features,
+            "target": columns.target,
+            "unit": columns.protected,
+            "missing": columns.missing,
+            "classes": columns.classes,
+        }
+        if self.separator is None:
+            return FileCrowd.from_parquet(self.path, spool=spool, **given, **options)
+        numeric = _numeric(columns)
+        capping = {name: options.pop(name, None) for name in ("cap", "random_state")}
+        layout = Layout.of(cell_schema(columns.named, numeric), **given, **capping)
+        return FileCrowd.from_batches(
+            self._batches(columns, numeric),
+            layout,
+            rows=sum(map(count_lines, self.files)),
+            spool=spool,
+            source={"files": list(map(about_file, self.files))},
+            **options,
+        )
+
+    def _batches(self, columns: Columns, numeric: Collection[str]) -> Iterator[Any]:
+        for file in self.files:
+            cells = cell_tables(
+                file,
+                str(self.separator),
+                names=columns.named,
+                numeric=numeric,
+                ids=columns.user,
+            )
+            for table in cells:
+                yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
     def count_users(self, columns: Columns) -> int:
         """Count the users from the columns of their ids, and read nothing else."""
@@ -192,7 +270,19 @@ class TableFile:
     def _csv(
         self, names: Sequence[str], numeric: Collection[str], ids: Collection[str] = ()
     ) -> Any:
-        return read_cells(self.path, str(self.separator), names=names, numeric=numeric, ids=ids)
+        import pyarrow as pa
+
+        separator = str(self.separator)
+        return pa.concat_tables(
+            read_cells(file, separator, names=names, numeric=numeric, ids=ids)
+            for file in self.files
+        )
+
+
+def _numeric(columns: Columns) -> set[str]:
+    """Return the columns that hold numbers: features, and a target without labels."""
+    is_number = columns.target is not None and not _are_texts(columns.classes)
+    return {*columns.features, *([str(columns.target)] if is_number else [])}
 
 
 def _are_texts(classes: tuple[Any, ...] | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from quorate.engines.base import DescribedCrowd, Schema, needs
 from quorate.exceptions import ParameterError
 from quorate.files.table_files import Columns, TableFile
-from quorate.users import UserData, tables
+from quorate.users import UserData
 from quorate.users.crowd import Crowd, Result
 
 __all__ = ["Place", "UnreadCrowd"]
@@ -60,17 +61,29 @@ class Place:
 
     def is_in_memory(self, table: TableFile) -> bool:
         """Whether a table is simply read: it is small, by its size on disk, and nobody asks."""
+        if self.kind == "local":
+            return table.size_on_disk <= _LARGE
         if table.separator is not None:
-            if self.kind != "local":
-                raise ParameterError(
-                    f"The engine {self.name!r} reads Parquet files, got {str(table.path)!r}."
-                )
-            return True
-        size = tables.size_on_disk(tables.open_parquet(table.path))
-        return self.kind == "local" and size <= _LARGE
+            raise ParameterError(
+                f"The engine {self.name!r} reads Parquet files, got {str(table.path)!r}."
+            )
+        return False
 
-    def crowd(self, table: TableFile, columns: Columns) -> Crowd:
-        """Group the rows of Parquet files by user, at this place."""
+    def connect(self) -> Any:
+        """Return the Dask client or the Spark session, None for this machine; read nothing."""
+        if self.kind == "local":
+            return None
+        cluster = None
+        with suppress(Exception):
+            cluster = _client(self.name) if self.kind == "dask" else _session(self.name)
+        if cluster is None:
+            raise ParameterError(f"Nobody answers at {self.name!r}: is the cluster running?")
+        return cluster
+
+    def crowd(self, table: TableFile, columns: Columns, cluster: Any = None) -> Crowd:
+        """Group the rows of a table by user, at this place, where ``cluster`` is connected."""
+        if self.kind == "local":
+            return table.group(columns)
         given: dict[str, Any] = {
             "user": columns.user,
             "features": columns.features,
@@ -80,23 +93,25 @@ class Place:
             "classes": columns.classes,
         }
         if self.kind == "dask":
-            from distributed import Client
-
             from quorate.engines.dask import DaskCrowd
 
-            client = Client(self.name.replace("dask://", "tcp://"), set_as_default=False)
-            return DaskCrowd.from_parquet(table.path, client=client, **given)
-        if self.kind == "spark":
-            from pyspark.sql import SparkSession
+            return DaskCrowd.from_parquet(table.path, client=cluster, **given)
+        from quorate.engines.spark import SparkCrowd
 
-            from quorate.engines.spark import SparkCrowd
+        frame = cluster.read.parquet(os.fspath(table.path))
+        return SparkCrowd.from_frame(frame, **given)
 
-            session = SparkSession.builder.master(self.name).getOrCreate()
-            path = os.fspath(table.path)
-            return SparkCrowd.from_frame(session.read.parquet(path), **given)
-        from quorate.engines.files import FileCrowd
 
-        return FileCrowd.from_parquet(table.path, **given)
+def _client(name: str) -> Any:
+    from distributed import Client
+
+    return Client(name.replace("dask://", "tcp://"), set_as_default=False)
+
+
+def _session(name: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.master(name).getOrCreate()
 
 
 class UnreadCrowd(DescribedCrowd):

@@ -213,9 +213,11 @@ def _people(
             count=partial(table.count_users, columns) if public else None,
         )
 
+    cluster = place.connect()
+
     def group() -> Crowd:
         charge()
-        return place.crowd(table, columns)
+        return place.crowd(table, columns, cluster)
 
     width, target = len(columns.features), columns.target is not None
     return UnreadCrowd(group, Schema(width, target, columns.protected, columns.features))

@@ -1,0 +1,122 @@
+"""The command line end to end, wherever the users lie: one command, the same release."""
+
+import json
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from crowd_worlds import visits
+from quorate import Ledger
+from quorate.cli import main
+from quorate.noise import SeededNoise, use_noise
+from quorate.tasks import crowds
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+MEAN = "--task mean --user id --features a,b,c --bounds -10,10 --epsilon 9 --delta 1e-5 --json"
+MODEL = (
+    "--task logistic --user id --features a,c --target y --bounds -5,5 "
+    "--epsilon 9 --delta 1e-5 --json"
+)
+
+
+def fitted(table, capsys, *more, task=MEAN):
+    """Return what a command printed, with seeded noise."""
+    with use_noise(SeededNoise(0)):
+        code = main(["fit", str(table), *task.split(), *map(str, more)])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    return json.loads(said.out)
+
+
+@pytest.fixture(scope="module")
+def csv_folder(tmp_path_factory):
+    """The same world as a folder of CSV files."""
+    folder = tmp_path_factory.mktemp("csv")
+    table = visits()
+    cuts = np.linspace(0, table.num_rows, 5).astype(int)
+    for number, (start, stop) in enumerate(pairwise(cuts)):
+        piece = table.slice(start, stop - start)
+        pyarrow.csv.write_csv(piece, folder / f"{number}.csv")
+    return folder
+
+
+@pytest.mark.parametrize("task", [MEAN, MODEL], ids=["mean", "model"])
+def test_a_large_folder_is_grouped_on_disk(folder, capsys, monkeypatch, task):
+    expected = fitted(folder, capsys, task=task)
+    monkeypatch.setattr(crowds, "_LARGE", 10)
+    assert fitted(folder, capsys, task=task) == expected
+
+
+def test_a_large_folder_of_csv_is_grouped_on_disk(csv_folder, folder, capsys, monkeypatch):
+    expected = fitted(csv_folder, capsys)
+    grouped = []
+    group = crowds.TableFile.group
+    monkeypatch.setattr(crowds, "_LARGE", 10)
+    monkeypatch.setattr(
+        crowds.TableFile, "group", lambda *given: grouped.append(1) or group(*given)
+    )
+    assert fitted(csv_folder, capsys) == expected
+    assert grouped == [1]
+    # Ids, order and numbers are those of the Parquet files, so the release is too.
+    assert fitted(folder, capsys)["released"] == expected["released"]
+
+
+@pytest.mark.parametrize("task", [MEAN, MODEL], ids=["mean", "model"])
+def test_a_dask_scheduler_by_its_address(cluster, folder, capsys, task):
+    expected = fitted(folder, capsys, task=task)
+    found = fitted(folder, capsys, "--engine", cluster.place, task=task)
+    assert found == expected
+
+
+def test_spark_by_the_name_of_its_master(spark, folder, capsys):
+    found = fitted(folder, capsys, "--engine", "local[2]")
+    assert found == fitted(folder, capsys)
+
+
+def test_a_ledger_is_charged_before_a_cluster_reads(cluster, folder, capsys, tmp_path):
+    book = Ledger(tmp_path / "book.db")
+    book.set_budget("visits", epsilon=9.0, delta=1e-5, unit="id")
+    more = ("--ledger", tmp_path / "book.db", "--data-name", "visits", "--engine", cluster.place)
+    command = ["fit", str(folder), *MEAN.split(), *map(str, more)]
+    assert main(command) == 0
+    assert book.remaining("visits").epsilon == 0.0
+    capsys.readouterr()
+    assert main(command) != 0
+    assert "Nothing was charged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "extra"),
+    [
+        ("dask://127.0.0.1:8786", "distributed", "dask"),
+        ("spark://127.0.0.1:7077", "pyspark", "spark"),
+        ("local[2]", "pyspark", "spark"),
+    ],
+)
+def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
+    folder, capsys, monkeypatch, name, module, extra
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert main(["fit", str(folder), *MEAN.split(), "--engine", name]) != 0
+    said = capsys.readouterr()
+    assert f"pip install 'quorate[{extra}]'" in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+
+
+def test_a_scheduler_that_is_not_there_is_one_line_and_nothing_is_charged(folder, capsys, tmp_path):
+    dask = pytest.importorskip("dask")
+    book = Ledger(tmp_path / "book.db")
+    book.set_budget("visits", epsilon=9.0, delta=1e-5, unit="id")
+    more = ["--ledger", str(tmp_path / "book.db"), "--data-name", "visits"]
+    with dask.config.set({"distributed.comm.timeouts.connect": "0.3s"}):
+        code = main(["fit", str(folder), *MEAN.split(), *more, "--engine", "dask://127.0.0.1:9"])
+    said = capsys.readouterr()
+    assert code != 0
+    assert said.err.count("\n") == 1
+    assert "dask://127.0.0.1:9" in said.err
+    assert book.remaining("visits").epsilon == 9.0
