@@ -33,6 +33,8 @@ from quorate.public_randomness import public_generator
 __all__ = [
     "gaussian_bound",
     "laplace_bound",
+    "laplace_sum",
+    "mixed_bound",
     "nearest_distribution",
     "total_variation",
 ]
@@ -42,6 +44,7 @@ _MANY = 40
 _FEW = 6
 # Public draws of lengths of Laplace noise.
 _DRAWS, _SEED = 20_000, 20_232
+_FEWEST = 64
 
 
 def nearest_distribution(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
@@ -122,6 +125,46 @@ def gaussian_bound(*, sigma: float, categories: int, level: float, beta: float) 
     mean = categories * (density - cell * float(ndtr(-cell)))
     beyond = math.sqrt(2.0 * categories * math.log(1.0 / _peeled(beta, cell)))
     return min(1.0, sigma * (mean + beyond))
+
+
+def mixed_bound(
+    *, inner: float, outer: float, centre: NDArray[np.float64], pure: bool, beta: float
+) -> float:
+    r"""Return what the total variation does not exceed, for noise of two kinds.
+
+    The noise is :math:`z + y - c\sum_j y_j` for a released centre c, with z of size ``inner`` and y
+    of size ``outer``, Laplace or normal. By the inequality at the top the total variation is at
+    most the larger of the sums of its positive and of its negative terms, whose law is read off
+    public draws, with a margin for their number.
+
+    >>> flat = np.full(6, 1 / 6)
+    >>> found = mixed_bound(inner=0.0, outer=1.0, centre=flat, pure=True, beta=0.05)
+    >>> 5.0 < found < 8.0
+    True
+    """
+    draws = max(_FEWEST, min(_DRAWS // 4, 2**21 // centre.size))
+    generator = public_generator(_SEED)
+    make = generator.laplace if pure else generator.normal
+    other = make(size=(draws, centre.size))
+    noise = inner * make(size=other.shape) + outer * (other - other.sum(axis=1)[:, None] * centre)
+    sizes = np.maximum(np.maximum(noise, 0.0).sum(axis=1), np.maximum(-noise, 0.0).sum(axis=1))
+    if draws * beta < 8.0:
+        return float(sizes.mean() + sizes.std() * (1.0 - 2.0 * math.log(beta)) ** 0.5)
+    margin = 2.0 * math.sqrt(beta * (1.0 - beta) / draws)
+    return float(np.quantile(sizes, min(1.0, 1.0 - beta + margin)))
+
+
+@lru_cache(maxsize=64)
+def laplace_sum(terms: int, beta: float) -> float:
+    r"""Return what a sum of Laplace variables of scale 1 exceeds with a chance of at most beta.
+
+    Chernoff's bound: :math:`\min_t (\ln(1/\beta) - k\ln(1 - t^2))/t` over t in (0, 1).
+
+    >>> round(laplace_sum(1, 0.01), 1), round(laplace_sum(100, 0.01), 1)
+    (6.9, 43.4)
+    """
+    t = np.linspace(0.01, 0.99, 99)
+    return float(np.min((math.log(1.0 / beta) - terms * np.log1p(-t * t)) / t))
 
 
 @lru_cache(maxsize=64)

@@ -95,7 +95,7 @@ class TestReplay:
             run = DiscreteRun(crowd=data, coder=CategoryCodes(K), categories=K, account=account)
             centre = np.full(K, 1.0 / K)
             radius = float(run._distances(centre, norm=2).max())
-            return run._trimmed_mean(centre, radius, square=account.square_left).mean
+            return run._trimmed_mean(centre, radius, square=account.square_left).mean()
 
         assert not replay(run, [0.0, 1.0, 2.0], [4.0]).same
 
@@ -134,16 +134,25 @@ class TestUtility:
         for way in ("auto", "auto, pure"):
             assert run_on(data, way)[0].route.name == "laplace"
 
-    def test_a_cluster_of_unlike_people_is_not_left_out_silently(self):
+    @pytest.mark.parametrize("way", ["ball", "polytope", "auto", "auto, pure"])
+    def test_a_cluster_of_unlike_people_is_counted_in(self, way):
         labels, users = alike(2000, 200, K)
         labels[users < 300] = K - 1.0
         data, truth = crowd(labels, users), mean_shares(labels, users, K)
         for seed in range(5):
-            for way in ("ball", "auto"):
-                released, _ = run_on(data, way, seed=seed)
-                error = 0.5 * np.abs(released.shares - truth).sum()
-                assert error <= released.error.bound
-                assert way == "ball" or error < 0.02
+            released, _ = run_on(data, way, seed=seed)
+            error = 0.5 * np.abs(released.shares - truth).sum()
+            assert error <= released.error.bound
+            # Left out they would cost 0.13.
+            assert error < 0.03
+
+    def test_a_few_unlike_people_are_within_the_stated_bound(self):
+        labels, users = alike(2000, 200, K)
+        labels[users < 12] = K - 1.0
+        data, truth = crowd(labels, users), mean_shares(labels, users, K)
+        for seed in range(5):
+            released, _ = run_on(data, "polytope", seed=seed)
+            assert 0.5 * np.abs(released.shares - truth).sum() <= released.error.bound
 
     def test_records_are_weighed_up_to_the_cap(self):
         data = crowd_of([[0.0] * 10] * 300 + [[1.0] * 2] * 900)

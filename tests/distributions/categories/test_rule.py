@@ -33,10 +33,16 @@ def test_noise_falls_with_users_and_likeness():
 
 def test_few_people_are_not_asked_unless_they_are_known_to_be_alike():
     known = {"categories": 6, "epsilon": 1.0, "mu": 0.0}
-    assert likeness_worth_asking(users=900, **known) is None
-    assert likeness_worth_asking(users=300, **known, alike=True).norm == 1
+    assert likeness_worth_asking(users=240, **known) is None
+    assert likeness_worth_asking(users=240, **known, alike=True).norm == 1
     few, many = (likeness_worth_asking(users=n, **known) for n in (1000, 9000))
     assert few.share > many.share
+
+
+def test_many_categories_need_more_people():
+    known = {"users": 300, "epsilon": 1.0, "mu": 0.0}
+    assert likeness_worth_asking(categories=10, **known) is not None
+    assert likeness_worth_asking(categories=11, **known) is None
 
 
 def test_many_categories_need_delta():
@@ -45,17 +51,15 @@ def test_many_categories_need_delta():
     assert likeness_worth_asking(**known, mu=MU).norm == 2
 
 
-@pytest.mark.parametrize("users", [1000, 1001, 3000, 10**6])
-def test_nobody_is_believed_who_is_not_known_to_be_alike(users):
+@pytest.mark.parametrize("users", [300, 1000, 1001, 3000, 10**6])
+def test_people_who_are_known_to_be_alike_are_believed_sooner(users):
     known = {"users": users, "categories": 6, "epsilon": 1.0, "mu": MU}
-    assert likeness_worth_asking(**known).close >= 0.95
-    assert likeness_worth_asking(**known).share <= 0.06
-    assert (
-        likeness_worth_asking(users=300, categories=6, epsilon=1.0, mu=MU, alike=True).close < 0.6
-    )
+    asked, believed = likeness_worth_asking(**known), likeness_worth_asking(**known, alike=True)
+    assert asked.close >= 0.85 > believed.close
+    assert asked.share <= 0.06
 
 
-def test_a_strict_test_costs_little_and_wants_nearly_all_pairs_close():
+def test_a_test_of_many_people_costs_little():
     asked = likeness_worth_asking(users=10_000, categories=20, epsilon=1.0, mu=MU)
     assert asked.share <= 0.02
-    assert asked.close >= 0.9
+    assert asked.close >= 0.85

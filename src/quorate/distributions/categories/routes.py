@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,13 @@ from quorate.distributions.categories.rule import (
     widening,
 )
 from quorate.distributions.categories.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
-from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
+from quorate.distributions.projection import (
+    gaussian_bound,
+    laplace_bound,
+    laplace_sum,
+    mixed_bound,
+    nearest_distribution,
+)
 from quorate.distributions.released import DistributionError, ReleasedShares
 from quorate.distributions.shares import Coder, ShareTotals, dense_shares
 from quorate.grid import choose_grid, public_size
@@ -46,9 +53,8 @@ _CELLS = 8
 _RADII = 16
 # A search looks for a radius that holds this share, or less where its noise is larger.
 _INSIDE, _LEAST_INSIDE, _CERTAINTY = 0.95, 0.6, 2.5
-# More people outside than expected by this many deviations: some are unlike the others.
-_ALARM = 2.5
-_EXPECTED_OUTSIDE = 0.03
+# People outside are seen where their pull has this chance or less in noise alone.
+_SURPRISE = 0.004
 # So few votes that noise alone might explain them are ignored.
 _NOTICED = 3.0
 
@@ -116,7 +122,7 @@ class DiscreteRun:
         return self._whole(None, self.account.square_left, Route(name="gaussian", reason=reason))
 
     def ball(self, question: Likeness | None, reason: str) -> ReleasedShares:
-        """Close in on the users in the L2 norm; leave out and count those far away."""
+        """Close in on the users in the L2 norm; leave those far away out, or count them in."""
         squares = [Fraction(share) * self.account.square_left for share in BALL_SHARES]
         centre, noise, _ = self._rough_centre(None, squares[0])
         error = noise * math.sqrt(max(1, int(np.count_nonzero(centre))))
@@ -124,10 +130,9 @@ class DiscreteRun:
         top = min(math.sqrt(2.0), 1.2 * widening(self.categories) * math.hypot(spread, error))
         radius = self._find_radius(centre, top, ratio=2.0**0.25, square=squares[1])
         middle = self._trimmed_mean(centre, radius, square=squares[2])
-        if middle.outside - _EXPECTED_OUTSIDE * self._users > _ALARM * middle.vote_noise:
-            return self.gaussian("some people are far from all others, who are alike.")
-        radius = self._find_radius(middle.mean, radius, ratio=2.0**0.125, square=squares[3])
-        final = self._trimmed_mean(middle.mean, radius, square=self.account.square_left)
+        closer, _ = nearest_distribution(middle.inside())
+        radius = self._find_radius(closer, radius, ratio=2.0**0.125, square=squares[3])
+        final = self._trimmed_mean(closer, radius, square=self.account.square_left)
         return self._of_trimmed(final, Route(name="ball", reason=reason))
 
     def polytope(self, reason: str) -> ReleasedShares:
@@ -247,12 +252,14 @@ class DiscreteRun:
         shares = _Shares(self.coder, self.categories)
         size = max(1, 2**22 // self.categories)
         close = 0
+        # Two users at one distance from a common centre are the root of 2 times as far apart, and
+        # in few dimensions distances vary.
+        reach = math.sqrt(2.0) * question.spread * (1.0 + 0.5 / math.sqrt(self.categories))
         for start in range(0, pairs, size):
             chosen = places[start : start + size]
             rows = self.crowd.gather(shares, chosen.ravel())
             apart = row_lengths(rows[::2] - rows[1::2], question.norm)
-            # Two users at one distance from a common centre are the root of 2 times as far apart.
-            close += int(np.count_nonzero(apart <= math.sqrt(2.0) * question.spread))
+            close += int(np.count_nonzero(apart <= reach))
         counted = NoisyCount(
             epsilon=float_down(Fraction(question.share) * self.account.left),
             relation=self.relation,
@@ -292,51 +299,142 @@ class DiscreteRun:
         mechanism = self._mechanism(bound, epsilon, square)
         totals = self.crowd.add_up(TrimmedTotals(self.coder, mechanism.grid))
         sums = mechanism.release(mechanism.grid.join(totals), count=0, account=self.account)
-        noise = _size_of_noise(mechanism)
-        outside, absent = (float(votes) / bound.vote for votes in sums[-2:])
-        vote_noise = noise / bound.vote
-        gone = sum(votes for votes in (outside, absent) if votes > _NOTICED * vote_noise)
-        inside = max(self._users - gone, 0.1 * self._users)
-        mean, level = nearest_distribution(centre + sums[:-2] / inside)
         return _TrimmedMean(
-            mean=mean,
-            noise=noise / inside,
-            level=level,
+            centre=centre,
             radius=radius,
             pure=square is None,
-            outside=outside,
-            vote_noise=vote_noise,
-            present=max(1.0, self._users - max(0.0, absent)),
+            users=self._users,
+            offsets=sums[: self.categories],
+            outside=sums[self.categories : -2] / bound.whole,
+            votes=(float(sums[-2]) / bound.vote, float(sums[-1]) / bound.vote),
+            noise=_size_of_noise(mechanism),
+            whole=bound.whole,
         )
 
     def _of_trimmed(self, final: _TrimmedMean, route: Route) -> ReleasedShares:
-        bound = _noise_bound(
-            final.noise,
-            pure=final.pure,
-            categories=self.categories,
-            level=final.level,
-            beta=0.8 * _BETA,
-        )
-        # Votes that were ignored leave the divisor wrong by at most twice as many.
+        mean, level = nearest_distribution(final.mean())
+        beta = 0.9 * _BETA if final.noticed else 0.5 * _BETA
+        if final.noticed:
+            # Those outside are counted in, with all their noise.
+            bound = mixed_bound(
+                inner=final.noise / final.present,
+                outer=final.outer_noise / final.present,
+                centre=final.centre,
+                pure=final.pure,
+                beta=beta,
+            )
+        else:
+            bound = _noise_bound(
+                final.noise / final.present,
+                pure=final.pure,
+                categories=self.categories,
+                level=level,
+                beta=beta,
+            )
+        # Votes of absence that were ignored leave the divisor wrong by at most twice as many.
         reach = final.radius if final.pure else final.radius * math.sqrt(self.categories)
         bound += 0.5 * reach * 2.0 * _NOTICED * final.vote_noise / final.present
-        tail = math.log(1.0 / (0.2 * _BETA)) if final.pure else 2.33
-        outside = max(0.0, final.outside) + tail * final.vote_noise
-        return _released(final.mean, bound, outside / final.present, route)
+        left_out = 0.0 if final.noticed else final.left_out(0.4 * _BETA)
+        return _released(mean, bound, left_out, route)
 
 
 @dataclass(frozen=True)
 class _TrimmedMean:
-    """The mean of the users inside a ball, and how many were not."""
+    """What was released about the users inside a ball, and about the others.
 
-    mean: NDArray[np.float64]
-    noise: float
-    level: float
+    Parameters
+    ----------
+    centre : array of shape (k,)
+    radius : float
+    pure : bool
+    users : int
+    offsets : array of shape (k,)
+        Noisy sum of the offsets of those inside.
+    outside : array of shape (k,)
+        Noisy sum of the shares of those outside.
+    votes : pair of floats
+        Noisy numbers of those outside (in the L2 norm only), and of those who are not there.
+    noise : float
+        Size of the noise of ``offsets``.
+    whole : float
+        Size of the shares of one user outside.
+    """
+
+    centre: NDArray[np.float64]
     radius: float
     pure: bool
-    outside: float
-    vote_noise: float
-    present: float
+    users: int
+    offsets: NDArray[np.float64]
+    outside: NDArray[np.float64]
+    votes: tuple[float, float]
+    noise: float
+    whole: float
+
+    @property
+    def outer_noise(self) -> float:
+        """Size of the noise of ``outside``."""
+        return self.noise / self.whole
+
+    @property
+    def vote_noise(self) -> float:
+        """Size of the noise of a number of votes."""
+        return self.noise / self.radius
+
+    @property
+    def present(self) -> float:
+        """How many users are there; so few absent ones that noise might explain them are none."""
+        absent = self.votes[1]
+        gone = absent if absent > _NOTICED * self.vote_noise else 0.0
+        return max(self.users - gone, 0.1 * self.users, 1.0)
+
+    @property
+    def pull(self) -> NDArray[np.float64]:
+        """What those outside would add if they were counted: shares less the centre's."""
+        return np.asarray(self.outside - self.outside.sum() * self.centre)
+
+    @cached_property
+    def noticed(self) -> bool:
+        """Whether those outside pull somewhere by more than noise explains."""
+        many, shares = self.centre.size, self.centre
+        sizes = self.outer_noise * np.sqrt((1.0 - shares) ** 2 + shares**2 * (many - 1))
+        limit = math.log(many) + 5.0 if self.pure else math.sqrt(2.0 * math.log(100.0 * many))
+        if np.any(self.pull > limit * sizes):
+            return True
+        noise = mixed_bound(
+            inner=0.0, outer=self.outer_noise, centre=shares, pure=self.pure, beta=_SURPRISE
+        )
+        return bool(np.maximum(self.pull, 0.0).sum() > noise)
+
+    def inside(self) -> NDArray[np.float64]:
+        """Return the mean of those inside."""
+        gone = float(np.clip(self.outside.sum(), 0.0, 0.5 * self.users)) if self.noticed else 0.0
+        return np.asarray(self.centre + self.offsets / max(1.0, self.present - gone))
+
+    def mean(self) -> NDArray[np.float64]:
+        """Return the mean of all, or of those inside if nobody else is seen."""
+        pull = self.pull if self.noticed else 0.0
+        return np.asarray(self.centre + (self.offsets + pull) / self.present)
+
+    def left_out(self, beta: float) -> float:
+        """Bound how far those outside would have moved the mean, whoever they are."""
+        noise = mixed_bound(
+            inner=0.0,
+            outer=self.outer_noise,
+            centre=self.centre,
+            pure=self.pure,
+            beta=0.5 * beta,
+        )
+        # The centre is not quite the mean of those inside.
+        reach = self.radius if self.pure else self.radius * math.sqrt(self.centre.size)
+        pulled = (float(np.maximum(self.pull, 0.0).sum()) + noise) * (1.0 + 0.5 * min(1.0, reach))
+        return min(pulled, self._outsiders(0.5 * beta)) / self.present
+
+    def _outsiders(self, beta: float) -> float:
+        """Bound the number of those outside, each of whom moves the mean by one person at most."""
+        if self.pure:
+            seen = float(self.outside.sum())
+            return max(0.0, seen) + self.outer_noise * laplace_sum(self.centre.size, beta)
+        return max(0.0, self.votes[0]) + self.vote_noise * math.sqrt(-2.0 * math.log(beta))
 
 
 @dataclass(frozen=True)

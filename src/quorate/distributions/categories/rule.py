@@ -4,9 +4,10 @@
 around a rough centre holds most of them, and noise can shrink with the ball: in the L1 norm under
 pure privacy, which pays for few categories, or in the L2 norm with Gaussian noise, for many. How
 alike users have to be follows from the numbers of users and categories; whether they are is asked
-of disjoint pairs of users, for a few percent of the budget. People outside the ball are left out,
-so the test is strict unless the caller knows that people are alike: nearly all pairs must be close,
-and below 1,000 users or so, where the count is too noisy to tell, nobody is asked.
+of disjoint pairs of users, for a few percent of the budget. People outside the ball are counted in
+where they can be seen, with the noise of the whole simplex, so being wrong about them costs half as
+much again and no more; the test is a little stricter unless the caller knows that people are alike.
+Below some 250 users, or 30 for each category, where counts are too noisy, nobody is asked.
 
 The constants were measured on Zipf distributions of 6 to 1000 categories; see
 ``benchmarks/distributions.py``.
@@ -36,9 +37,14 @@ POLYTOPE_SHARES = (0.25, 0.10, 0.65)
 """Shares of epsilon: rough centre, radius, mean."""
 
 # The test for 1,000 users: users times its share of epsilon; its largest and smallest share; the
-# share of pairs that must be close. Five percent of far pairs are two or three of unlike people.
-_STRICT = (60.0, 0.06, 0.001, 0.95)
+# share of pairs that must be close.
+_STRICT = (60.0, 0.06, 0.001, 0.85)
 _LENIENT = (15.0, 0.05, 0.015, 0.70)
+# Below this many users times epsilon, in all or for each category, the count of pairs and the rough
+# centre tell too little.
+_FEWEST, _FEWEST_EACH, _MANY = 250.0, 30.0, 1000.0
+# Noise of a ball is normal, which suits people outside less than Laplace noise does.
+_BALL_GAIN = 0.85
 # Where few users make the count noisy, people who are known to be alike are believed sooner.
 _BELIEVED = 0.50
 # A way must promise this much less noise than Laplace on the whole simplex.
@@ -129,12 +135,13 @@ def l1_spread(categories: int, spread: float) -> float:
     return float(_L1_PER_L2 * categories**_L1_POWER * spread)
 
 
-def _ball_is_better(*, users: int, categories: int, epsilon: float, mu: float) -> bool:
+def _ball_is_better(*, users: int, categories: int, epsilon: float, mu: float, gain: float) -> bool:
     if mu == 0:
         return False
     ball = ball_noise(users=users, categories=categories, mu=mu, spread=_COMPARED)
     spread = l1_spread(categories, _COMPARED)
-    return ball < polytope_noise(users=users, categories=categories, epsilon=epsilon, spread=spread)
+    known = {"users": users, "categories": categories}
+    return ball < gain * polytope_noise(**known, epsilon=epsilon, spread=spread)
 
 
 def likeness_worth_asking(
@@ -153,10 +160,10 @@ def likeness_worth_asking(
     # More users make the count more exact, and the share smaller.
     signal = max(1, users) * epsilon
     share = max(smallest, scale * math.sqrt(max(1.0, signal / 1000.0)) / signal)
-    if share > largest and not alike:
+    if not alike and signal < min(_MANY, max(_FEWEST, _FEWEST_EACH * categories)):
         return None
-    if alike and share >= largest:
-        share, close = largest, _BELIEVED
+    if share >= largest:
+        share, close = largest, _BELIEVED if alike else close
     plain = _GAIN * math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
     spreads = {
         2: [
@@ -177,7 +184,9 @@ def likeness_worth_asking(
             < plain
         ],
     }
-    norm = 2 if _ball_is_better(users=users, categories=categories, epsilon=epsilon, mu=mu) else 1
+    gain = 1.0 if alike else _BALL_GAIN
+    known = {"users": users, "categories": categories}
+    norm = 2 if _ball_is_better(**known, epsilon=epsilon, mu=mu, gain=gain) else 1
     if not spreads[norm]:
         norm = 3 - norm
     if not spreads[norm]:

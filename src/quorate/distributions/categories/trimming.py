@@ -1,10 +1,12 @@
-r"""A user's offset from a released centre, or a vote: too far away, or not there.
+r"""A user's offset from a released centre; or, too far away, the shares as they are.
 
 Where users are much alike, most of them lie in a small ball around the centre. Such a user adds the
-offset; a user outside votes "outside" in a coordinate of its own, an absent one "absent". Nobody is
-pulled in, so the mean of those inside is not bent, and how many were left out is known up to the
-noise, which bounds what they could have changed, whoever they are. The votes cost nothing: a vote
-is as long as leaves the distance between any two users at the diameter of the ball.
+offset; a user outside adds the shares themselves, made as long as is free, to coordinates of their
+own, and votes "outside" if that is free too; an absent one votes "absent". Nobody is pulled in, so
+the mean of those inside is not bent. The other coordinates cost nothing: they are so long that any
+two users stay within the diameter of the ball. What is released about those outside is exactly as
+noisy as if everybody had been released with noise for the whole simplex: so they can be left out if
+there is nobody to be seen, and counted in if there is.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.bounds import Bound
+from quorate.bounds import Bound, Simplex
 from quorate.distributions.shares import Coder, dense_shares
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid
@@ -42,17 +44,24 @@ def row_lengths(offsets: NDArray[np.float64], norm: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Trimmed(Bound):
-    r"""An offset of at most ``radius`` from ``centre``, or one of two votes.
+    r"""An offset of at most ``radius`` from ``centre``, or shares outside, or a vote of absence.
 
-    Rows hold a user's vector, a column that is not looked at, and 1 in the last for an absent user.
+    Rows hold a user's d shares, d + 1 columns that are not looked at, and 1 in the last one for an
+    absent user.
 
-    Privacy: in the norm of the ball two offsets differ by at most 2r. *L1:* a vote is r long; an
-    offset and a vote differ by at most 2r, two different votes by 2r. *L2:* a vote is
-    :math:`\sqrt 2 r` long; an offset and a vote differ by at most :math:`\sqrt{3} r`, two votes by
-    2r. In whole steps: votes are rounded down, and offsets are multiplied by a factor below
-    r / length, as in the proof at the top of :mod:`quorate.bounds`, and then rounded towards the
-    centre. The computed length is at least :math:`(1-u)^{d}` times the true one in either norm.
-    Whether a user is inside is decided by this user's own row.
+    Privacy: in the norm of the ball two offsets differ by at most 2r. Shares outside are numbers
+    >= 0 that add up to at most v, in coordinates of their own, and so are the votes.
+
+    *L1:* v = r and there is no vote "outside"; a vote of absence is r long. Two users who do not
+    both have an offset differ by at most r + r. *L2:* v = :math:`\sqrt 2 r`, votes are r long. In
+    squares: offset and outside :math:`r^2 + 2r^2 + r^2`; two users outside, whose votes are the
+    same, :math:`2 v^2 = 4r^2`, since no product of their shares is negative; outside and absent
+    :math:`2r^2 + r^2 + r^2`; offset and absent :math:`2r^2`.
+
+    In whole steps: lengths are rounded down, and shares are rounded as in the proof at the top of
+    :mod:`quorate.bounds`; offsets are multiplied by a factor below r / length, as there, and then
+    rounded towards the centre. The computed length is at least :math:`(1-u)^{d}` times the true one
+    in either norm. Whether a user is inside is decided by this user's own row.
 
     Parameters
     ----------
@@ -64,10 +73,10 @@ class Trimmed(Bound):
     Examples
     --------
     >>> bound = Trimmed(0.5, np.array([0.5, 0.5]), norm=1)
-    >>> bound.clip([[0.6, 0.4, 0, 0], [1.0, 0.0, 0, 0], [0.0, 0.0, 0, 1]]).round(6)
-    array([[ 0.1, -0.1,  0. ,  0. ],
-           [ 0. ,  0. ,  0.5,  0. ],
-           [ 0. ,  0. ,  0. ,  0.5]])
+    >>> bound.clip([[0.6, 0.4, 0, 0, 0, 0], [1.0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]]).round(6)
+    array([[ 0.1, -0.1,  0. ,  0. ,  0. ,  0. ],
+           [ 0. ,  0. ,  0.5,  0. ,  0. ,  0. ],
+           [ 0. ,  0. ,  0. ,  0. ,  0. ,  0.5]])
     """
 
     radius: float
@@ -77,7 +86,8 @@ class Trimmed(Bound):
     def __init__(self, radius: float, centre: NDArray[np.float64], *, norm: int) -> None:
         _validate.positive(radius=radius)
         _validate.one_of(NORMS, norm=norm)
-        middle = np.append(np.array(centre, dtype=np.float64), [0.0, 0.0])
+        shares = np.array(centre, dtype=np.float64)
+        middle = np.concatenate([shares, np.zeros(shares.size + 2)])
         if not (2.0**-60 <= radius <= 2.0 and np.all(np.abs(middle) <= 1.0)):
             raise ParameterError(
                 f"Expected a radius of at most 2 and a centre among shares, got radius={radius!r}."
@@ -89,15 +99,25 @@ class Trimmed(Bound):
         object.__setattr__(self, "centre", middle)
 
     @property
-    def vote(self) -> float:
-        """Size of a vote."""
+    def categories(self) -> int:
+        """How many shares a user has."""
+        return (self.dimension - 2) // 2
+
+    @property
+    def whole(self) -> float:
+        """Size of the shares of a user outside, together."""
         return self.radius if self.norm == 1 else math.sqrt(2.0) * self.radius * (1.0 - 2.0**-50)
+
+    @property
+    def vote(self) -> float:
+        """Size of a vote of absence, and in the L2 norm of a vote "outside"."""
+        return self.radius
 
     def offsets_in_steps(
         self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
     ) -> None:
-        """Write offsets of those who are inside, and votes of the others."""
-        inner = self.dimension - 2
+        """Write offsets of those who are inside, shares of those outside, votes of the absent."""
+        inner = self.categories
         radius = self.radius * (1.0 - (inner + 8) * 2.0**-52)
         with np.errstate(all="ignore"):
             offsets = values[:, :inner] - self.centre[:inner]
@@ -106,38 +126,48 @@ class Trimmed(Bound):
             absent = values[:, -1] > 0.5
             scaled = offsets * (radius / self.radius / step)
             out[:, :inner] = np.where((inside & ~absent)[:, None], scaled, 0.0)
-            out[:, inner] = np.where(~inside & ~absent, self.vote / step, 0.0)
-            out[:, inner + 1] = np.where(absent, self.vote / step, 0.0)
+            outside = ~inside & ~absent
+            shares = out[:, inner:-2]
+            Simplex(inner).offsets_in_steps(values[:, :inner], 1.0, out=shares)
+            shares *= np.where(outside, self.whole / step, 0.0)[:, None]
+            out[:, -2] = np.where(outside & (self.norm == 2), self.vote / step, 0.0)
+            out[:, -1] = np.where(absent, self.vote / step, 0.0)
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return the largest of: offset to offset, offset to vote, vote to vote, in steps."""
-        reach, votes = Fraction(self.radius) / Fraction(step), int(self.vote / step)
-        inner = self.dimension - 2
+        """Return the largest of: two inside, one inside and one not, two outside, in steps."""
+        reach = Fraction(self.radius) / Fraction(step)
+        whole, vote = int(self.whole / step), int(self.vote / step)
+        said = vote if self.norm == 2 else 0
         if self.norm == 1:
             length = int(reach)
-            l1, squared = length, length * length
+            l1, squared, double = length, length * length, 4 * length * length
+            apart = 2 * length
         else:
-            l1, squared = math.isqrt(int(inner * reach * reach)), int(reach * reach)
+            l1, squared = math.isqrt(int(self.categories * reach * reach)), int(reach * reach)
+            double = int(4 * reach * reach)
+            apart = math.isqrt(int(4 * self.categories * reach * reach))
+        far, far_squared = whole + said, whole * whole + said * said
         if relation is Relation.ADD_REMOVE:
-            return max(l1, votes), max(squared, votes * votes)
-        double = int(4 * reach * reach) if self.norm == 2 else 4 * squared
-        apart = math.isqrt(int(4 * inner * reach * reach)) if self.norm == 2 else 2 * l1
-        return max(apart, l1 + votes, 2 * votes), max(double, squared + votes**2, 2 * votes**2)
+            return max(l1, far, vote), max(squared, far_squared, vote * vote)
+        l1_moves = (apart, l1 + far, l1 + vote, 2 * whole, far + vote)
+        moves = (double, squared + far_squared, squared + vote**2, 2 * whole**2)
+        return max(l1_moves), max(*moves, far_squared + vote**2)
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the same in the units of the shares, rounded up."""
         up = 1.0 + 2.0**-48
-        times = 2.0 if relation is Relation.REPLACE else 1.0
-        if relation is Relation.ADD_REMOVE and self.norm == 2:
-            times = math.sqrt(2.0)
-        wide = 1.0 if self.norm == 1 else math.sqrt(max(1, self.dimension - 2))
-        l1 = max(times * wide, times) if relation is Relation.REPLACE else max(wide, times)
-        return l1 * self.radius * up, times * self.radius * up
+        replaces = relation is Relation.REPLACE
+        if self.norm == 1:
+            times = 2.0 if replaces else 1.0
+            return times * self.radius * up, times * self.radius * up
+        wide, far = math.sqrt(self.categories), 1.0 + math.sqrt(2.0)
+        l1 = max(2.0 * wide, wide + far, far + 1.0) if replaces else max(wide, far)
+        return l1 * self.radius * up, (2.0 if replaces else math.sqrt(3.0)) * self.radius * up
 
     @property
     def largest_offset(self) -> float:
         """Largest absolute value of a coordinate of an offset."""
-        return max(self.radius, self.vote)
+        return max(self.radius, self.whole)
 
     def _key(self) -> tuple[object, ...]:
         return type(self), self.radius, self.norm, self.centre.tobytes()
@@ -145,17 +175,18 @@ class Trimmed(Bound):
 
 @dataclass(frozen=True)
 class TrimmedTotals:
-    """The sum over users of offsets and votes, in steps of a grid of :class:`Trimmed`."""
+    """The sum over users of what :class:`Trimmed` makes of them, in steps of its grid."""
 
     coder: Coder
     grid: Grid
 
     def __call__(self, part: UserData) -> NDArray[np.int64]:
         """Return the totals of a part in two halves, for :meth:`~quorate.grid.Grid.join`."""
-        inner = self.grid.bound.dimension - 2
-        halves = np.zeros((2, inner + 2), dtype=np.int64)
+        width = self.grid.bound.dimension
+        inner = (width - 2) // 2
+        halves = np.zeros((2, width), dtype=np.int64)
         for _, shares, absent in dense_shares(part, self.coder, inner):
-            rows = np.zeros((len(shares), inner + 2))
+            rows = np.zeros((len(shares), width))
             rows[:, :inner], rows[:, -1] = shares, absent
             halves += self.grid.encode_halves(rows)
         return halves

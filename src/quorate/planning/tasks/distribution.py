@@ -12,6 +12,7 @@ from quorate.accounting.calibrate import gdp_mu
 from quorate.distributions.categories.rule import (
     ball_noise,
     l1_spread,
+    likeness_worth_asking,
     polytope_noise,
 )
 from quorate.distributions.numeric.hierarchy import choose_hierarchy
@@ -35,8 +36,8 @@ __all__ = ["CdfTask", "NormalTask", "SharesTask"]
 _CUT_AWAY = 1.5
 # From the mean to a quantile at the planned confidence, times 1/sqrt(categories).
 _TAIL = 1.5
-# From this many users times epsilon on people are asked whether they are alike, for up to 6 %.
-_ASKED_USERS, _KEPT = 1000.0, 0.94
+# What is left where people are asked whether they are alike.
+_KEPT = 0.94
 # Below this many users times epsilon a private radius is too dear for a normal mean.
 _RADIUS_USERS = 600.0
 
@@ -150,28 +151,26 @@ class SharesTask(_DistributionTask):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the distance kept by the way that the estimator takes."""
-        noises = self._noises(users, epsilon)
-        return min(1.0, min(self._distance(users, noise) for noise in noises.values()))
+        return min(1.0, self._distance(users, self._way(users, epsilon)[1]))
 
-    def _noises(self, users: int, epsilon: float) -> dict[str, float]:
-        """Return the standard deviation of a coordinate for each way that may be taken."""
+    def _way(self, users: int, epsilon: float) -> tuple[str, float]:
+        """Return the way that the estimator takes, and the deviation of a coordinate."""
         if self.relation is not Relation.REPLACE:
-            return {"laplace": math.sqrt(2.0) / (_KEPT * users * epsilon)}
-        noises = {"laplace": math.sqrt(8.0) / (_KEPT * users * epsilon)}
-        if users * epsilon < _ASKED_USERS:
-            return noises
+            return "laplace", math.sqrt(2.0) / (_KEPT * users * epsilon)
+        plain = "laplace", math.sqrt(8.0) / (_KEPT * users * epsilon)
+        mu = gaussian_mu(epsilon, self.delta) if self.delta else 0.0
+        known = {"users": users, "categories": self.size}
+        question = likeness_worth_asking(users=users, categories=self.size, epsilon=epsilon, mu=mu)
         # Root mean square distances of alike users with a Zipf distribution.
         spread = math.sqrt(0.9 * self._variance)
-        known = {"users": users, "categories": self.size}
-        noises["polytope"] = polytope_noise(
-            epsilon=_KEPT * epsilon,
-            spread=l1_spread(self.size, spread),
-            **known,
-        )
-        if self.delta:
-            mu = _KEPT * gaussian_mu(epsilon, self.delta)
-            noises["ball"] = ball_noise(mu=mu, spread=spread, **known)
-        return noises
+        if question is None:
+            return plain
+        if question.norm == 2:
+            found = "ball", ball_noise(mu=_KEPT * mu, spread=spread, **known)
+        else:
+            spread = l1_spread(self.size, spread)
+            found = "polytope", polytope_noise(epsilon=_KEPT * epsilon, spread=spread, **known)
+        return found if spread <= question.spread else plain
 
     def _distance(self, users: int, noise: float) -> float:
         # Half of the sum of k absolute values, of Laplace or normal noise; what the nearest
@@ -183,9 +182,8 @@ class SharesTask(_DistributionTask):
         return tail * math.hypot(cut, sampling)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the way with the least noise, and why."""
-        noises = self._noises(users, epsilon)
-        name = min(noises, key=lambda way: noises[way])
+        """Return the way that the rule of the estimator takes, and why."""
+        name, _ = self._way(users, epsilon)
         if name == "laplace":
             return name, "Laplace noise on everybody's shares, which add up to one."
         return name, "people are alike, so that a small ball around them needs less noise."
