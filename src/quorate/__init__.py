@@ -19,13 +19,17 @@ if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
     from quorate.bounds import Ball, Box, Interval
     from quorate.distributions.categories.discrete import DiscreteDistribution
+    from quorate.distributions.categories.product import ProductDistribution
     from quorate.distributions.hypotheses.selection import HypothesisSelector
     from quorate.distributions.normal.gaussian import GaussianDistribution
     from quorate.distributions.numeric.cdf import EmpiricalCDF
     from quorate.distributions.numeric.histogram import Histogram
     from quorate.learners.concept_learner import ConceptLearner
+    from quorate.learners.concise_learner import ConciseLearner
     from quorate.learners.loss_selector import LossSelector
+    from quorate.learners.min_error import PrivateMinError
     from quorate.learners.parity_learner import ParityLearner
+    from quorate.learners.private_threshold import PrivateThreshold
     from quorate.learners.threshold import ThresholdLearner
     from quorate.means.covariance import UserCovariance
     from quorate.means.median import PrivateMedian, UserQuantiles
@@ -43,35 +47,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# Estimators are found in the catalogue.
 _HOME = {
     "Ball": "quorate.bounds",
     "Box": "quorate.bounds",
-    "ConceptLearner": "quorate.learners.concept_learner",
-    "DiscreteDistribution": "quorate.distributions",
-    "EmpiricalCDF": "quorate.distributions",
-    "GaussianDistribution": "quorate.distributions",
-    "Histogram": "quorate.distributions",
-    "HuberRegression": "quorate.models",
-    "HypothesisSelector": "quorate.distributions",
     "Interval": "quorate.bounds",
     "Ledger": "quorate.accounting.ledger",
-    "LinearRegression": "quorate.models",
-    "LinearSVC": "quorate.models",
-    "LogisticRegression": "quorate.models",
-    "LossSelector": "quorate.learners.loss_selector",
-    "ParityLearner": "quorate.learners.parity_learner",
-    "PrivateGridSearch": "quorate.models",
-    "PrivateMedian": "quorate.means.median",
-    "QueryLearner": "quorate.queries.query_learner",
-    "Ridge": "quorate.models",
-    "StableLearner": "quorate.stability.stable_learner",
-    "ThresholdLearner": "quorate.learners.threshold",
-    "UserCovariance": "quorate.means.covariance",
     "UserData": "quorate.users",
-    "UserMean": "quorate.means.user_mean",
-    "UserQuantiles": "quorate.means.median",
-    "UserQueries": "quorate.means.queries",
-    "UserScaler": "quorate.means.scaler",
     "plan": "quorate.planning",
     "private_cross_val_score": "quorate.queries.private_score",
     "private_score": "quorate.queries.private_score",
@@ -79,6 +61,7 @@ _HOME = {
 _FOLDERS = (
     "accounting",
     "auditing",
+    "catalogue",
     "concepts",
     "conversion",
     "distributions",
@@ -96,6 +79,7 @@ __all__ = [
     "Ball",
     "Box",
     "ConceptLearner",
+    "ConciseLearner",
     "DiscreteDistribution",
     "EmpiricalCDF",
     "GaussianDistribution",
@@ -112,6 +96,9 @@ __all__ = [
     "ParityLearner",
     "PrivateGridSearch",
     "PrivateMedian",
+    "PrivateMinError",
+    "PrivateThreshold",
+    "ProductDistribution",
     "QueryLearner",
     "Relation",
     "Ridge",
@@ -134,6 +121,11 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOME[name]), name)
     if name in _FOLDERS:
         return importlib.import_module(f"quorate.{name}")
+    if not name.startswith("_"):
+        from quorate.catalogue import CATALOGUE
+
+        if name in CATALOGUE:
+            return CATALOGUE[name].kind
     raise AttributeError(f"module 'quorate' has no attribute {name!r}")
 
 

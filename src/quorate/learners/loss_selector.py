@@ -32,7 +32,7 @@ from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd
 
-__all__ = ["LossSelector"]
+__all__ = ["LossSelector", "decide_selection"]
 
 _ALGORITHMS = ("auto", "reference", "exponential", "duels", "published")
 
@@ -48,6 +48,20 @@ _RECORD_CUTS = (16, 64, 256, 1024, 4096)
 
 
 _CAVEAT = "The loss was called with the records of all users at once (vectorized=True)."
+
+
+def decide_selection(records: RecordRange | None, *, candidates: int) -> Route:
+    """Return how ``"auto"`` chooses, from what is known about records; the planner asks the same.
+
+    >>> print(decide_selection(RecordRange.exactly(64), candidates=10))
+    duels: a user holds 64 records: users can judge all pairs
+    """
+    known = f"a user holds {records}"
+    if records is None or records.lower < _ENOUGH_RECORDS:
+        return Route(name="exponential", reason=f"{known}: differences are as large as losses")
+    if candidates <= MAX_DUELLISTS:
+        return Route(name="duels", reason=f"{known}: users can judge all pairs")
+    return Route(name="reference", reason=f"{known}: differences to a reference are small")
 
 
 class LossSelector(UserEstimator):
@@ -182,14 +196,16 @@ class LossSelector(UserEstimator):
         account = self._charge(X, y, users)
         data = self._crowd(X, y, users)
         held = HeldRecords.stated(self.records, account)
-        score, reason = self._decide(data, held)
+        route = self._decide(data, held)
         index = (
-            self._restart(data, held) if score == "published" else self._choose(score, data, held)
+            self._restart(data, held)
+            if route.name == "published"
+            else self._choose(route.name, data, held)
         )
         self.guarantee_ = self._promise(account)
         self.index_ = index
         self.candidate_ = index if self.candidates is None else self.candidates[index]
-        self.algorithm_ = Route(name=score, reason=reason)
+        self.algorithm_ = route
         self.records_ = held.known
         return self
 
@@ -247,18 +263,13 @@ class LossSelector(UserEstimator):
         elif len(getattr(X, "shape", ())) == 2:
             check_duellists(X.shape[1], "duels")
 
-    def _decide(self, data: Crowd, held: HeldRecords) -> tuple[str, str]:
+    def _decide(self, data: Crowd, held: HeldRecords) -> Route:
         """Return what to do and why; buy what is known about records where it matters."""
         if self.algorithm in ("auto", "reference", "published") and held.known is None:
             held.buy(data, _RECORD_CUTS)
         if self.algorithm != "auto":
-            return self.algorithm, "this algorithm was asked for"
-        known = f"a user holds {held.known}"
-        if held.known is None or held.known.lower < _ENOUGH_RECORDS:
-            return "exponential", f"{known}: differences are as large as losses"
-        if self._n_candidates(data) <= MAX_DUELLISTS:
-            return "duels", f"{known}: users can judge all pairs"
-        return "reference", f"{known}: differences to a reference are small"
+            return Route(name=self.algorithm, reason="this algorithm was asked for")
+        return decide_selection(held.known, candidates=self._n_candidates(data))
 
     def _n_candidates(self, data: Crowd) -> int:
         return data.n_features if self.candidates is None else len(self.candidates)

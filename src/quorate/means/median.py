@@ -36,7 +36,12 @@ from quorate.users.store import offsets_of
 __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 
 _REDUCTIONS = ("median", "mean", "middle half")
-_HALVINGS = 40
+HALVINGS = 40
+"""Without a stated resolution the range is halved so often."""
+ROUTE = Route(
+    name="exponential", reason="a point that few users would want much lower and few much higher."
+)
+"""The only way there is."""
 # Rounding to few digits may overflow beyond.
 _HUGE = 1e300
 
@@ -296,9 +301,7 @@ class UserQuantiles(UserEstimator):
         self.guarantee_ = self._promise(account)
         self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
         self.error_ = QuantileError(rank=worst, confidence=0.95)
-        self.algorithm_ = Route(
-            name="quantile", reason="each is chosen by how few users would want it moved."
-        )
+        self.algorithm_ = ROUTE
         return self
 
     def _mechanisms(self, ranges: Bound, quantiles: list[float]) -> list[FloatQuantile]:
@@ -309,7 +312,7 @@ class UserQuantiles(UserEstimator):
             FloatQuantile(
                 lower=float(middle - half),
                 upper=float(middle + half),
-                resolution=self.resolution or 2.0 * float(half) * 2.0**-_HALVINGS,
+                resolution=self.resolution or 2.0 * float(half) * 2.0**-HALVINGS,
                 epsilon=part,
                 quantile=quantile,
                 relation=self.relation,

@@ -40,9 +40,12 @@ from quorate.users import UserData
 from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd
 
-__all__ = ["Selection", "StableLearner", "choose_selection"]
+__all__ = ["REPORTS", "SEEDS", "Selection", "StableLearner", "choose_selection"]
 
 TRUST = {"central": Trust.CENTRAL, "shuffle": Trust.SHUFFLE, "local": Trust.LOCAL}
+SEEDS = 16
+"""Seeds among which a pure central choice chooses by default."""
+
 AGREEMENT_SHARE = 0.1
 """The part of epsilon that a released agreement costs in the central model."""
 
@@ -72,6 +75,22 @@ class Selection:
     votes: float
     users: float
     reason: str
+
+    @property
+    def route(self) -> Route:
+        """The selection by name."""
+        return Route(name="pure_choice" if self.pure else "truncated_noise", reason=self.reason)
+
+
+REPORTS = {
+    "shuffle": Route(
+        name="shuffled_response", reason="one report a user, hidden among those of all others"
+    ),
+    "local": Route(
+        name="hashed_response", reason="every user sends one report that protects by itself"
+    ),
+}
+"""How users report where no server is trusted with their records."""
 
 
 @lru_cache(maxsize=1024)
@@ -215,7 +234,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         epsilon: float = 1.0,
         delta: float = 0.0,
         sharpness: float = 8.0,
-        seeds: int = 16,
+        seeds: int = SEEDS,
         agreement: bool = False,
         honest: float = 1.0,
         classes: Sequence[Any] = (0, 1),
@@ -361,8 +380,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             counted = NoisyCount(epsilon=share, relation=self.relation)
             noisy = counted.release(supporters, account=account)
             agreement = min(max(float(noisy) / data.n_users, 0.0), 1.0)
-        name = "every_key" if selection.pure else "popular_key"
-        return _Released(chosen, seeds[place], agreement, Route(name=name, reason=selection.reason))
+        return _Released(chosen, seeds[place], agreement, selection.route)
 
     def _reported(
         self, rule: StableRule, data: Crowd, seed: SharedSeed, account: Account
@@ -382,9 +400,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         agreement = None
         if self.agreement:
             agreement = float(np.clip(found.votes.shares.max(), 0.0, 1.0))
-        reports = "shuffled " if self.trust == "shuffle" else ""
-        route = Route(name="hashed_reports", reason=f"one {reports}report a user")
-        return _Released(found.key, seed, agreement, route)
+        return _Released(found.key, seed, agreement, REPORTS[self.trust])
 
 
 @dataclass(frozen=True)

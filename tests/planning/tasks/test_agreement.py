@@ -124,9 +124,9 @@ class TestFailures:
 class TestForm:
     def test_the_way_names_the_selection_and_the_sharpness(self):
         name, reason = AgreementTask(records=1024, delta=1e-6).way(50, 1.0)
-        assert name == "pure choice"
+        assert name == "pure_choice"
         assert "sharpness=" in reason
-        assert AgreementTask(size=2**64, delta=1e-6).way(200, 1.0)[0] == "truncated noise"
+        assert AgreementTask(size=2**64, delta=1e-6).way(200, 1.0)[0] == "truncated_noise"
         assert "shuffled" in ShuffleAgreementTask(delta=1e-6).way(100, 1.0)[0]
 
     def test_limits_name_their_theorems(self):

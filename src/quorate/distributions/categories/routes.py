@@ -16,8 +16,9 @@ from quorate.bounds import Bound, Interval, Simplex
 from quorate.distributions.categories.rule import (
     BALL_SHARES,
     POLYTOPE_SHARES,
+    UNLIKE,
     Likeness,
-    likeness_worth_asking,
+    decide_shares,
     widening,
 )
 from quorate.distributions.categories.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
@@ -95,22 +96,20 @@ class DiscreteRun:
 
     def adapt(self) -> ReleasedShares:
         """Ask whether users are alike, if that may pay, and take the best way."""
-        if self.relation is not Relation.REPLACE or self.cap > 1:
-            return self.laplace("everybody's shares can be anywhere.")
-        mu = math.sqrt(self.account.square_left)
-        epsilon = float(self.account.left)
-        question = likeness_worth_asking(
+        question = decide_shares(
             users=self._users,
             categories=self.categories,
-            epsilon=epsilon,
-            mu=mu,
+            epsilon=float(self.account.left),
+            mu=math.sqrt(self.account.square_left),
+            relation=self.relation,
+            weighted=self.cap > 1,
             alike=self.alike,
         )
-        if question is None:
-            return self.laplace("no other way pays for so few users and so many categories.")
+        if isinstance(question, Route):
+            return self.laplace(question.reason)
         if self._close_pairs(question) < question.close:
-            return self.laplace("users are not alike enough for a small ball around them.")
-        reason = "users are alike: most pairs of them are close."
+            return self.laplace(UNLIKE.reason)
+        reason = question.route.reason
         return self.ball(question, reason) if question.norm == 2 else self.polytope(reason)
 
     def laplace(self, reason: str) -> ReleasedShares:

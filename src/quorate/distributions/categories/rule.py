@@ -20,11 +20,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quorate.guarantees import Relation
+from quorate.releases.route import Route
+
 __all__ = [
     "BALL_SHARES",
     "POLYTOPE_SHARES",
+    "UNLIKE",
     "Likeness",
     "ball_noise",
+    "decide_shares",
     "l1_spread",
     "likeness_worth_asking",
     "polytope_noise",
@@ -78,6 +83,12 @@ class Likeness:
     spread: float
     share: float
     close: float
+
+    @property
+    def route(self) -> Route:
+        """The way that is taken if people are so alike."""
+        name = "ball" if self.norm == 2 else "polytope"
+        return Route(name=name, reason="users are alike: most pairs of them are close.")
 
 
 def widening(categories: int) -> float:
@@ -142,6 +153,39 @@ def _ball_is_better(*, users: int, categories: int, epsilon: float, mu: float, g
     spread = l1_spread(categories, _COMPARED)
     known = {"users": users, "categories": categories}
     return ball < gain * polytope_noise(**known, epsilon=epsilon, spread=spread)
+
+
+UNLIKE = Route(name="laplace", reason="users are not alike enough for a small ball around them.")
+"""What is done where the question was asked and denied."""
+
+
+def decide_shares(
+    *,
+    users: int,
+    categories: int,
+    epsilon: float,
+    mu: float,
+    relation: Relation,
+    weighted: bool = False,
+    alike: bool = False,
+) -> Likeness | Route:
+    """Return what ``"auto"`` does: a way, or the question on which it depends.
+
+    The planner asks the same, and answers the question by what it was told about people.
+
+    >>> known = dict(categories=100, epsilon=1.0, mu=0.2367, relation=Relation.REPLACE)
+    >>> decide_shares(users=300, **known).name, decide_shares(users=3000, **known).route.name
+    ('laplace', 'ball')
+    """
+    if relation is not Relation.REPLACE or weighted:
+        return Route(name="laplace", reason="everybody's shares can be anywhere.")
+    question = likeness_worth_asking(
+        users=users, categories=categories, epsilon=epsilon, mu=mu, alike=alike
+    )
+    if question is None:
+        reason = "no other way pays for so few users and so many categories."
+        return Route(name="laplace", reason=reason)
+    return question
 
 
 def likeness_worth_asking(

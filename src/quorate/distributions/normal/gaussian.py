@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
-__all__ = ["GaussianDistribution"]
+__all__ = ["GaussianDistribution", "decide_mean"]
 
 # Shares of epsilon for the mean where the covariance is released too.
 _MEAN_SHARE = Fraction(3, 10)
@@ -46,6 +47,23 @@ _MEAN_SHARE = Fraction(3, 10)
 _RESOLUTION = 1.0 / 128.0
 # Below this many users times epsilon a private radius is too dear.
 _RADIUS_USERS = 600.0
+
+
+def decide_mean(*, users: int, epsilon: float, delta: float, relation: Relation) -> Route:
+    """Return how ``"auto"`` finds the mean, from public numbers; the planner asks the same.
+
+    ``epsilon`` is what the mean gets; under add or remove the number of users is not looked at.
+
+    >>> decide_mean(users=3000, epsilon=1.0, delta=1e-6, relation=Relation.REPLACE).name
+    'mean'
+    """
+    if delta == 0:
+        return Route(name="medians", reason="medians of users' means need no range and no delta.")
+    if relation is Relation.ADD_REMOVE:
+        return Route(name="mean", reason="the number of users is private.")
+    if users * epsilon < _RADIUS_USERS:
+        return Route(name="medians", reason="there are too few users for a private radius.")
+    return Route(name="mean", reason="a private radius pays.")
 
 
 class GaussianDistribution(UserDistribution):
@@ -167,7 +185,8 @@ class GaussianDistribution(UserDistribution):
                 f"Expected a covariance of {data.n_features} features, got {len(known)}."
             )
         covariance, relative, share = known, 0.0, Fraction(1)
-        by_medians, reason = self._medians_are_best(data, 1.0 if covariance is not None else 0.3)
+        route = self._route(data, 1.0 if covariance is not None else float(_MEAN_SHARE))
+        by_medians = route.name == "medians"
         if covariance is None:
             share = _MEAN_SHARE
             if by_medians:
@@ -175,9 +194,7 @@ class GaussianDistribution(UserDistribution):
                 account.set_aside(share * account.epsilon)
             rest = account.part(1 if by_medians else 1 - share)
             covariance, relative = self._within(data, bound, rest)
-        mean, distance, route = self._centre(
-            data, bound, covariance, account, share, by_medians=by_medians, reason=reason
-        )
+        mean, distance, route = self._centre(data, bound, covariance, account, share, route=route)
         self.guarantee_ = self._promise(account)
         self.mean_, self.covariance_ = mean, covariance
         self.algorithm_ = route
@@ -239,8 +256,7 @@ class GaussianDistribution(UserDistribution):
         account: Account,
         share: Fraction,
         *,
-        by_medians: bool,
-        reason: str,
+        route: Route,
     ) -> tuple[NDArray[np.float64], float, Route]:
         """Release the mean; return it, its error in standard deviations, and the way."""
         root = np.linalg.cholesky(covariance)
@@ -254,28 +270,25 @@ class GaussianDistribution(UserDistribution):
         rows = data.derive(
             WhitenedMeans(tuple(map(tuple, whitening.tolist())), lower, upper), keep=True
         )
-        if by_medians:
+        if route.name == "medians":
             part = account.part_of(epsilon=share * account.epsilon)
             found, distance = self._medians(rows, centre, reach, part)
         else:
             box = Box(centre - reach, centre + reach)
             released = _mean_of(rows, box, account.part(share))
             found, distance = released.mean + box.centre, released.error.bound
-            reason = f"{reason} {released.route}"
-        name = "medians" if by_medians else "mean"
-        return root @ found, distance, Route(name=name, reason=reason)
+            route = replace(route, reason=f"{route.reason} {released.route}")
+        return root @ found, distance, route
 
-    def _medians_are_best(self, data: Crowd, share: float) -> tuple[bool, str]:
-        """Decide from public numbers how the mean is found."""
+    def _route(self, data: Crowd, share: float) -> Route:
         if self.algorithm != "auto":
-            return self.algorithm == "medians", "you asked for it."
-        if self.delta == 0:
-            return True, "medians of users' means need no range and no delta."
-        if self.relation is Relation.ADD_REMOVE:
-            return False, "the number of users is private."
-        if data.n_users * float(self.epsilon) * share < _RADIUS_USERS:
-            return True, "there are too few users for a private radius."
-        return False, "a private radius pays."
+            return Route(name=self.algorithm, reason="you asked for it.")
+        return decide_mean(
+            users=data.n_users,
+            epsilon=share * float(self.epsilon),
+            delta=float(self.delta),
+            relation=self.relation,
+        )
 
     def _medians(
         self,

@@ -27,7 +27,7 @@ from quorate.planning.limits import fixed_users_floor, representation_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.concept import check_error_level
-from quorate.stability.stable_learner import choose_selection
+from quorate.stability.stable_learner import REPORTS, SEEDS, choose_selection
 
 __all__ = [
     "AgreementTask",
@@ -38,7 +38,6 @@ __all__ = [
     "usual_share",
 ]
 
-SEEDS = 16
 _SHARPNESS: tuple[float, ...] = tuple(float(2.0 ** (k / 2)) for k in range(2, 13))
 # Excess x sharpness x sqrt(records) that nine of ten crowds keep.
 _EXCESS = 2.8
@@ -141,7 +140,7 @@ class AgreementTask(Task):
     >>> task.error(20, 1.0) == task.largest_error, task.error(50, 1.0) <= 0.03
     (True, True)
     >>> task.way(50, 1.0)[0]
-    'pure choice'
+    'pure_choice'
     """
 
     size: int = 2**14
@@ -225,8 +224,7 @@ class AgreementTask(Task):
             delta=self.delta,
             relation=self.relation,
         )
-        name = "pure choice" if selection.pure else "truncated noise"
-        return name, selection.reason + self._advice(users, epsilon)
+        return selection.route.name, selection.reason + self._advice(users, epsilon)
 
     def _advice(self, users: int, epsilon: float) -> str:
         found = self.sharpness(users, epsilon)
@@ -312,8 +310,8 @@ class LocalAgreementTask(AgreementTask):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the report of the local model."""
-        report = "every user sends one report that protects by itself"
-        return "hashed response", report + self._advice(users, epsilon)
+        report = REPORTS["local"]
+        return report.name, report.reason + self._advice(users, epsilon)
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Theorem 29 of Ghazi et al. (2021), with constant 1."""
@@ -352,5 +350,5 @@ class ShuffleAgreementTask(LocalAgreementTask):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the report of the shuffle model."""
-        report = "one report a user, hidden among those of all others"
-        return "shuffled hashed response", report + self._advice(users, epsilon)
+        report = REPORTS["shuffle"]
+        return report.name, report.reason + self._advice(users, epsilon)

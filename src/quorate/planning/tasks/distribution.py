@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
 from quorate.distributions.categories.rule import (
+    UNLIKE,
     ball_noise,
+    decide_shares,
     l1_spread,
-    likeness_worth_asking,
     polytope_noise,
 )
+from quorate.distributions.normal.gaussian import decide_mean
 from quorate.distributions.numeric.hierarchy import choose_hierarchy
 from quorate.guarantees import Relation
 from quorate.planning.limits import fixed_users_floor
@@ -29,6 +31,7 @@ from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.mean import MeanTask
 from quorate.planning.tasks.median import MedianTask
+from quorate.releases.route import Route
 
 __all__ = ["CdfTask", "NormalTask", "SharesTask"]
 
@@ -36,10 +39,8 @@ __all__ = ["CdfTask", "NormalTask", "SharesTask"]
 _CUT_AWAY = 1.5
 # From the mean to a quantile at the planned confidence, times 1/sqrt(categories).
 _TAIL = 1.5
-# What is left where people are asked whether they are alike.
-_KEPT = 0.94
-# Below this many users times epsilon a private radius is too dear for a normal mean.
-_RADIUS_USERS = 600.0
+# What is left of a budget after people were asked whether they are alike.
+_KEPT_OF_BUDGET = 0.94
 
 
 @lru_cache(maxsize=4096)
@@ -130,6 +131,8 @@ class SharesTask(_DistributionTask):
     ----------
     size : int, default=10
         Categories.
+    alike : bool, default=False
+        Whether nobody is unlike the others, as the estimator is told.
 
     Examples
     --------
@@ -141,6 +144,7 @@ class SharesTask(_DistributionTask):
     """
 
     size: int = 10
+    alike: bool = False
 
     name: ClassVar[str] = "shares"
     error_meaning: ClassVar[str] = "total variation distance from the population's distribution"
@@ -151,26 +155,25 @@ class SharesTask(_DistributionTask):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the distance kept by the way that the estimator takes."""
-        return min(1.0, self._distance(users, self._way(users, epsilon)[1]))
+        return min(1.0, self._distance(users, self._noise(users, epsilon)))
 
-    def _way(self, users: int, epsilon: float) -> tuple[str, float]:
-        """Return the way that the estimator takes, and the deviation of a coordinate."""
-        if self.relation is not Relation.REPLACE:
-            return "laplace", math.sqrt(2.0) / (_KEPT * users * epsilon)
-        plain = "laplace", math.sqrt(8.0) / (_KEPT * users * epsilon)
-        mu = gaussian_mu(epsilon, self.delta) if self.delta else 0.0
+    @property
+    def _spread(self) -> float:
+        """Root mean square distance of alike users with a Zipf distribution."""
+        return math.sqrt(0.9 * self._variance)
+
+    def _noise(self, users: int, epsilon: float) -> float:
+        """Return the standard deviation of a coordinate by the way that is taken."""
+        name = self.way(users, epsilon)[0]
         known = {"users": users, "categories": self.size}
-        question = likeness_worth_asking(users=users, categories=self.size, epsilon=epsilon, mu=mu)
-        # Root mean square distances of alike users with a Zipf distribution.
-        spread = math.sqrt(0.9 * self._variance)
-        if question is None:
-            return plain
-        if question.norm == 2:
-            found = "ball", ball_noise(mu=_KEPT * mu, spread=spread, **known)
-        else:
-            spread = l1_spread(self.size, spread)
-            found = "polytope", polytope_noise(epsilon=_KEPT * epsilon, spread=spread, **known)
-        return found if spread <= question.spread else plain
+        if name == "ball":
+            mu = _KEPT_OF_BUDGET * gaussian_mu(epsilon, self.delta)
+            return ball_noise(mu=mu, spread=self._spread, **known)
+        if name == "polytope":
+            spread = l1_spread(self.size, self._spread)
+            return polytope_noise(epsilon=_KEPT_OF_BUDGET * epsilon, spread=spread, **known)
+        moved = 2.0 if self.relation is Relation.REPLACE else 1.0
+        return math.sqrt(2.0) * moved / (_KEPT_OF_BUDGET * users * epsilon)
 
     def _distance(self, users: int, noise: float) -> float:
         # Half of the sum of k absolute values, of Laplace or normal noise; what the nearest
@@ -182,11 +185,21 @@ class SharesTask(_DistributionTask):
         return tail * math.hypot(cut, sampling)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the way that the rule of the estimator takes, and why."""
-        name, _ = self._way(users, epsilon)
-        if name == "laplace":
-            return name, "Laplace noise on everybody's shares, which add up to one."
-        return name, "people are alike, so that a small ball around them needs less noise."
+        """Return the way that the estimator takes for people who differ as much as is said."""
+        question = decide_shares(
+            users=users,
+            categories=self.size,
+            epsilon=epsilon,
+            mu=gaussian_mu(epsilon, self.delta) if self.delta else 0.0,
+            relation=self.relation,
+            alike=self.alike,
+        )
+        if isinstance(question, Route):
+            return question.name, question.reason
+        spread = self._spread if question.norm == 2 else l1_spread(self.size, self._spread)
+        if spread > question.spread:
+            return UNLIKE.name, UNLIKE.reason
+        return question.route.name, question.route.reason
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return the users of Theorem 43."""
@@ -333,11 +346,8 @@ class NormalTask(_DistributionTask):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return whether medians or a mean are taken."""
-        if self.delta == 0 or (
-            users * epsilon < _RADIUS_USERS and self.relation is Relation.REPLACE
-        ):
-            return "medians", "medians of users' means need no private radius."
-        return "mean", "a private radius pays."
+        route = decide_mean(users=users, epsilon=epsilon, delta=self.delta, relation=self.relation)
+        return route.name, route.reason
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return the users of Theorem 45; the total variation is 0.4 times the distance."""

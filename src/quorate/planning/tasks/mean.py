@@ -12,8 +12,14 @@ from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
 from quorate.guarantees import Relation
 from quorate.means.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
+from quorate.means.gaussian_routes import (
+    _CORE_DIMENSIONS,
+    _CORE_WORTHWHILE,
+    _MAX_CORE_USERS,
+    _MAX_SPREAD_SHARE,
+)
 from quorate.means.measuring import can_shrink
-from quorate.means.pure_routes import USERS_NEEDED
+from quorate.means.pure_routes import _SIZE_SHARE, _WIDEN, _WIDEN_RATE, USERS_NEEDED
 from quorate.means.vector_mean import core_reserve
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
@@ -27,12 +33,6 @@ __all__ = ["MeanTask"]
 _MU = 0.25
 # Nodes of a table from the first feasible one on, per doubling, and how many.
 _NODES, _LENGTH = 2.0, 14
-# The core compares all pairs, so that larger crowds go without it.
-_MAX_CORE_USERS = 5000
-# The core costs time: it is taken only where it promises this much less noise than the ball.
-_CORE_WORTHWHILE = 0.75
-# A search for the spread that would eat more than this share of the budget is not started.
-_MAX_SPREAD_SHARE = 0.4
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.6
 # Measured: the final radius leaves a little more room than the plan says.
@@ -46,9 +46,6 @@ _ROUTE_RESERVE = 1.15
 # (three times a power of two above the distance that holds 60 % of the users).
 _MEAN_SHARE = 0.35
 _REACH = 3.0 * 2.0 * 0.84
-_WIDEN = 3.0
-_WIDEN_RATE = 0.3
-_SIZE_SHARE = 0.1
 
 Table = tuple[float, tuple[float, ...]]
 """The first feasible users x mu, and the noise (in spreads) from there on."""
@@ -268,6 +265,8 @@ class MeanTask(Task):
         signal = users * mu / reserve
         ball = _ball_table(self.dimension, self.reach / self.spread)
         routes["ball"] = _NOISE_FACTOR * self.spread * _read(ball, signal)
+        if self.dimension < _CORE_DIMENSIONS:
+            return routes
         core = _core_table(self.dimension, set_aside)
         signal = min(users, _MAX_CORE_USERS) * mu / reserve
         routes["core"] = _NOISE_FACTOR * self.spread * _read(core, signal)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.guarantees import Relation
+from quorate.means.median import HALVINGS, ROUTE
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.planning.limits import fixed_users_floor, packing_users
 from quorate.planning.plan import PublishedBound
@@ -22,7 +23,6 @@ from quorate.ranges import half_width
 __all__ = ["MedianTask"]
 
 _HALF_POINTS = 300
-_HALVINGS = 40
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.4
 
@@ -97,7 +97,7 @@ class MedianTask(Task):
         return FloatQuantile(
             lower=-self.half_width,
             upper=self.half_width,
-            resolution=2.0 * self.half_width * 2.0**-_HALVINGS,
+            resolution=2.0 * self.half_width * 2.0**-HALVINGS,
             epsilon=epsilon / self.dimension,
             relation=self.relation,
         )
@@ -139,7 +139,7 @@ class MedianTask(Task):
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the only algorithm there is."""
         del users, epsilon
-        return "exponential", "a point that few users would want much lower and few much higher."
+        return ROUTE.name, ROUTE.reason
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return the users for which the worst-case bounds of sampling and mechanism suffice."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from quorate import _validate
 from quorate.guarantees import Relation
-from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.learners.loss_selector import decide_selection
 from quorate.mechanisms.choose import ChooseBest
 from quorate.planning.limits import (
     fixed_users_error,
@@ -17,16 +17,16 @@ from quorate.planning.limits import (
     two_point_users,
 )
 from quorate.planning.packings import finite_class_packing, packing_floor
+from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
 from quorate.planning.tasks.choices import Votes, normal_preference
 from quorate.ranges import half_width
+from quorate.releases.route import Route
 
 __all__ = ["SelectTask"]
 
-# Users hold enough records to judge pairs of candidates from here on.
-_ENOUGH_RECORDS = 16
 _DUELS = Votes(fluctuation=0.35)
 _REFERENCE = Votes(certainty=4.0, per_option=1.0, everything=3.0, fluctuation=0.5)
 # Measured: excess x users = a ln(1/beta) + b ln(K) noise scales, and z sqrt(ln(1/beta)) deviations.
@@ -90,10 +90,10 @@ class SelectTask(Task):
         """Return the excess at which the chosen way sees a difference."""
         if self.size == 1:
             return 0.0
-        if self.records < _ENOUGH_RECORDS:
+        if self._route.name == "exponential":
             return self.sums_error(users, epsilon)
         each = self.deviation / math.sqrt(self.records)
-        votes = _DUELS if self.size <= MAX_DUELLISTS else _REFERENCE
+        votes = _DUELS if self._route.name == "duels" else _REFERENCE
         found = votes.excess(
             lambda excess: normal_preference(excess / each),
             users=users,
@@ -135,18 +135,18 @@ class SelectTask(Task):
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
         found = super().baselines()
-        if self.records >= _ENOUGH_RECORDS:
+        if self._route.name != "exponential":
             found["clip to range"] = self.sums_error
         return found
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the algorithm that the selector would take."""
         del users, epsilon
-        if self.records < _ENOUGH_RECORDS:
-            return "exponential", "with so few records differences are as large as losses."
-        if self.size <= MAX_DUELLISTS:
-            return "duels", f"with {self.records} records users can judge all pairs."
-        return "reference", f"with {self.records} records differences to a reference are small."
+        return self._route.name, f"{self._route.reason}."
+
+    @property
+    def _route(self) -> Route:
+        return decide_selection(RecordRange.exactly(self.records), candidates=self.size)
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Corollary 3 of Levy et al., with constants 1."""

@@ -149,8 +149,7 @@ class ThresholdTask(Task):
         )
 
     def _decision(self, users: int, epsilon: float) -> Decision:
-        held = RecordRange.exactly(self.records) if self.records > 1 else None
-        return decide(self._situation(users, epsilon), held)
+        return decide(self._situation(users, epsilon), RecordRange.exactly(self.records))
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the excess error of the way that the learner takes."""
