@@ -10,6 +10,7 @@ from quorate import _validate
 from quorate.guarantees import Relation
 from quorate.learners.loss_selector import decide_selection
 from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.limits import (
     fixed_users_error,
     fixed_users_floor,
@@ -17,7 +18,6 @@ from quorate.planning.limits import (
     two_point_users,
 )
 from quorate.planning.packings import finite_class_packing, packing_floor
-from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
