@@ -30,6 +30,7 @@ class TestOrthogonality:
         assert np.allclose(rotation.apply(vectors)[350:], rotation.apply(vectors[350:]))
 
 
+@pytest.mark.claim("U3: Lemma 2")
 class TestSpreading:
     def test_a_single_coordinate_is_spread_over_all(self):
         turned = Rotation.random(256, random_state=4).apply(np.eye(256)[:3] * 16.0)

@@ -34,6 +34,7 @@ CLASSES = [
 ]
 
 
+@pytest.mark.claim("K2: Corollary 3.6")
 @pytest.mark.parametrize("concepts", CLASSES, ids=lambda c: type(c).__name__)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())

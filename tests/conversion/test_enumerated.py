@@ -40,6 +40,7 @@ def test_the_delta_counts_the_limit_and_the_laws_that_are_near():
     assert convert.event.delta >= 2 * convert.limit.tail + factor * convert.closeness_delta
 
 
+@pytest.mark.claim("F1: Algorithm 1", "F1: Lemma 18")
 class TestExhaustiveAudits:
     @pytest.mark.parametrize("rate", [0.02, 0.15, 0.4, 2.0])
     @pytest.mark.parametrize("step", [0.5, 1.0])

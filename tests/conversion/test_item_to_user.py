@@ -40,6 +40,7 @@ def audit(convert, alphabet):
     return audit_exactly(lambda users: convert.law(np.array(users)), world, convert.guarantee)
 
 
+@pytest.mark.claim("F1: Lemma 18")
 class TestExhaustiveAudits:
     @pytest.mark.parametrize("alphabet", ALPHABETS)
     @pytest.mark.parametrize("scale", [8.0, 70.0, 200.0, 2000.0])

@@ -42,6 +42,7 @@ def far(p, q, epsilon, delta):
     return max(sticks) > delta
 
 
+@pytest.mark.claim("F3: Definition 12")
 class TestEnumeration:
     @pytest.mark.parametrize("n", [1, 2, 3])
     @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (1.0, 0.05), (0.0, 0.2)])
@@ -91,6 +92,7 @@ class TestEstimate:
         assert inside.beta <= 0.2 < below.beta
 
 
+@pytest.mark.claim("F3: Theorem 13")
 class TestBounds:
     def test_the_calibrated_radius_holds_by_enumeration(self):
         for n, epsilon, beta in [(4, 0.3, 0.2), (6, 0.1, 0.3), (8, 0.5, 0.05)]:

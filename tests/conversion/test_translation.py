@@ -33,6 +33,7 @@ def test_sampling_and_its_inverse(epsilon, rate):
     assert sampling_rate(epsilon=0.1, target=1.0) == 1.0
 
 
+@pytest.mark.claim("F2: Theorem 10")
 def test_the_figures_of_theorem_10():
     assert item_to_user(records=10_000, **BUDGET)[0] == pytest.approx(1.508e-4, rel=1e-3)
     assert deletion_reach(**BUDGET) == 48
@@ -45,6 +46,7 @@ def test_group_privacy_allows_more_below_the_crossover_and_less_above():
     assert item_to_user(records=crossover, **BUDGET)[0] >= 1 / crossover
 
 
+@pytest.mark.claim("F2: Theorem 10", "F2: Lemma 19")
 def test_the_solved_inequality_is_tight():
     """One user less, and the sample would not be private enough."""
     m = 50
@@ -62,6 +64,7 @@ def test_the_solved_inequality_is_tight():
     assert not enough(users - 1)
 
 
+@pytest.mark.claim("F2: Theorem 11", "F2: Corollary 3")
 def test_orders_of_the_theorems():
     needed = lambda e, d: 1000 / e  # noqa: E731
 
@@ -83,12 +86,14 @@ def test_orders_of_the_theorems():
     assert corollary(100, 0, 5000) / corollary(400, 0, 5000) == pytest.approx(4)
 
 
+@pytest.mark.claim("F2: Observation 28")
 def test_simple_ways_enclose_every_method():
     assert one_record_each(100.0) == 100.0
     assert super_users(100.0, records=64) == 2
     assert super_users(64.0, records=64) == 1
 
 
+@pytest.mark.claim("F2: Theorem 17")
 class TestLocalDeletion:
     def test_deleting_more_users_moves_the_law_further(self):
         common = {"epsilon": 1e-8, "delta": 1e-12, "users": 1000, "records": 10**5, "beta": 0.01}

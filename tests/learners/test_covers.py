@@ -7,6 +7,7 @@ from quorate.exceptions import ParameterError
 from quorate.learners.covers import box_cover, published_radius
 
 
+@pytest.mark.claim("U7: Corollary 4")
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("radius", [0.1, 0.33, 5.0])
 def test_every_point_of_the_box_is_within_the_radius(d, radius):

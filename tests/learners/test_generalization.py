@@ -17,6 +17,7 @@ from quorate.learners.generalization import (
 KNOWN = {"vc_dimension": 2, "alpha": 0.1, "beta": 0.05}
 
 
+@pytest.mark.claim("L7: Lemma 3.1", "L7: Lemma 3.2", "L7: Lemma 4.3", "L7: Lemma 4.4")
 def test_the_formulas_are_those_of_the_lemmas():
     log = math.log
     assert agnostic_records(**KNOWN) == math.ceil(57600 * (8 + log(160)))
@@ -29,6 +30,7 @@ def test_one_record_a_user_gives_the_realizable_bound_for_records():
     assert realizable_users(records=1, **KNOWN) == realizable_records(**KNOWN)
 
 
+@pytest.mark.claim("L7: Lemma 3.1")
 @pytest.mark.theory
 def test_errors_of_thresholds_are_within_alpha_at_the_published_number():
     # A much smaller sample already suffices: the bound is valid and loose.
@@ -41,6 +43,7 @@ def test_errors_of_thresholds_are_within_alpha_at_the_published_number():
     assert misses == 0
 
 
+@pytest.mark.claim("L7: Lemma 4.2")
 def test_the_relative_bound_is_a_probability_that_falls_with_n():
     values = [relative_deviation(labelings=50, n=n, gamma=0.5, xi=0.05) for n in (1, 1000, 4000)]
     assert values[0] == 1.0

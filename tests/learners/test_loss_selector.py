@@ -61,6 +61,7 @@ class TestUtility:
         )
         assert np.linalg.norm(selector.fit(data).candidate_ - [0.3, -0.2]) < 0.3
 
+    @pytest.mark.claim("U7: Corollary 3")
     def test_the_published_algorithm_finds_an_obvious_winner(self):
         held = np.tile([0.9, 0.8, 0.1], (300, 1))
         data = UserData(held, offsets=np.arange(301))

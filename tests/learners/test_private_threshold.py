@@ -25,6 +25,7 @@ def values(n, m, seed, cut=600, high=1000, noise=0.05):
     return UserData(x.reshape(-1, 1).astype(float), y.astype(float), offsets=np.arange(n + 1) * m)
 
 
+@pytest.mark.claim("L5: Lemma 5.1")
 class TestMedian:
     def test_it_splits_the_records_within_the_factor_of_lemma_51(self):
         line = MistakeLine(concepts=Thresholds(0, 2**32), users=values(400, 8, 0))
@@ -58,6 +59,7 @@ def printed_law(data, *, first, last, mass, epsilon):
     return weights / weights.sum()
 
 
+@pytest.mark.claim("L5: Lemma 5.1", "L6: Algorithm 1")
 class TestAsPrinted:
     @pytest.mark.parametrize(("first", "last"), [(0, 6), (2, 5), (3, 4)])
     @pytest.mark.parametrize("mass", [1e-3, 0.5, 1.0])
@@ -115,6 +117,7 @@ class TestAsPrinted:
         assert len(drawn) == 2 * len(rounds) > 4
 
 
+@pytest.mark.claim("L6: Theorem 5.2")
 class TestLearning:
     def test_it_lands_with_many_users(self):
         excess = []

@@ -182,6 +182,7 @@ class TestTwoStages:
         assert abs(concepts.cut_off(index) - 700) < 60
 
 
+@pytest.mark.claim("K1: Theorem 3.4", "L1: Theorem 3.4", "L4: Theorem 4.6")
 class TestAsPrinted:
     """K1 and L4: the exponential mechanism, with weights exp(-epsilon loss / (2 sensitivity))."""
 

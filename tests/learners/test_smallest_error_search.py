@@ -22,6 +22,7 @@ def noisy_people(n, m, error, seed):
     return UserData(x.reshape(-1, 1).astype(float), y.astype(float), offsets=np.arange(n + 1) * m)
 
 
+@pytest.mark.claim("L3: Lemma 4.5", "L3: Algorithm 2")
 class TestLemma45:
     @pytest.mark.theory
     @pytest.mark.parametrize("error", [0.0, 0.07, 0.2, 0.33])

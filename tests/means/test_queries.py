@@ -42,6 +42,7 @@ def average(records):
     return records.mean(axis=0)
 
 
+@pytest.mark.claim("U4: Theorem 3")
 class TestBudget:
     @pytest.mark.parametrize("algorithm", ["auto", "clip", "ball"])
     @pytest.mark.parametrize("queries", [1, 7])

@@ -70,6 +70,7 @@ class StopsTooRarely(SolveParity):
         return 0.98 * super().stop
 
 
+@pytest.mark.claim("K3: Lemma 4.1")
 class TestTrueEpsilon:
     @pytest.mark.parametrize(("features", "n"), WORLDS)
     @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
@@ -152,6 +153,7 @@ class TestSampler:
         assert len(set(counts)) == 1
 
 
+@pytest.mark.claim("K4: Theorem 4.4")
 class TestAmplified:
     PARTS = np.array([0, 1, 2, 2])
 
@@ -244,6 +246,7 @@ class TestAccount:
         assert account.left == 0
 
 
+@pytest.mark.claim("K3: Lemma 4.2")
 class TestUtility:
     def test_the_error_bound_holds_and_is_not_loose(self):
         """A parity at the bound survives with a probability just below beta / 2**d."""

@@ -50,6 +50,7 @@ def with_threshold(mechanism, votes, *, shift, keys=None):
     return {k: n for k, n in zip(counts, noisy.tolist(), strict=True) if n > limit}
 
 
+@pytest.mark.claim("G9: Lemma 11")
 class TestClaim:
     @relations
     def test_the_worst_hockey_stick_over_all_small_votes_is_the_claim(self, relation):

@@ -28,6 +28,7 @@ def law_of(run, **options):
     return enumerate_runs(lambda _: run(), **options)
 
 
+@pytest.mark.claim("G8: Lemma 12")
 class TestChoice:
     @relations
     @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])

@@ -76,6 +76,7 @@ class TestClipped:
             ClippedGradients(radius=-1.0)
 
 
+@pytest.mark.claim("U5: Algorithm 3")
 class TestWinsorized:
     strategy = WinsorizedGradients(bound=5.0, radius=2.0, random_state=0)
 
@@ -99,6 +100,7 @@ class TestWinsorized:
             > self.strategy.mechanism(account, **size).coordinate.noise_scale
         )
 
+    @pytest.mark.claim("U5: Theorem 4")
     def test_published_constants_divide_gamma_by_three_and_by_the_steps(self):
         # Theorem 4: log(3 T d n / gamma).
         published = WinsorizedGradients(bound=5.0, radius=2.0, gamma=0.05, constants="published")
@@ -153,6 +155,7 @@ class TestWinsorized:
 KNOWN = {"spread": 1.0, "smoothness": 1.0, "diameter": 2.0, "gamma": 0.05}
 
 
+@pytest.mark.claim("U5: Proposition 1")
 class TestProposition1:
     def test_no_user_is_outside_at_any_parameter(self):
         # Gradients theta - z of squared distances from normal z: the deviation is that of a mean.

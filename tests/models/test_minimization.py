@@ -39,6 +39,7 @@ def fitted(**changes):
         return minimize(people(), SquaredLoss(intercept=False), **options)
 
 
+@pytest.mark.claim("U5: Algorithm 7")
 class TestAccuracy:
     @pytest.mark.parametrize(
         ("optimizer", "steps"),

@@ -107,6 +107,7 @@ class TestRandomIterate:
         assert ends.max() < 90
 
 
+@pytest.mark.claim("U5: Proposition 3")
 class TestStepsOfProposition3:
     """Step sizes of order one over the root of T, and what they promise."""
 

@@ -24,6 +24,7 @@ SETTING = {
 }
 
 
+@pytest.mark.claim("U6: Algorithm 4")
 class TestPlan:
     def test_sizes_halve_and_pulls_grow_fourfold(self):
         phases = PhasedMinimizer(**SETTING, phases=3).plan(n_users=5000, dimension=20)
@@ -65,12 +66,14 @@ class TestPlan:
         with pytest.raises(NotEnoughUsersError, match="calibrated"):
             phased.plan(n_users=n_users, dimension=20)
 
+    @pytest.mark.claim("U6: Corollary 2")
     def test_as_published_the_first_phase_asks_for_thousands_of_steps(self):
         few = SETTING | {"records": 1, "gradient_bound": 1.0, "gradient_spread": 1.0}
         phases = PhasedMinimizer(**few, constants="published").plan(n_users=5000, dimension=20)
         assert phases[0].steps > 1000
 
 
+@pytest.mark.claim("U6: Theorem 5")
 class TestRun:
     def people(self, n=4000, m=5):
         rows = np.random.default_rng(0).normal(size=(n * m, 1))

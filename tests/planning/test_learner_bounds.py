@@ -22,6 +22,7 @@ from quorate.planning.learner_bounds import (
 KNOWN = {"epsilon": 1.0, "alpha": 0.1, "beta": 0.07}
 
 
+@pytest.mark.claim("L1: Theorem 3.4")
 class TestTheorem34:
     """Theorem 3.4 of Li, Wang, Ye."""
 
@@ -53,6 +54,7 @@ class TestCounts:
         assert counted_users(log_size=5000.0, **known) == agnostic_users(**known)
 
 
+@pytest.mark.claim("L4: Theorem 4.6")
 class TestTheorem46:
     """Theorem 4.6 and Lemma 4.5."""
 
@@ -82,6 +84,7 @@ class TestTheorem46:
         assert 20 < few / many < 200
 
 
+@pytest.mark.claim("L6: Theorem 5.2")
 class TestTheorem52:
     """Theorem 5.2."""
 

@@ -17,6 +17,7 @@ from quorate.planning import limits
 EPSILONS = st.floats(0.05, 3.0)
 
 
+@pytest.mark.claim("U8: Theorem 9")
 class TestFixedUsersFloor:
     """Theorem 9 of Levy et al."""
 
@@ -53,6 +54,7 @@ class TestFixedUsersFloor:
         assert limits.fixed_users_floor(epsilon=0.5, delta=0.99, beta=0.4) == 1
 
 
+@pytest.mark.claim("U8: Appendix A")
 class TestFewUsersInTheMean:
     """Appendix A of Levy et al."""
 
@@ -73,6 +75,7 @@ class TestFewUsersInTheMean:
         assert 0.5 * best < floor <= best
 
 
+@pytest.mark.claim("U3: Corollary 1", "U3: Corollary 5")
 class TestMeans:
     """The lower bounds of Corollaries 1 and 5 of Levy et al."""
 
@@ -109,6 +112,7 @@ class TestMeans:
         assert limits.mean_floor(users=1, epsilon=1e-9, **known) <= 10.0
 
 
+@pytest.mark.claim("U8: Theorem 6")
 class TestConvexLosses:
     """Theorem 6 of Levy et al."""
 
@@ -141,6 +145,7 @@ class TestConvexLosses:
         assert limits.convex_floor(users=1, **known) == pytest.approx(6.0 / (1 + math.exp(0.1)))
 
 
+@pytest.mark.claim("U8: Theorem 10")
 class TestHeterogeneity:
     """Theorem 10 of Levy et al."""
 
@@ -163,6 +168,7 @@ class TestGroupPrivacy:
         assert small * sum(math.exp(k * each) for k in range(size)) == pytest.approx(delta)
 
 
+@pytest.mark.claim("G12: Lemma 4")
 class TestPacking:
     """Lemma 4 of Ghazi, Kumar, Manurangsi and the first term of Lemma 39 of Ghazi et al."""
 
@@ -201,6 +207,7 @@ class TestPacking:
             assert users - 0.2 <= needed <= users + 0.2
 
 
+@pytest.mark.claim("F9: Theorem 38", "F9: Lemma 39")
 class TestFano:
     """Theorem 38 and Lemma 39 of Ghazi et al."""
 

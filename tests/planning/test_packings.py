@@ -43,6 +43,7 @@ def members(categories, strength):
     return tilted.reshape(len(words), -1) / categories
 
 
+@pytest.mark.claim("F8: Theorem 43")
 class TestDiscrete:
     @pytest.mark.parametrize("categories", [8, 12, 16])
     def test_members_are_as_claimed(self, categories):
@@ -67,6 +68,7 @@ class TestDiscrete:
         assert discrete_packing(1, 0.01) is None
 
 
+@pytest.mark.claim("F6: Theorem 40")
 def test_no_rule_is_good_for_two_noisy_labelings():
     error, points = 0.02, 8
     found = agnostic_packing(points, error)
@@ -90,6 +92,7 @@ def test_normal_members_are_as_claimed():
     assert max(gaps) ** 2 / 2 <= found.divergence * (1 + 1e-6)
 
 
+@pytest.mark.claim("F8: Theorem 46")
 def test_covariances_are_within_reach_and_divergence():
     dimension, error = 6, 1e-4
     found = covariance_packing(dimension, error)
@@ -132,6 +135,7 @@ class TestFloor:
             log_code_words(0, 1)
 
 
+@pytest.mark.claim("U8: Theorem 8")
 def test_no_candidate_is_good_for_two_worlds_of_theorem_8():
     width, error, places = 3.0, 0.09, 8
     found = finite_class_packing(2**places, error, width=width)

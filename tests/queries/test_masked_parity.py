@@ -31,6 +31,7 @@ def population(rule):
     return Population.uniform(INPUTS, rule)
 
 
+@pytest.mark.claim("K9: Proposition 5.18")
 class TestTwoRounds:
     @pytest.mark.parametrize("signed", [False, True])
     def test_all_rules_are_exact_under_worst_case_answers(self, signed):
@@ -143,6 +144,7 @@ ONE_ROUND = [
 ]
 
 
+@pytest.mark.claim("K9: Theorem 5.16")
 class TestOneRound:
     @pytest.mark.parametrize("learner", ONE_ROUND, ids=lambda each: repr(each)[:40])
     def test_every_learner_of_one_round_fails_on_half_of_the_rules(self, learner):

@@ -71,6 +71,7 @@ def distance(p, q):
     return np.abs(np.asarray(p) - np.asarray(q)).sum() / 2
 
 
+@pytest.mark.claim("K8: Lemma 5.8", "K8: Claim 5.9")
 class TestOneCall:
     @pytest.mark.parametrize("randomizer", RANDOMIZERS)
     def test_every_adversary_stays_within_its_share_of_beta(self, randomizer):
@@ -103,6 +104,7 @@ class TestOneCall:
         assert worst > BETA / CALLS
 
 
+@pytest.mark.claim("K8: Claim 5.10")
 class TestSeveralQuestions:
     def test_the_joint_law_of_two_answers_under_every_adversary(self):
         """Two questions to one user: enumerate answers and the signs of all queries."""

@@ -103,6 +103,7 @@ class TestValues:
             query(**({"function": lambda X, y: y} | changes))
 
 
+@pytest.mark.claim("K6: Definition 5.5")
 class TestRounds:
     def test_an_oracle_counts_queries_rounds_and_the_smallest_tolerance(self):
         oracle = ExactOracle(Population.uniform_cube(1, Constant(0)))
@@ -167,6 +168,7 @@ class TestRounds:
             smuggler.run(smuggler.door)
 
 
+@pytest.mark.claim("K6: Definition 5.4")
 class TestDigits:
     @pytest.mark.parametrize("tolerance", [0.3, 0.05])
     @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 3.0)])

@@ -27,6 +27,7 @@ def together(laws, ids, *, seeds=SEEDS):
     return np.array([ids[choose_together(weights, ids, SharedSeed(seed))] for seed in range(seeds)])
 
 
+@pytest.mark.claim("G1: Definition 7")
 class TestMarginals:
     def test_each_user_alone_draws_from_the_own_law(self):
         laws = [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.0, 0.25, 0.75]]
@@ -46,6 +47,7 @@ class TestMarginals:
         assert p_value(np.bincount(chosen[:, 0], minlength=3), [0.4, 0.4, 0.2]) < FALSE_ALARM
 
 
+@pytest.mark.claim("G1: Theorem 8")
 class TestAgreement:
     @pytest.mark.parametrize("seed", range(4))
     def test_it_is_the_probability_jaccard_similarity(self, seed):

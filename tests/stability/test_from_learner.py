@@ -30,6 +30,7 @@ def learner(epsilon):
     return run
 
 
+@pytest.mark.claim("G12: Algorithm 6", "G12: Lemma 4")
 class TestRepresentation:
     def test_nearly_every_draw_holds_a_good_hypothesis_for_every_target_and_law(self):
         outputs = LearnerRepresentation(learner(0.5), epsilon=0.5, users=2, alpha=0.1)

@@ -58,6 +58,7 @@ def people(concepts, target, *, users, records, rng):
 
 
 class TestLists:
+    @pytest.mark.claim("G3: Theorem 18")
     def test_a_list_is_no_longer_than_two_to_the_dimension(self):
         for concepts in CLASSES.values():
             learner = ListLearner(concepts, alpha=0.3)
@@ -84,6 +85,7 @@ class TestLists:
         data = UserData.from_arrays([[1], [1]], [0, 1], users=[0, 0])
         assert learner.lists(data) == [()]
 
+    @pytest.mark.claim("G3: Lemma 19")
     def test_the_filter_drops_what_errs_on_fresh_records(self):
         learner = ListLearner(CLASSES["intervals"], alpha=0.2)
         rng = np.random.default_rng(1)
@@ -105,7 +107,9 @@ class TestLists:
             ListLearner(FiniteTable(np.zeros((2, 300), dtype=int)))
 
 
+@pytest.mark.claim("G4: Algorithm 1")
 class TestRule:
+    @pytest.mark.claim("G4: Theorem 20")
     @pytest.mark.parametrize("name", CLASSES)
     def test_most_users_find_the_same_accurate_hypothesis(self, name):
         """The goal: a plurality of .8 at 1024 records."""

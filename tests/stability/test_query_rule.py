@@ -47,6 +47,7 @@ class TwoMeans(NonAdaptive):
         return Constant(int(answers[0] > answers[1]))
 
 
+@pytest.mark.claim("G10: Algorithm 5", "G10: Lemma 32")
 class TestRounding:
     def test_two_users_disagree_as_often_as_their_means_are_apart(self):
         """u = .37, u' = .383, ten steps: exactly .13."""
@@ -100,6 +101,7 @@ class TestRule:
         first, second = oracle.answer([MEAN, MEAN])
         assert (first, second) == (pytest.approx(0.4, abs=1e-3), pytest.approx(0.5, abs=1e-3))
 
+    @pytest.mark.claim("G10: Theorem 5")
     def test_users_agree_on_conjunctions(self):
         rng = np.random.default_rng(2)
         X = rng.integers(0, 2, size=(30 * 1000, 6))
@@ -111,6 +113,7 @@ class TestRule:
             rule.concept(key, SharedSeed(3)).predict(X[:200]), X[:200, 1] & X[:200, 4]
         )
 
+    @pytest.mark.claim("G10: Corollary 33")
     def test_users_agree_on_decision_lists(self):
         rng = np.random.default_rng(3)
         X = rng.integers(0, 2, size=(20 * 2000, 4))
@@ -123,6 +126,7 @@ class TestRule:
             assert np.mean(rule.concept(key, SharedSeed(seed)).predict(X) != y) <= 0.01
         assert np.mean(shares) >= 0.7
 
+    @pytest.mark.claim("G10: Corollary 33")
     def test_users_agree_on_halfspaces(self):
         rng = np.random.default_rng(4)
         X = rng.integers(0, 2, size=(12 * 6000, 3))

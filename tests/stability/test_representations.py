@@ -40,6 +40,7 @@ def smallest_errors(representation, law, *, seeds):
     return np.array(found)
 
 
+@pytest.mark.claim("G2: Definition 9")
 class TestPoints:
     @pytest.mark.parametrize(("alpha", "beta"), [(0.25, 0.25), (0.5, 0.125)])
     def test_few_draws_have_no_good_hypothesis(self, alpha, beta):
@@ -80,6 +81,7 @@ class TestPoints:
             HashedPoints(8, alpha=1e-4, beta=1e-4)
 
 
+@pytest.mark.claim("G2: Lemma 10")
 class TestBoosting:
     def test_a_union_fails_only_if_all_of_its_draws_do(self):
         single = HashedPoints(8, alpha=0.25, beta=0.25)

@@ -45,6 +45,7 @@ def keys_of(many, seeds, rule):
     return np.array([rule.decide(data, SharedSeed(seed)) for seed in seeds])
 
 
+@pytest.mark.claim("G6: Algorithm 3")
 class TestLaw:
     def test_agreement_over_all_samples_is_the_formula(self):
         """Four hypotheses, two records, three points: every pair of samples."""
@@ -123,6 +124,7 @@ class TestForms:
             SoftmaxRule("thresholds")
 
 
+@pytest.mark.claim("G6: Theorem 26")
 def test_published_constants_are_those_of_the_paper():
     assert published_sharpness(log2_size=8, alpha=0.1, beta=0.1) == pytest.approx(406.05, abs=0.1)
     assert 2e16 < published_records(log2_size=8, alpha=0.1, beta=0.1) < 4e16

@@ -47,6 +47,7 @@ def fitted(concepts, data, **parameters):
         return StableLearner(concepts, random_state=1, **parameters).fit(X, y, users=users)
 
 
+@pytest.mark.claim("G5: Algorithm 2", "G7: Algorithm 4")
 class TestThreeModels:
     @pytest.mark.parametrize(
         ("trust", "users", "delta"),
@@ -149,6 +150,7 @@ def tiny(held, relation, **parameters):
 
 
 class TestPrivacy:
+    @pytest.mark.claim("G8: Theorem 30")
     @pytest.mark.parametrize("relation", list(Relation))
     @pytest.mark.parametrize("seeds", [1, 3])
     def test_an_exact_audit_of_the_pure_choice(self, relation, seeds):
@@ -162,6 +164,7 @@ class TestPrivacy:
 
         assert audit_exactly(law, world, claim).holds
 
+    @pytest.mark.claim("G5: Theorem 25")
     def test_an_exact_audit_of_truncated_noise(self):
         world = SmallWorld(records=(0, 2), n_users=3)
         claim = Guarantee(epsilon=1.0, delta=0.2, relation=ADD_REMOVE)

@@ -1,4 +1,4 @@
-"""Finite covers of a box, for Lipschitz losses over continuous parameters (Corollary 4 of U).
+"""Finite covers of a box, for Lipschitz losses over continuous parameters (U7, Corollary 4).
 
 If a loss is G-Lipschitz, the best of a cover of radius r errs at most G r more than the best of the
 box. Choosing among the cover costs its logarithm, of order d ln(1/r).

@@ -1,4 +1,4 @@
-"""From a score to a hypothesis: the private releases that the learners are made of.
+"""From a score to a hypothesis: the private releases that the learners are made of (K1, L1, L4).
 
 Each function here takes users and an account, spends what is left of it and returns the number of a
 hypothesis. Finite classes are chosen from by permute-and-flip, ordered ones of any size by exact
@@ -74,8 +74,9 @@ def choose_by_score(
     """Choose a hypothesis with a small loss, by one release.
 
     ``published`` is the exponential mechanism with weights exp(-epsilon loss / (2 sensitivity)), as
-    the papers print it; otherwise permute-and-flip where hypotheses are enumerated, and half of the
-    sensitivity where one more user can only raise losses.
+    the papers print it (Theorem 3.4 of K, Theorems 3.4 and 4.6 of L); otherwise permute-and-flip
+    where hypotheses are enumerated, and half of the sensitivity where one more user can only raise
+    losses.
 
     >>> from quorate.learners.scores import AnyMistake
     >>> people = UserData.from_arrays([[1], [6]] * 40, [0, 1] * 40, users=np.arange(80) // 2)

@@ -200,6 +200,8 @@ def minimize(  # noqa: PLR0913 - the common keywords
 ) -> Minimum:
     r"""Minimise the mean over users of their losses, hiding any one user's whole record.
 
+    Query, update, aggregate: Algorithm 7 of [1]_ on released gradients.
+
     Privacy
     -------
     guarantee : (``epsilon``, ``delta``)-DP, in ``Minimum.guarantee``

@@ -1,4 +1,4 @@
-r"""How many users the theorems about agnostic learners ask for, constants of the proofs included.
+r"""How many users agnostic learners are proved to need, constants included (L1, L4, L6, L7).
 
 Theorems 3.4, 4.6 and 5.2 of [L]_ are stated up to constants and logarithms. Their proofs are chains
 of explicit steps, each of which needs a number of records or users: uniform convergence (the five

@@ -1,7 +1,8 @@
-r"""What no method can beat, and what simpler ways cost: the theorems behind the planner.
+r"""What no method can beat, and what simpler ways cost (F2, F9, G12, U8).
 
-Every function evaluates one theorem with explicit constants. Where a paper states only an order,
-the constant comes from its proof, or from the proof of the inequality it cites.
+The theorems behind the planner: every function evaluates one with explicit constants. Where a paper
+states only an order, the constant comes from its proof, or from the proof of the inequality it
+cites.
 
 * the floor for a fixed number of users: Theorem 9 of [U]_, and what its appendix A makes of it for
   means, convex losses and choices (U8);
@@ -343,7 +344,7 @@ def fano_users(
     beta: float,
     relation: Relation = Relation.REPLACE,
 ) -> float:
-    """Return the users needed by any pure method (user-level Fano, Lemma 39 of [F]_).
+    """Return the users needed by any pure method (Fano: Theorem 38 and Lemma 39 of [F]_).
 
     W distributions with disjoint right answers and Kullback-Leibler divergences of at most
     ``divergence`` a record. Users see products of m records, so divergences grow to m times and

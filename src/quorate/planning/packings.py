@@ -1,4 +1,4 @@
-r"""Families of distributions that are hard to tell apart: what no method can beat, in numbers.
+r"""Families of distributions that are hard to tell apart: what no method can beat (F9, U8).
 
 A packing is a family of W distributions such that no answer is good for two of them, while one
 record says little about which it came from: a small Kullback-Leibler divergence. With them the

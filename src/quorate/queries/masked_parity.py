@@ -129,7 +129,7 @@ def _margins(answers: Floats, features: int, *, signed: bool) -> Floats:
 
 @dataclass(frozen=True)
 class MaskedParityQueries(QueryAlgorithm):
-    r"""Learn a masked parity exactly, in two rounds of d + 1 queries.
+    r"""Learn a masked parity exactly, in two rounds of d + 1 queries (Proposition 5.18 of K).
 
     Round one asks for each bit "i = j, b = 1 and the label is 1", with mean :math:`r_j/(2d)`. Round
     two asks "b = 0 and the label is not the parity of the secret found", with mean a/2.
@@ -273,7 +273,7 @@ class GuessingMaskedParityQueries(NonAdaptive):
 
 
 class BlindingOracle(QueryOracle):
-    r"""Answer within the tolerance, and hide the flip whenever the tolerance allows it.
+    r"""Answer within the tolerance, and hide the flip whenever that allows it (Theorem 5.16 of K).
 
     Write the mean of a query g under the rule c, with values :math:`\pm 1`, as
     :math:`C_g + \langle f_g, c \rangle` with :math:`f_g = (g(\cdot, 1) - g(\cdot, -1))/2`. The part

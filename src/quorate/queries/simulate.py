@@ -126,9 +126,9 @@ class Told:
 class Simulation:
     r"""Simulate up to ``calls`` questions to users of a distribution that an oracle knows.
 
-    The transcript is within total variation ``beta`` of a real one. A call costs
-    :math:`(1+\varphi)/(1-\varphi) e^\varepsilon` rounds of queries in the mean; after
-    :math:`50 e^\varepsilon` rounds, a public cap that is reached with probability below
+    Lemma 5.8 and Claim 5.9 of paper K: the transcript is within total variation ``beta`` of a real
+    one. A call costs :math:`(1+\varphi)/(1-\varphi) e^\varepsilon` rounds of queries in the mean;
+    after :math:`50 e^\varepsilon` rounds, a public cap that is reached with probability below
     :math:`10^{-20}`, it gives up.
 
     Parameters
@@ -193,7 +193,10 @@ class Simulation:
 
 
 class SimulatedUser:
-    """One user who was never there, answering like one drawn from the distribution."""
+    """One user who was never there, answering like one drawn from the distribution.
+
+    Later questions see what earlier ones were told: Claim 5.10 of paper K.
+    """
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation

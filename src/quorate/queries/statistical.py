@@ -67,7 +67,7 @@ class Reduction(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class StatisticalQuery:
-    """Ask for the mean of a bounded function of a record, up to a tolerance.
+    """Ask for the mean of a bounded function of a record, up to a tolerance (Definition 5.4 of K).
 
     Values are cut to ``[low, high]`` by this class, and NaN becomes the middle, so that a function
     that lies about its range cannot break privacy; ``boolean`` values are moved to the nearer end.
@@ -290,7 +290,7 @@ class OneRound(QueryOracle):
 
 
 class QueryAlgorithm(ABC):
-    """An algorithm that sees data only through an oracle; it may look at answers between rounds.
+    """An algorithm that sees data only through an oracle; it may look at answers between rounds (Definition 5.5 of K).
 
     Subclasses give ``rounds`` and ``run``. Everything else they need is public and theirs:
     features, tolerances, coins from a public seed.

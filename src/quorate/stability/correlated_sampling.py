@@ -44,6 +44,8 @@ def choose_together(
 ) -> Integers:
     """Return, for each row of weights, the place of the outcome that the shared seed chooses.
 
+    Definition 7 of paper G: each row alone is a draw from its own law.
+
     Parameters
     ----------
     log_weights : array of shape (users, outcomes)
@@ -111,7 +113,7 @@ def outcome_id(outcome: int | bytes) -> int:
 def agreement_probability(
     first: Mapping[Hashable, float], second: Mapping[Hashable, float]
 ) -> float:
-    r"""Return how often two users with these weights choose the same outcome.
+    r"""Return how often two users with these weights choose the same outcome (Theorem 8).
 
     The probability Jaccard similarity
     :math:`\sum_w 1 / \sum_v \max(P(v)/P(w), Q(v)/Q(w))` over the outcomes w of both; no shared

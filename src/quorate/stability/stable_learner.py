@@ -133,6 +133,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     All users share a public seed, run the same stable rule on their own records, and mostly arrive
     at the same hypothesis; only the crowd's choice is released. What it costs does not grow with
     the class beyond the logarithm of its size, and in the local model every user sends one report.
+    Algorithms 2 and 4 and Theorems 25, 29 and 30 of [1]_.
 
     Learning
     --------

@@ -24,6 +24,7 @@ def variation(p, q):
     return 0.5 * np.abs(np.asarray(p) - np.asarray(q)).sum(axis=-1)
 
 
+@pytest.mark.claim("F8: Theorem 43")
 class TestSimplex:
     def test_members_are_all_compositions(self):
         grid = SimplexGrid(4, 6)
@@ -84,6 +85,7 @@ class TestSimplex:
             SimplexGrid(2, 2, points=[1.0, 1.0])
 
 
+@pytest.mark.claim("F8: Theorem 44")
 def test_products_cover_each_coordinate():
     covers = product_cover(2, 3, 0.3)
     rng = np.random.default_rng(0)
@@ -99,6 +101,7 @@ def test_products_cover_each_coordinate():
 
 
 class TestGaussian:
+    @pytest.mark.claim("F8: Theorem 45")
     @pytest.mark.parametrize(("d", "radius", "alpha"), [(1, 3.0, 0.2), (2, 1.0, 0.4)])
     def test_means_in_the_ball_are_near_a_member(self, d, radius, alpha):
         means = np.asarray(gaussian_mean_cover(radius, d, alpha).means)
@@ -109,6 +112,7 @@ class TestGaussian:
         nearest = np.linalg.norm(points[:, None] - means, axis=2).min(axis=1)
         assert (2 * norm.cdf(nearest / 2) - 1).max() <= 0.1 * alpha
 
+    @pytest.mark.claim("F8: Theorem 46")
     def test_mean_and_scale_on_a_line(self):
         radius, kappa, alpha = 1.0, 2.0, 0.5
         family = gaussian_cover(radius, kappa, alpha)

@@ -88,6 +88,7 @@ def move(family, clip, before, after):
 records = st.lists(st.sampled_from([0, 1, 2, 3, 1e308, -5]), max_size=40)
 
 
+@pytest.mark.claim("F7: Theorem 41")
 class TestSensitivity:
     @every_clip
     @settings(max_examples=25, deadline=None)

@@ -105,6 +105,7 @@ def mean_variation(clip, runs=6, n=50, m=64):
     return float(np.mean(found))
 
 
+@pytest.mark.claim("F7: Theorem 41", "F8: Theorem 42")
 class TestUtility:
     def test_fifty_users_choose_among_two_hundred_densities(self):
         ours = mean_variation(None)

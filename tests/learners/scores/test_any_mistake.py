@@ -1,11 +1,17 @@
 """Any mistake (F4): a user counts once, however many records are wrong."""
 
 import numpy as np
+import pytest
 
+from quorate.concepts import Thresholds
 from quorate.guarantees import Relation
+from quorate.learners import ConceptLearner
 from quorate.learners.scores import AnyMistake, MoreThan
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
 
 
+@pytest.mark.claim("F4: Lemma 22")
 def test_a_user_counts_once():
     assert AnyMistake().tally(np.array([[0, 1, 900]]), np.array([999])).tolist() == [0, 1, 1]
 
@@ -20,3 +26,24 @@ def test_it_is_more_than_zero_mistakes():
 def test_no_record_is_dropped():
     assert AnyMistake().record_cap is None
     assert AnyMistake().sensitivity(Relation.REPLACE) == 1
+
+
+@pytest.mark.claim("F4: Theorem 4")
+def test_rules_without_mistakes_are_learned_from_fewer_users_of_more_records():
+    # Theorem 4 of Ghazi et al.: ln(|C|) / (epsilon min(1, m alpha)) users, here at 1/8 of one.
+    concepts, rng = Thresholds(0, 63), np.random.default_rng(0)
+
+    def worst(users, records):
+        errors = []
+        for seed in range(12):
+            rows = rng.integers(0, 64, size=users * records)
+            data = UserData(
+                rows[:, None], rows >= 20, offsets=np.arange(0, users * records + 1, records)
+            )
+            with use_noise(SeededNoise(seed)):
+                learner = ConceptLearner(concepts, 1.0, algorithm="any_mistake").fit(data)
+            errors.append(np.mean(learner.predict(np.arange(64)[:, None]) != (np.arange(64) >= 20)))
+        return sorted(errors)[-2]
+
+    assert worst(60, 16) <= 1 / 8 < worst(60, 1)
+    assert worst(600, 1) <= 1 / 8

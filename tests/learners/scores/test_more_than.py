@@ -38,6 +38,7 @@ class TestTheBestT:
             assert p <= separating_rate(p, q) <= q
 
 
+@pytest.mark.claim("L2: Lemma 4.1")
 class TestLemma41:
     def test_the_separation_is_at_least_a_third_of_k_and_at_most_k(self):
         shares = [separation(m, p, q)[1] / published_separation(m, p, q) for m, p, q in GRID]

@@ -34,6 +34,7 @@ def by_definition(mistakes, judge):
     )
 
 
+@pytest.mark.claim("F5: Theorem 37")
 class TestTheDefinition:
     @settings(max_examples=60, deadline=None)
     @given(rows=tables, loss=st.integers(1, 3), gain=st.integers(0, 3))
@@ -60,6 +61,7 @@ class TestTheDefinition:
         np.testing.assert_array_equal(sign.tally(mistakes, held), clipped.tally(mistakes, held))
         assert sign.sensitivity(Relation.REPLACE) == clipped.sensitivity(Relation.REPLACE) == 4
 
+    @pytest.mark.claim("F6: Theorem 40")
     def test_the_better_hypothesis_has_the_smaller_loss(self):
         # Theorem 40 prints the opposite sign of psi; with it this would fail.
         mistakes = np.array([[0, 2]] * 10)
@@ -80,6 +82,7 @@ class TestCounting:
         assert not count_defeats(np.zeros((0, 3), dtype=np.int32)).any()
 
 
+@pytest.mark.claim("F5: Theorem 37")
 class TestPrivacy:
     @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)
     def test_a_twin_with_the_sensitivity_of_a_single_count_is_caught(self, relation):

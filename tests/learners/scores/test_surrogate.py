@@ -54,6 +54,7 @@ def test_for_a_class_that_represents_itself_it_is_the_plain_count(rate):
         np.testing.assert_array_equal(surrogate, MoreThan(rate=rate).losses_of_table(table))
 
 
+@pytest.mark.claim("L1: Theorem 3.4")
 @pytest.mark.parametrize("relation", Relation)
 def test_one_user_moves_a_loss_by_two_which_is_the_sensitivity(relation):
     target, represented = FiniteTable(np.zeros((1, 2), int)), FiniteTable(np.ones((1, 2), int))

@@ -82,6 +82,7 @@ def transcript(data, told):
         return oracle, noise
 
 
+@pytest.mark.claim("K5: Definition 5.2")
 class TestTranscript:
     def test_two_users_with_adaptive_second_questions_cost_exactly_epsilon(self):
         """All sixteen transcripts, all neighbouring pairs of data sets."""
@@ -195,6 +196,7 @@ class TestBrokenTwins:
         assert self.loss_of_three_questions(ForgetsEarlierAccesses) > 1.4 * EPSILON
 
 
+@pytest.mark.claim("K5: Definition 5.3")
 class TestOneShot:
     def test_one_batch_and_then_never_again(self):
         oracle = LocalOracle(world(0, 1), epsilon=EPSILON, one_shot=True)

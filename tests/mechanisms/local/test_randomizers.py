@@ -36,6 +36,7 @@ FINITE = [
 ]
 
 
+@pytest.mark.claim("K5: Definition 5.1")
 @pytest.mark.parametrize(("randomizer", "values", "answers", "epsilon"), FINITE)
 class TestLaws:
     def test_the_chances_of_all_answers_add_up_to_one(self, randomizer, values, answers, epsilon):

@@ -28,6 +28,7 @@ def published_law(values, mechanism):
     return weights / weights.sum()
 
 
+@pytest.mark.claim("U1: Algorithm 6")
 class TestLaw:
     @given(
         values=st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=12),

@@ -41,9 +41,11 @@ def vector(**changes):
 
 
 class TestConstants:
+    @pytest.mark.claim("U2: Algorithm 1")
     def test_published_noise_is_eight_tau_over_epsilon_n(self):
         assert scalar(constants="published").noise_scale == pytest.approx(8.0 / 400.0)
 
+    @pytest.mark.claim("U3: Algorithm 2")
     def test_published_coordinates_get_their_share(self):
         mechanism = vector(constants="published")
         assert mechanism.padded == 8
@@ -52,6 +54,7 @@ class TestConstants:
         spread = 10 * 2.0 * math.sqrt(math.log(8 * 20_000 / 0.01) / 8)
         assert mechanism.coordinate_radius == pytest.approx(spread)
 
+    @pytest.mark.claim("U4: Theorem 3")
     def test_published_queries_share_by_strong_composition(self):
         one = vector(constants="published", queries=5)
         epsilon = 1.0 / (2 * math.sqrt(2 * 5 * math.log(2e6)))
@@ -59,6 +62,7 @@ class TestConstants:
         expected = epsilon / math.sqrt(8 * 8 * math.log(1 / delta))
         assert one.coordinate_epsilon == pytest.approx(expected)
 
+    @pytest.mark.claim("U4: Theorem 3")
     def test_published_queries_share_gamma(self):
         # Theorem 3: log(K d n / gamma), because each query calls Algorithm 2 with gamma / K.
         spread = 10 * 2.0 * math.sqrt(math.log(5 * 8 * 20_000 / 0.01) / 8)
@@ -121,6 +125,7 @@ class TestPrivacy:
 
 
 class TestUtility:
+    @pytest.mark.claim("U2: Theorem 1")
     @BOTH
     def test_one_dimension_is_as_accurate_as_promised(self, constants):
         values = 123.0 + np.linspace(-0.9, 0.9, 400)
@@ -135,6 +140,7 @@ class TestUtility:
         mechanism = scalar()
         assert mechanism.error_bound(0.5) < 2 * mechanism.noise_scale
 
+    @pytest.mark.claim("U3: Theorem 2")
     def test_many_dimensions_work_with_enough_users(self):
         rng = np.random.default_rng(0)
         vectors = rng.normal(size=(20_000, 6)) * 0.2 + 30.0

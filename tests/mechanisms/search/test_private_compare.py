@@ -14,6 +14,7 @@ from quorate.noise import SeededNoise
 from rule_worlds import RELATIONS
 
 
+@pytest.mark.claim("L3: Lemma C.1")
 class TestPrivacyOfTheComparison:
     @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
     @pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 1.0])

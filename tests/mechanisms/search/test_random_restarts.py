@@ -15,6 +15,7 @@ from quorate.noise import SeededNoise
 KNOWN = {"lower": 0.0, "upper": 1.0, "epsilon": 3.0, "n_users": 300, "records": 400}
 
 
+@pytest.mark.claim("U7: Algorithm 5")
 class TestUtility:
     def test_a_clear_winner_wins(self):
         table = np.tile([0.9, 0.2, 0.8], (300, 1))
@@ -32,6 +33,7 @@ class TestUtility:
         assert RandomRestarts(**KNOWN).radius(10) == pytest.approx(half)
         assert RandomRestarts(**{**KNOWN, "records": 1}).radius(10) == 0.5
 
+    @pytest.mark.claim("U7: Lemma 1")
     def test_all_users_lie_inside_the_radius_as_often_as_the_proof_needs(self):
         # Coins are the losses that spread most. Allowed are alpha/5 = 2 % of the runs with anybody
         # outside; more than 12 of 200 would have a probability below 1e-3 if that were true.
@@ -46,6 +48,7 @@ class TestUtility:
         assert np.mean(farthest > restarts.radius(candidates) / math.sqrt(2)) > 0.5
 
 
+@pytest.mark.claim("U7: Theorem 7")
 class TestPrivacy:
     def test_one_visit_costs_a_third_to_the_last_digit(self):
         restarts = RandomRestarts(**{**KNOWN, "epsilon": Fraction(1, 7)})

@@ -38,6 +38,7 @@ def test_the_true_loss_is_at_most_the_price(sample, population):
     assert found.holds, str(found)
 
 
+@pytest.mark.claim("F2: Theorem 7")
 def test_one_of_three_bits_costs_exactly_the_formula():
     """Randomized response on one of three bits: the ratio of its laws is 1 + (e - 1)/3."""
 

@@ -38,6 +38,7 @@ def crowd(rng, *, users, records, size=2**14):
     )
 
 
+@pytest.mark.claim("G5: Theorem 1", "G7: Theorem 2", "G8: Theorem 3", "G11: Theorem 35")
 class TestGoals:
     def test_the_users_that_the_issue_asks_for(self):
         assert plan("agreement", **SETTING).users <= 50

@@ -58,6 +58,7 @@ def replaced(users, buckets):
     ]
 
 
+@pytest.mark.claim("G11: Algorithm 7")
 class TestTable:
     @pytest.mark.parametrize(("r", "p"), [(0.02, 0.8), (1.0, 0.5), (5.0, 0.1), (109.0, 1 / 256)])
     def test_it_is_the_negative_binomial_to_64_bits(self, r, p):
@@ -86,6 +87,7 @@ class TestTable:
         assert counts.respond(-1, noise=Ends(0)).tolist() == [0, len(counts.table) - 1]
 
 
+@pytest.mark.claim("G11: Algorithm 8", "G11: Lemma 37")
 class TestPrivacy:
     """Two users, two buckets, every input: the law of the real tables, convolved."""
 
@@ -197,6 +199,7 @@ class TestHonestUsers:
             counts.messages(np.zeros(9, np.int64))
 
 
+@pytest.mark.claim("G11: Lemma 38")
 class TestUtility:
     def totals(self, counts, values, seed=0):
         account = Account.for_event(counts.event, noise=SeededNoise(seed))

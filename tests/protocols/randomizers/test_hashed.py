@@ -76,6 +76,7 @@ def is_private(response):
         )
 
 
+@pytest.mark.claim("G7: Theorem 29")
 class TestPrivacy:
     @every_setting
     def test_every_pair_of_inputs_keeps_epsilon_exactly(self, candidates, width, epsilon):

@@ -83,6 +83,7 @@ class TestQuantile:
         assert noise.quantile(tail * 1.0001) == above
 
 
+@pytest.mark.claim("G11: Lemma 36")
 class TestPrice:
     @every_noise
     @pytest.mark.parametrize("relation", list(Relation), ids=lambda r: r.name)

@@ -132,6 +132,7 @@ class TestAnswers:
         assert products < 6 / np.sqrt(6000)
 
 
+@pytest.mark.claim("K7: Theorem 5.7")
 class TestLearners:
     @pytest.mark.parametrize(("records", "users"), [(4, 3200), (16, 400)])
     def test_conjunctions_are_found(self, records, users):
@@ -175,6 +176,7 @@ class TestLearners:
             assert algorithm.run(oracle) == rule
 
 
+@pytest.mark.claim("K7: Lemma 5.6")
 class TestSizes:
     def test_more_users_than_needed_keep_the_tolerance(self):
         """Hoeffding at the size it asks for: none of 50 answers is out at beta = 0.05 / 50."""

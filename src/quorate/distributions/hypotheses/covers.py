@@ -215,6 +215,8 @@ def simplex_cover(
 ) -> SimplexGrid:
     """Return a cover of all distributions on k points, of radius alpha / 10 in total variation.
 
+    For Theorem 43 of paper F.
+
     >>> simplex_cover(4, 0.5).size
     1771
     """
@@ -228,7 +230,7 @@ def product_cover(
 
     Total variation adds up over coordinates, so each radius is alpha / (10 d). The cover of the
     theorem is their product; choosing coordinate by coordinate with epsilon / d each is what can
-    be done.
+    be done. For Theorem 44 of paper F.
 
     >>> [cover.steps for cover in product_cover(2, 3, 0.5)]
     [30, 30, 30]
@@ -241,7 +243,7 @@ def gaussian_mean_cover(radius: float, d: int, alpha: float) -> GaussianFamily:
     r"""Return normal distributions of scale 1 whose means cover a ball, within alpha / 10.
 
     Total variation is :math:`2\Phi(|\mu-\mu'|/2) - 1 \le 0.4|\mu-\mu'|`, so means may be
-    :math:`\alpha/4` off: a grid of step :math:`\alpha/(2\sqrt d)`.
+    :math:`\alpha/4` off: a grid of step :math:`\alpha/(2\sqrt d)`. For Theorem 45 of paper F.
 
     >>> gaussian_mean_cover(2.0, 1, 0.2).size
     41
@@ -265,7 +267,7 @@ def gaussian_cover(radius: float, kappa: float, alpha: float) -> GaussianFamily:
 
     Half of the radius :math:`0.1\alpha` is for the mean, in steps of :math:`\sigma\alpha/4`, and
     half for the scale, in ratios of :math:`1 + 0.2\alpha` (total variation is at most 0.49 times a
-    relative change of the scale).
+    relative change of the scale). For Theorem 46 of paper F, on a line.
 
     >>> gaussian_cover(1.0, 2.0, 0.5).size
     77

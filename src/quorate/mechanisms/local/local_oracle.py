@@ -186,7 +186,7 @@ class Replay:
 
 
 class LocalOracle:
-    r"""Ask users one by one, each up to their own budget.
+    r"""Ask users one by one, each up to their own budget (Definitions 5.2 and 5.3 of paper K).
 
     Privacy
     -------

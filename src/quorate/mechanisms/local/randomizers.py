@@ -46,7 +46,10 @@ _SMALLEST = 2.0**-40
 
 
 class Randomizer(ABC):
-    """One answer per user, epsilon-indistinguishable for any two values (up to ``delta``)."""
+    """One answer per user, epsilon-indistinguishable for any two values (up to ``delta``).
+
+    Definition 5.1 of paper K.
+    """
 
     epsilon: float
     delta: float = 0.0

@@ -1,4 +1,4 @@
-"""Counts of buckets by anonymous messages alone: every user adds a little noise of their own.
+"""Counts of buckets by anonymous messages alone: users add a little noise of their own (G11).
 
 The protocol of the paper, for its guarantees and for comparison; it sends about
 mean x buckets / users messages a user, so the single hashed report is the default. A message is the

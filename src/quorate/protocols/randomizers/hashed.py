@@ -1,4 +1,4 @@
-r"""One answer of a few bits that hides which of very many candidates a user names.
+r"""One answer of a few bits that hides which of very many candidates a user names (G7).
 
 The user draws s public masks of d bits, hashes their candidate v to the s bits
 :math:`h_a(v) = (\langle a_1, v \rangle, \dots, \langle a_s, v \rangle)` and answers with those

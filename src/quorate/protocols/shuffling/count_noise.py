@@ -1,4 +1,4 @@
-r"""Negative binomial noise on shuffled counts: what it costs, exactly.
+r"""Negative binomial noise on shuffled counts: what it costs, exactly (G11).
 
 Users who each add NB(r/n, p) messages to a bucket add NB(r, p) together, because the law is
 infinitely divisible. Here p is the chance to *continue*: the mass of k is
