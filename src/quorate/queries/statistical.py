@@ -290,10 +290,10 @@ class OneRound(QueryOracle):
 
 
 class QueryAlgorithm(ABC):
-    """An algorithm that sees data only through an oracle; it may look at answers between rounds (Definition 5.5 of K).
+    """An algorithm that sees data only through an oracle; it may look at answers between rounds.
 
-    Subclasses give ``rounds`` and ``run``. Everything else they need is public and theirs:
-    features, tolerances, coins from a public seed.
+    Definition 5.5 of paper K. Subclasses give ``rounds`` and ``run``. Everything else they need is
+    public and theirs: features, tolerances, coins from a public seed.
     """
 
     @property
