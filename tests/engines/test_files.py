@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quorate import Ledger
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.engines.part_files import PartFiles
@@ -145,6 +147,34 @@ FileCrowd.from_batches(slowly(), layout, n_parts=4, spool={spool}, source={{"fil
 """
 
 
+FIT = """
+import resource, sys, time
+from quorate.cli import main
+from quorate.engines import files
+from quorate.engines.layout import Layout
+from quorate.tasks import crowds
+crowds._LARGE, files._BATCH_ROWS, files._BUFFER_BYTES = 10, 100, 1
+records = Layout.records
+def slowly(layout, batch):
+    print("piece", flush=True)
+    time.sleep(0.0 if sys.argv[1] else 0.1)
+    return records(layout, batch)
+Layout.records = slowly
+exec(sys.argv[1])
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def fit_command(folder, tmp_path):
+    given = f"fit {folder} --task mean --user id --features a,b,c --bounds -10,10 --epsilon 1"
+    ledger = f"--delta 1e-5 --ledger {tmp_path / 'book.db'} --data-name visits --json"
+    return [*given.split(), *ledger.split()]
+
+
+def spools():
+    return list(Path(os.environ["TMPDIR"]).glob("quorate-*/spool-*"))
+
+
 class TestCrash:
     @pytest.mark.parametrize("named", [False, True])
     def test_a_kill_in_the_middle_leaves_nothing_that_is_trusted(self, folder, tmp_path, named):
@@ -163,6 +193,44 @@ class TestCrash:
         assert crowd.n_users == UserData.from_parquet(folder, **OPTIONS).n_users
         spools = list((tmp_path.parent / os.environ["TMPDIR"]).glob("quorate-*/spool-*"))
         assert len(spools) == (0 if named else 1)
+
+    def test_a_killed_fit_stays_charged_and_leaves_nothing_that_is_trusted(self, folder, tmp_path):
+        """The driver is killed while it groups: after the charge, before the release."""
+        book = Ledger(tmp_path / "book.db")
+        book.set_budget("visits", epsilon=1.0, delta=1e-5, unit="id")
+        command = [sys.executable, "-c", FIT, "", *fit_command(folder, tmp_path)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert [process.stdout.readline() for _ in range(8)] == ["piece\n"] * 8
+        (left,) = spools()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert "epsilon" not in process.stdout.read()
+        process.stdout.close()
+        assert any(path.stat().st_size for path in left.glob("*.raw")), "records were half-written"
+        assert left.stat().st_mode & 0o077 == 0
+        assert book.remaining("visits").epsilon == 0.0
+        crowd = FileCrowd.from_parquet(folder, n_parts=4, **OPTIONS)
+        assert crowd.n_users == UserData.from_parquet(folder, **OPTIONS).n_users
+        assert left not in spools()
+        again = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert again.returncode != 0
+        assert "piece" not in again.stdout, "nothing is read that cannot be paid"
+
+    def test_a_fit_on_a_full_disk_says_so_and_leaves_nothing(self, folder, tmp_path):
+        book = Ledger(tmp_path / "book.db")
+        book.set_budget("visits", epsilon=1.0, delta=1e-5, unit="id")
+        limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
+        run = subprocess.run(
+            [sys.executable, "-c", FIT, limit, *fit_command(folder, tmp_path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode != 0
+        assert "no space left" in run.stderr.lower()
+        assert run.stderr.count("\n") == 1
+        assert spools() == []
+        assert book.remaining("visits").epsilon == 0.0
 
     def test_a_full_disk_is_a_clear_error_and_nothing_is_left(self, folder):
         """The kernel refuses files above a size, as a full disk would."""

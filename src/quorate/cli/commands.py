@@ -129,7 +129,7 @@ def plan(  # noqa: PLR0913 - one option for each public number
 
 
 def fit(  # noqa: PLR0913 - one option for each part of the request
-    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file, or a Parquet folder.")],
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file, or a folder of them.")],
     *,
     task: Annotated[
         str,

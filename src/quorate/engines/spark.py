@@ -12,6 +12,7 @@ files, the names of the files and the rows in them; otherwise the partitions of 
 
 from __future__ import annotations
 
+import logging
 import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -151,6 +152,9 @@ def _in_source_order(frame: Any, layout: Layout, order: str | Sequence[str] | No
 
     columns = [functions.col(f"`{name}`") for name in layout.columns]
     if order is None:
+        # That a DataFrame does not read files is no error, and pyspark would log one.
+        logger = logging.getLogger("DataFrameQueryContextLogger")
+        silent, logger.disabled = logger.disabled, True
         try:
             return frame.select(
                 *columns,
@@ -159,6 +163,8 @@ def _in_source_order(frame: Any, layout: Layout, order: str | Sequence[str] | No
             )
         except AnalysisException:
             pass  # it does not read files that number their rows
+        finally:
+            logger.disabled = silent
     else:
         names = [order] if isinstance(order, str) else list(order)
         frame = frame.orderBy(*[functions.col(f"`{name}`") for name in names])
