@@ -328,9 +328,9 @@ ESTIMATORS = {
         lambda: ParityLearner(0.6, failure=0.2, random_state=0),
         odd,
     ),
-    "parity by votes": (lambda: ParityLearner(0.06, method="vote", random_state=0), odd),
+    "parity by votes": (lambda: ParityLearner(0.06, algorithm="vote", random_state=0), odd),
     "parity by stable votes": (
-        lambda: ParityLearner(0.17, delta=1e-5, method="vote", random_state=0),
+        lambda: ParityLearner(0.17, delta=1e-5, algorithm="vote", random_state=0),
         odd,
     ),
     "categories": (lambda: DiscreteDistribution(2.0, categories=range(9)), whole),
