@@ -44,6 +44,7 @@ from quorate.means import (
     UserQuantiles,
     UserQueries,
     UserScaler,
+    UserVariation,
 )
 from quorate.models import (
     HuberRegression,
@@ -258,6 +259,7 @@ ESTIMATORS = {
     "scaler": (lambda: UserScaler(9.0, **MEAN), None),
     "pure scaler": (lambda: UserScaler(9.0, bounds=10.0), None),
     "covariance": (lambda: UserCovariance(20.0, **MEAN), None),
+    "variation": (lambda: UserVariation(20.0, bounds=MEAN["bounds"]), None),
     "variances": (lambda: UserCovariance(20.0, shape="diagonal", **MEAN), None),
     "questions": (_questions, None),
     "logistic regression": (lambda: LogisticRegression(9.0, classes=(0, 1), **MODEL), None),

@@ -43,6 +43,7 @@ from quorate.means import (
     UserQuantiles,
     UserQueries,
     UserScaler,
+    UserVariation,
 )
 from quorate.models import (
     HuberRegression,
@@ -170,6 +171,7 @@ ROUTES = {
     "UserScaler": Route(UserScaler(bounds=9.0, **COMMON)),
     "UserScaler, pure": Route(UserScaler(bounds=9.0, **PURE)),
     "UserCovariance": Route(UserCovariance(bounds=9.0, **COMMON)),
+    "UserVariation": Route(UserVariation(bounds=9.0, **PURE)),
     "UserQueries": Route(UserQueries(bounds=9.0, dimension=1, **COMMON)),
     "PrivateMedian": Route(PrivateMedian(bounds=(-9.0, 9.0), **PURE), "one real"),
     "UserQuantiles": Route(UserQuantiles(bounds=(-9.0, 9.0), **PURE), "one real"),

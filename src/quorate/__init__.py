@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from quorate.means.queries import UserQueries
     from quorate.means.scaler import UserScaler
     from quorate.means.user_mean import UserMean
+    from quorate.means.variation import UserVariation
     from quorate.models.classification import LinearSVC, LogisticRegression
     from quorate.models.grid_search import PrivateGridSearch
     from quorate.models.regression import HuberRegression, LinearRegression, Ridge
@@ -54,6 +55,11 @@ _HOME = {
     "Interval": "quorate.bounds",
     "Ledger": "quorate.accounting.ledger",
     "UserData": "quorate.users",
+    "UserMean": "quorate.means.user_mean",
+    "UserQuantiles": "quorate.means.median",
+    "UserQueries": "quorate.means.queries",
+    "UserScaler": "quorate.means.scaler",
+    "UserVariation": "quorate.means.variation",
     "plan": "quorate.planning",
     "private_cross_val_score": "quorate.queries.private_score",
     "private_score": "quorate.queries.private_score",
@@ -110,6 +116,7 @@ __all__ = [
     "UserQuantiles",
     "UserQueries",
     "UserScaler",
+    "UserVariation",
     "plan",
     "private_cross_val_score",
     "private_score",

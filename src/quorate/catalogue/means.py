@@ -151,6 +151,35 @@ def _covariance_fits(spread: Any) -> bool:
     )
 
 
+def _variation_fits(variation: Any) -> bool:
+    shares = 0 <= variation.share_ <= 1 and 0 <= variation.between_ <= 1
+    return shares and math.isfinite(variation.records_)
+
+
+def _say_variation(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
+    error = estimator.error_
+    found = (
+        ("share of the variance of user means between users", estimator.share_, error.share),
+        ("share of the variance of records between users", estimator.between_, error.between),
+        ("records per user (harmonic mean)", estimator.records_, error.records),
+    )
+    return Answer(
+        sentence="How different people are from each other, and how many records they bring.",
+        caption="Variation between users",
+        header=("figure", "value", "from", "to"),
+        rows=tuple(
+            (name, figure(value), figure(low), figure(high)) for name, value, (low, high) in found
+        ),
+        error=f"Each range holds with a probability of {error.confidence:.0%}.",
+        way=way(estimator),
+        values={
+            "share": estimator.share_,
+            "between": estimator.between_,
+            "records": estimator.records_,
+        },
+    )
+
+
 def _say_covariance(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
     error, matrix = estimator.error_, estimator.covariance_.tolist()
     return Answer(
@@ -240,6 +269,22 @@ DESCRIPTORS = (
         options={"shape": one_of("full", "diagonal")},
         fits=_covariance_fits,
         answer=_say_covariance,
+        example=lambda: numbers(2, bounds=(0.0, 9.0)),
+    ),
+    Descriptor(
+        path="quorate.means.variation:UserVariation",
+        task="variation",
+        sentence="How different people are from each other, and how many records they bring.",
+        releases={
+            "share_": ("float",),
+            "between_": ("float",),
+            "records_": ("float",),
+            "error_": ("quorate.means.variation:VariationError",),
+            "algorithm_": ROUTE,
+        },
+        parameters=_bounds,
+        fits=_variation_fits,
+        answer=_say_variation,
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),
     Descriptor(

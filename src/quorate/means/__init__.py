@@ -12,6 +12,7 @@ from quorate.means.queries import Answer, UserQueries
 from quorate.means.released_mean import MeanError
 from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean
+from quorate.means.variation import UserVariation
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.releases.route import Route
@@ -31,5 +32,6 @@ __all__ = [
     "UserQuantiles",
     "UserQueries",
     "UserScaler",
+    "UserVariation",
     "WinsorizedMean",
 ]
