@@ -123,12 +123,21 @@ def narrow(users, width, *, shift=0.0):
     return UserData(users.X[:, :width] + shift, users.y, offsets=users.offsets, ids=range(N_USERS))
 
 
+def crowded(first, n_users=400):
+    """Return many users of one small integer each, and the first one with what it holds."""
+    x = np.concatenate([np.nan_to_num(FIRST[first][:, 0]), np.arange(n_users - 1) % 9 - 4.0])
+    x = np.clip(np.round(x), -4, 4)[:, None]
+    offsets = np.r_[0, np.arange(n_users) + len(FIRST[first])]
+    return UserData(x, (x[:, 0] > 0) * 1.0, offsets=offsets, ids=np.arange(n_users))
+
+
 WORLDS = {
     "reals": people,
     "three classes": lambda first: people(first, labels=3),
     "one real": lambda first: narrow(people(first), 1),
     "binary": lambda first: people(first, binary=True),
     "one integer": lambda first: narrow(people(first, integers=True), 1),
+    "many integers": lambda first: crowded(first),
     "one category": lambda first: narrow(people(first, integers=True), 1, shift=4.0),
     "two categories": lambda first: narrow(people(first, integers=True), 2, shift=4.0),
 }
@@ -150,6 +159,20 @@ class Route:
 
     def fresh(self, **parameters):
         return clone(self.estimator).set_params(**parameters)
+
+    def neighbours(self, first):
+        """Return two data sets that differ in the first user, as the relation says."""
+        present = self.people(first)
+        if self.estimator.relation is Relation.REPLACE:
+            return self.people(), present
+        return present.take(range(1, present.n_users)), present
+
+    def release(self, data):
+        """Fit, and ask a desk its question; return what was promised."""
+        fitted = self.fresh().fit(data)
+        if isinstance(fitted, UserQueries):
+            fitted.ask(lambda records: float(np.tanh(records.sum())))
+        return fitted.guarantee_
 
 
 COMMON = {"epsilon": 40.0, "delta": 1e-5}
@@ -211,11 +234,17 @@ ROUTES = {
     "ConceptLearner": Route(ConceptLearner(CUTS, random_state=0, **PURE), "one integer"),
     "ConceptLearner, duels": Route(ConceptLearner(CUTS, algorithm="duels", **PURE), "one integer"),
     "ConciseLearner": Route(
-        ConciseLearner([Thresholds(-4, -3), Intervals(3, lower=-4)], 40.0, error=0.99, failure=0.9),
-        "one integer",
+        ConciseLearner(
+            [Thresholds(-4, -3), Intervals(3, lower=-4)],
+            40.0,
+            error=0.99,
+            failure=0.9,
+            random_state=0,
+        ),
+        "many integers",
     ),
     "ParityLearner": Route(ParityLearner(40.0, random_state=0), "binary"),
-    "ParityLearner, votes": Route(ParityLearner(40.0, method="vote", random_state=0), "binary"),
+    "ParityLearner, votes": Route(ParityLearner(40.0, algorithm="vote", random_state=0), "binary"),
     "QueryLearner": Route(QueryLearner(ConjunctionQueries(D), 40.0), "binary"),
     "QueryLearner, with delta": Route(
         QueryLearner(ConjunctionQueries(D), 40.0, delta=1e-5), "binary"
