@@ -44,6 +44,10 @@ if TYPE_CHECKING:
     from quorate.queries.private_score import private_cross_val_score, private_score
     from quorate.queries.query_learner import QueryLearner
     from quorate.stability.stable_learner import StableLearner
+    from quorate.tabulate.record_mean import RecordMean
+    from quorate.tabulate.user_count import UserCount
+    from quorate.tabulate.user_sum import UserSum
+    from quorate.tabulate.user_table import UserTable
     from quorate.users import UserData
 
 __version__ = "0.1.0"
@@ -54,11 +58,15 @@ _HOME = {
     "Box": "quorate.bounds",
     "Interval": "quorate.bounds",
     "Ledger": "quorate.accounting.ledger",
+    "RecordMean": "quorate.tabulate.record_mean",
+    "UserCount": "quorate.tabulate.user_count",
     "UserData": "quorate.users",
     "UserMean": "quorate.means.user_mean",
     "UserQuantiles": "quorate.means.median",
     "UserQueries": "quorate.means.queries",
     "UserScaler": "quorate.means.scaler",
+    "UserSum": "quorate.tabulate.user_sum",
+    "UserTable": "quorate.tabulate.user_table",
     "UserVariation": "quorate.means.variation",
     "plan": "quorate.planning",
     "private_cross_val_score": "quorate.queries.private_score",
@@ -79,6 +87,7 @@ _FOLDERS = (
     "planning",
     "queries",
     "stability",
+    "tabulate",
 )
 
 __all__ = [
@@ -106,16 +115,20 @@ __all__ = [
     "PrivateThreshold",
     "ProductDistribution",
     "QueryLearner",
+    "RecordMean",
     "Relation",
     "Ridge",
     "StableLearner",
     "ThresholdLearner",
+    "UserCount",
     "UserCovariance",
     "UserData",
     "UserMean",
     "UserQuantiles",
     "UserQueries",
     "UserScaler",
+    "UserSum",
+    "UserTable",
     "UserVariation",
     "plan",
     "private_cross_val_score",

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from quorate.users.data import UserData
 from quorate.users.store import RecordStore, offsets_of
 
-__all__ = ["joined_users", "numbered_users", "ordered_users", "settled_users"]
+__all__ = [
+    "joined_users",
+    "numbered_records",
+    "numbered_users",
+    "ordered_users",
+    "settled_users",
+]
 
 Floats = NDArray[np.float64]
 
@@ -80,6 +86,20 @@ def settled_users(
     return UserData.__new__(UserData)._set(
         changed, users.offsets, users.keys(), users.unit, users.feature_names
     )
+
+
+def numbered_records(data: UserData) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return the records as they lie and the number of each one's user; nothing is put in order.
+
+    For what does not ask in which order a user's records stand, such as exact sums of integers.
+
+    >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
+    >>> rows, numbers = numbered_records(people)
+    >>> rows.ravel().tolist(), numbers.tolist()
+    ([1.0, 5.0, 3.0], [0, 1, 0])
+    """
+    store = data._store
+    return store.rows, data.user_index() if store.codes is None else store.codes
 
 
 def joined_users(parts: Sequence[UserData], nobody: UserData) -> UserData:

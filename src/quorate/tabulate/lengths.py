@@ -1,0 +1,181 @@
+r"""How long a person's contribution to a whole table may be: one bound across all groups.
+
+A person may appear in many groups, with much or little in each. What one person adds to a table is
+one vector over all its cells, and the vector is pulled in to a length: L2 for Gaussian noise, L1
+for Laplace noise. A cap on the number of groups times a cap for each of them would allow, and pay
+for, people who reach both everywhere; hardly anybody does.
+
+The vectors are sparse: most people are in few groups. :func:`capped_steps` bounds them cell by
+cell, and no cell that a person does not touch is ever written down.
+
+Why no integer vector leaves its length
+---------------------------------------
+The proof of the ball, at the top of :mod:`quorate.bounds`, asks two things of the computed length:
+that it is a sum of at most d numbers >= 0, in any order, and that every number in it was rounded
+once. Both hold here with d = ``dimension``, since a person has at most that many cells; the same
+factor is then applied to each of them, two more roundings, and truncation makes nothing larger. For
+the L1 length the proof of the simplex does the same. Entries are cut to 2^200 before they are
+squared, so nothing overflows.
+
+How far apart two people can be
+-------------------------------
+Two vectors of length R are at most 2R apart. If no coordinate is negative, as for counts, the inner
+product is not either, and :math:`\|a-b\|_2^2 \le \|a\|_2^2 + \|b\|_2^2 \le 2R^2`; in one dimension
+they are at most R apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.bounds import Bound
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+
+__all__ = ["Lengths", "capped_steps", "lengths_of"]
+
+Floats = NDArray[np.float64]
+_LARGEST_ENTRY = 2.0**200
+_SMALLEST, _LARGEST = 2.0**-128, 2.0**128
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths(Bound):
+    """Vectors of length at most ``radius``, in the L1 or the L2 norm.
+
+    Parameters
+    ----------
+    radius : float
+    dimension : int
+    norm : {1, 2}
+    signed : bool
+        Whether coordinates may be negative. If not, negative ones are cut to 0.
+
+    Examples
+    --------
+    >>> Lengths(5.0, 2, norm=2, signed=True).clip([[6.0, -8.0]]).round(6)
+    array([[ 3., -4.]])
+    >>> Lengths(7.0, 2, norm=1, signed=False).clip([[6.0, 8.0], [-1.0, 2.0]]).round(6)
+    array([[3., 4.],
+           [0., 2.]])
+    """
+
+    radius: float
+    dimension: int
+    norm: int = 2
+    signed: bool = True
+
+    def __post_init__(self) -> None:
+        _validate.positive(radius=self.radius)
+        _validate.positive_integer(dimension=self.dimension)
+        _validate.one_of((1, 2), norm=self.norm)
+        if not _SMALLEST <= self.radius <= _LARGEST:
+            raise ParameterError(
+                f"Expected a radius between 2^-128 and 2^128, got radius={self.radius!r}."
+            )
+        centre = np.zeros(self.dimension)
+        centre.flags.writeable = False
+        object.__setattr__(self, "centre", centre)
+
+    def offsets_in_steps(self, values: Floats, step: float, *, out: Floats) -> None:
+        """Pull each row in to the radius; a row with NaN or infinity becomes 0."""
+        with np.errstate(all="ignore"):
+            finite = np.asarray(np.isfinite(values).all(axis=1))
+            np.copyto(out, np.where(finite[:, None], values, 0.0))
+            owners = np.repeat(np.arange(len(values)), self.dimension)
+            flat = out.reshape(-1, 1)
+            np.copyto(out, _pulled_in(flat, owners, len(values), self, step).reshape(out.shape))
+
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return the largest L1 norm and squared L2 norm of a change, in steps."""
+        reach = Fraction(self.radius) / Fraction(step)
+        if self.norm == 1:
+            return int(self._times(relation)[0] * reach), int(self._times(relation)[1] * reach**2)
+        squared = self._times(relation)[1] * reach * reach
+        # An integer that is at most sqrt(d) times the L2 norm is at most its integer part.
+        return math.isqrt(int(self.dimension * squared)), int(squared)
+
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return the largest L1 and L2 norm of a change, rounded up."""
+        plain, squared = self._times(relation)
+        reach = math.sqrt(squared) * self.radius
+        if self.norm == 1:
+            return plain * self.radius, _up(reach)
+        return _up(math.sqrt(self.dimension) * reach), _up(reach)
+
+    @property
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate of an offset."""
+        return float(self.radius)
+
+    def _times(self, relation: Relation) -> tuple[int, int]:
+        """Return the change over the radius: in the L1 norm, and squared in the L2 norm."""
+        if relation is Relation.ADD_REMOVE or (self.dimension == 1 and not self.signed):
+            return 1, 1
+        return 2, 4 if self.signed else 2
+
+
+def lengths_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm: int) -> Floats:
+    """Return the length of each person's cells: one row of ``values`` a cell.
+
+    A person's cells are added up one after the other, so nobody else matters, to the last bit.
+
+    >>> lengths_of(np.array([[3.0], [4.0], [1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
+    [5.0, 0.0, 1.0]
+    """
+    cut = np.clip(values, -_LARGEST_ENTRY, _LARGEST_ENTRY)
+    if norm == 1:
+        own = np.abs(cut).sum(axis=1)
+        return np.bincount(owners, weights=own, minlength=n_users).astype(np.float64)
+    squares = np.einsum("ij,ij->i", cut, cut)
+    return np.sqrt(np.bincount(owners, weights=squares, minlength=n_users))
+
+
+def capped_steps(
+    values: Floats, owners: NDArray[np.int64], n_users: int, *, bound: Lengths, step: float
+) -> NDArray[np.int64]:
+    """Return the cells in whole steps, everybody's pulled in to the radius of ``bound``.
+
+    Parameters
+    ----------
+    values : array of shape (cells, k)
+        Finite numbers.
+    owners : array of shape (cells,)
+        The number of each cell's person; a person's cells in one fixed order.
+    n_users : int
+    bound : Lengths
+    step : float
+        A power of two.
+
+    Examples
+    --------
+    >>> bound = Lengths(5.0, 4, norm=2, signed=True)
+    >>> cells = np.array([[6.0, 0.0], [0.0, 8.0], [1.0, 1.0]])
+    >>> (capped_steps(cells, np.array([0, 0, 1]), 2, bound=bound, step=2.0**-20) / 2**20).round(3)
+    array([[3., 0.],
+           [0., 4.],
+           [1., 1.]])
+    """
+    return np.trunc(_pulled_in(values, owners, n_users, bound, step)).astype(np.int64)
+
+
+def _pulled_in(
+    values: Floats, owners: NDArray[np.int64], n_users: int, bound: Lengths, step: float
+) -> Floats:
+    lowest = -_LARGEST_ENTRY if bound.signed else 0.0
+    cut = np.clip(values, lowest, _LARGEST_ENTRY)
+    radius = bound.radius * (1.0 - (bound.dimension + 8) * 2.0**-52)
+    lengths = lengths_of(cut, owners, n_users, norm=bound.norm)
+    factors = (radius / step) / np.maximum(lengths, radius)
+    return np.asarray(cut * factors[owners][:, None])
+
+
+def _up(value: float) -> float:
+    """Enlarge by more than the rounding errors of the few operations before."""
+    return value * (1 + 2.0**-48)

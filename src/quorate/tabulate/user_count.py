@@ -1,0 +1,207 @@
+"""How many people there are, or how many records they hold, under a public condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.account import Account
+from quorate.accounting.ledger import Ledger
+from quorate.guarantees import Relation
+from quorate.mechanisms.sums import NoisyCount
+from quorate.public_randomness import RandomState
+from quorate.releases.route import Route
+from quorate.tabulate.base import UserStatistic, stated
+from quorate.tabulate.blocks import release_block
+from quorate.tabulate.conditions import as_conditions
+from quorate.tabulate.looks import Shape, number_of_users
+from quorate.tabulate.reading import Reading, with_names
+from quorate.tabulate.released import CONFIDENCE, plain
+from quorate.users.crowd import Crowd
+from quorate.users.data import UserData
+
+__all__ = ["StatisticError", "UserCount"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticError:
+    """How far a released number may be from that of everybody's bounded contributions.
+
+    Attributes
+    ----------
+    standard_error : float or array
+        Standard deviation of the noise.
+    bound : float or array
+        Not exceeded with probability ``confidence``, each by itself.
+    confidence : float
+    cap : float, array or None
+        What a person's contribution was bounded to.
+    people_cut : float
+        About how many people had more; what they hold beyond the cap is missing. 0 if the cap was
+        stated.
+
+    Examples
+    --------
+    >>> print(StatisticError(standard_error=2.0, bound=4.0))
+    within 4 with 95% confidence
+    """
+
+    standard_error: Any
+    bound: Any
+    confidence: float = CONFIDENCE
+    cap: Any = None
+    people_cut: float = 0.0
+
+    def __str__(self) -> str:
+        bounds = ", ".join(f"{bound:.3g}" for bound in np.atleast_1d(self.bound))
+        return f"within {bounds} with {self.confidence:.0%} confidence"
+
+
+def _holders(part: UserData) -> NDArray[np.int64]:
+    return np.array([np.count_nonzero(part.record_counts())], dtype=np.int64)
+
+
+class UserCount(UserStatistic):
+    r"""How many people, or how many records, hiding any one person's whole record.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: ``epsilon``-DP (``delta`` is declared but rarely used)
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
+        number of users; released: ``count_``, ``error_``, ``algorithm_``
+    numerics : exact
+    proof : People: each counts 0 or 1, a :class:`~quorate.mechanisms.sums.NoisyCount`. Records: a
+        person's number is cut at a cap, which is public or found by
+        :func:`~quorate.tabulate.looks.found_length`, and added up in whole steps with Laplace or
+        Gaussian noise (:mod:`quorate.tabulate.lengths`), all from one account.
+
+    Utility
+    -------
+    ``error_.bound`` holds with probability 95 %: about :math:`3/\varepsilon` people, or
+    :math:`3/\varepsilon` times the cap in records.
+
+    Complexity
+    ----------
+    Time :math:`O(N)` for N records.
+
+    Parameters
+    ----------
+    epsilon : float
+    of : {"users", "records"}, default="users"
+    where : dict, optional
+        What a record must hold, by column; people count who hold one such record. See
+        :mod:`quorate.tabulate.conditions`.
+    cap : float or "auto", default="auto"
+        How many records of a person count; of people always one.
+    delta : float, default=0.0
+    algorithm : {"auto", "laplace", "gaussian"}, default="auto"
+    relation, ledger, data_name, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    count_ : float
+    error_ : StatisticError
+    algorithm_ : Route
+    guarantee_ : Guarantee
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"patient": [7, 7, 8, 9] * 100, "age": [30, 30, 70, 41] * 100})
+    >>> old = UserCount(epsilon=2.0, where={"age": (65, None)}).fit(visits, users="patient")
+    >>> abs(old.count_ - 1) < 10, old.guarantee_.epsilon
+    (True, 2.0)
+    """
+
+    count_: float
+    error_: StatisticError
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        of: str = "users",
+        where: Mapping[str, Any] | None = None,
+        cap: float | str = "auto",
+        delta: float = 0.0,
+        algorithm: str = "auto",
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.of = of
+        self.where = where
+        self.cap = cap
+        self.delta = delta
+        self.algorithm = algorithm
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserCount:
+        """Release the count of ``X``: records with ``users``, or a crowd.
+
+        Parameters
+        ----------
+        X : array, frame or crowd
+            With names of columns if there is a condition.
+        y : ignored
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column that says so.
+        """
+        self._check_common()
+        _validate.one_of(("users", "records"), of=self.of)
+        cap = stated(self.cap, name="cap")
+        reading = Reading(where=as_conditions(self.where))
+        X = with_names(X)
+        reading.check(X)
+        account = self._charge(X, None, users)
+        crowd, _, _ = self._cells(self._read(X, users, reading), (), (), {})
+        if self.of == "users":
+            count, error, route = self._people(crowd, account)
+        else:
+            count, error, route = self._records(crowd, cap, account)
+        self.guarantee_ = self._promise(account)
+        self.count_, self.error_, self.algorithm_ = count, error, route
+        return self
+
+    def _people(self, crowd: Crowd, account: Account) -> tuple[float, StatisticError, Route]:
+        mechanism = NoisyCount(epsilon=account.left, relation=self.relation)
+        found = mechanism.release(int(crowd.add_up(_holders)[0]), account=account)
+        error = StatisticError(
+            standard_error=mechanism.standard_error,
+            bound=float(mechanism.error_bound(1.0 - CONFIDENCE)),
+            cap=1.0,
+        )
+        return float(found), error, Route(name="laplace", reason="every person counts once.")
+
+    def _records(
+        self, crowd: Crowd, cap: float | None, account: Account
+    ) -> tuple[float, StatisticError, Route]:
+        purse, norm = self._purse(account, 1)
+        shape = Shape(weights=np.ones(1), norm=norm)
+        n_users = number_of_users(crowd, purse) if cap is None else 1.0
+        block = release_block(crowd, shape, account=purse, n_users=n_users, length=cap)
+        counts = np.zeros(1) if block.counts is None else block.counts
+        found = plain(counts, block.count_errors, gaussian=block.gaussian)
+        error = StatisticError(
+            standard_error=float(found.errors[0]),
+            bound=float(found.bounds[0]),
+            cap=block.length,
+            people_cut=block.cut,
+        )
+        how = "found privately" if cap is None else "stated"
+        route = Route(name="laplace" if norm == 1 else "gaussian", reason=f"the cap was {how}.")
+        return float(found.values[0]), error, route

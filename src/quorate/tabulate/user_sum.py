@@ -1,0 +1,226 @@
+"""Sums over everything people hold, each person's total bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.accounting.account import Account
+from quorate.accounting.ledger import Ledger
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.public_randomness import RandomState
+from quorate.ranges import limits_by_name
+from quorate.releases.route import Route
+from quorate.tabulate.base import UserStatistic, stated
+from quorate.tabulate.blocks import Block, release_block
+from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.conditions import as_conditions
+from quorate.tabulate.looks import Shape, number_of_users
+from quorate.tabulate.reading import Reading, names_of, with_names
+from quorate.tabulate.released import plain
+from quorate.tabulate.requests import TableRequest, as_request
+from quorate.tabulate.user_count import StatisticError
+from quorate.users.crowd import Crowd
+
+__all__ = ["UserSum"]
+
+# Totals are looked for between so small a part of the largest value and as large a multiple of it.
+_FINEST = 2.0**-8
+
+
+class UserSum(UserStatistic):
+    r"""The sum of each column, hiding any one person's whole record.
+
+    Every person's own total of a column is cut at a cap, which is stated or found privately; the
+    totals are added up and get noise in proportion to the cap.
+
+    Privacy
+    -------
+    guarantee : ``guarantee_``: (``epsilon``, ``delta``)-DP, pure if ``delta`` = 0
+    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
+        user
+    trust : central
+    public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
+        number of users; released: ``sum_``, ``error_``, ``algorithm_``
+    numerics : exact
+    proof : A person's total is a function of that person's records, rounded to whole steps and
+        bounded by :class:`~quorate.tabulate.lengths.Lengths`; each column is a noisy sum with an
+        equal part of the budget, and so is the search for its cap
+        (:func:`~quorate.tabulate.looks.found_length`), all drawn from one account.
+
+    Utility
+    -------
+    ``error_.bound`` holds with probability 95 % for each column by itself, against the sum of the
+    totals as they were cut; ``error_.people_cut`` says about how many were.
+
+    Complexity
+    ----------
+    Time :math:`O(N d)` for N records of d columns.
+
+    Parameters
+    ----------
+    epsilon : float
+    bounds : dict, pair or float
+        Public ranges of the values of a record.
+    cap : float, dict or "auto", default="auto"
+        Largest total of one person, in the units of the column.
+    where : dict, optional
+        Which records are added up; see :mod:`quorate.tabulate.conditions`.
+    missing : "drop" or float, default="drop"
+    delta : float, default=0.0
+    algorithm : {"auto", "laplace", "gaussian"}, default="auto"
+    relation, ledger, data_name, random_state
+        As everywhere.
+
+    Attributes
+    ----------
+    sum_ : array of shape (d,)
+    error_ : StatisticError
+        With arrays of shape (d,).
+    algorithm_ : Route
+    guarantee_ : Guarantee
+
+    Examples
+    --------
+    >>> spent = np.full((4000, 1), 2.5)
+    >>> total = UserSum(epsilon=1.0, bounds=(0, 100), cap=10).fit(spent, users=np.arange(4000) // 4)
+    >>> bool(abs(total.sum_[0] - 10_000) < 200), total.guarantee_.epsilon
+    (True, 1.0)
+    """
+
+    sum_: NDArray[np.float64]
+    error_: StatisticError
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bounds: Any = None,
+        cap: Any = "auto",
+        where: Mapping[str, Any] | None = None,
+        missing: str | float = "drop",
+        delta: float = 0.0,
+        algorithm: str = "auto",
+        relation: Relation = Relation.REPLACE,
+        ledger: Ledger | None = None,
+        data_name: str | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.cap = cap
+        self.where = where
+        self.missing = missing
+        self.delta = delta
+        self.algorithm = algorithm
+        self.relation = relation
+        self.ledger = ledger
+        self.data_name = data_name
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserSum:
+        """Release the sums of ``X``: records with ``users``, or a crowd.
+
+        Parameters
+        ----------
+        X : array, frame or crowd
+            Every column but that of the ids and those of conditions is added up; with a dictionary
+            of bounds, those it names.
+        y : ignored
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column that says so.
+        """
+        self._check_common()
+        X = with_names(X)
+        request, reading = asked_columns(self, X, users, "sum")
+        ranges = request.ranges(self.bounds)
+        caps = self._caps(request.values)
+        account = self._charge(X, None, users)
+        records = self._read(X, users, reading)
+        crowd, columns, _ = self._cells(records, request.values, (), ranges)
+        purse, norm = self._purse(account, len(columns))
+        n_users = number_of_users(crowd, purse) if None in caps else 1.0
+        rest = purse.rest()
+        parts = [rest.part(Fraction(1, len(columns))) for _ in columns]
+        blocks = [
+            _total(crowd, column, place, caps[place], parts[place], n_users, norm)
+            for place, column in enumerate(columns)
+        ]
+        found = plain(
+            np.array([block.sums[0, 0] for block in blocks]),
+            np.array([block.sum_errors[0, 0] for block in blocks]),
+            gaussian=norm == 2,
+        )
+        self.guarantee_ = self._promise(account)
+        self.sum_ = found.values
+        self.error_ = StatisticError(
+            standard_error=found.errors,
+            bound=found.bounds,
+            cap=np.array([block.length * block.shape.units[0] for block in blocks]),
+            people_cut=max(block.cut for block in blocks),
+        )
+        how = "found privately" if None in caps else "stated"
+        self.algorithm_ = Route(
+            name="laplace" if norm == 1 else "gaussian", reason=f"caps of totals were {how}."
+        )
+        return self
+
+    def _caps(self, names: tuple[str, ...]) -> list[float | None]:
+        if isinstance(self.cap, Mapping):
+            return [stated(cap, name="cap") for cap in limits_by_name(self.cap, list(names))]
+        return [stated(self.cap, name="cap")] * len(names)
+
+
+def _total(
+    crowd: Crowd,
+    column: ValueColumn,
+    place: int,
+    cap: float | None,
+    account: Account,
+    n_users: float,
+    norm: int,
+) -> Block:
+    """Release the sum of one column; a cap that is not stated is found first."""
+    unit = 1.0 if cap is not None else max(abs(column.lower), abs(column.upper)) * _FINEST
+    shape = Shape(
+        columns=(column,),
+        centres=(0.0,),
+        units=(unit,),
+        weights=np.ones(1),
+        counted=False,
+        norm=norm,
+        first=2 + place,
+    )
+    return release_block(crowd, shape, account=account, n_users=n_users, length=cap)
+
+
+def asked_columns(
+    estimator: Any, X: Any, users: Any, statistic: str
+) -> tuple[TableRequest, Reading]:
+    """Return what an estimator of whole columns reads of ``X``; refuse from names and types.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"who": [1], "price": [2.0], "weight": [3.0]})
+    >>> asked_columns(UserSum(bounds=9), table, "who", "sum")[0].values
+    ('price', 'weight')
+    """
+    where = as_conditions(estimator.where)
+    names: tuple[str, ...]
+    if isinstance(estimator.bounds, Mapping) and None not in estimator.bounds:
+        names = tuple(map(str, estimator.bounds))
+    else:
+        others = {users} if isinstance(users, str) else set()
+        others |= {condition.column for condition in where}
+        names = tuple(name for name in names_of(X) if name not in others)
+    if not names:
+        raise ParameterError("Expected at least one column of numbers beside ids and conditions.")
+    request = as_request(dict.fromkeys(names, statistic))
+    request.ranges(estimator.bounds)
+    reading = Reading(values=request.values, where=where, missing=estimator.missing)
+    reading.check(X)
+    return request, reading

@@ -1,0 +1,88 @@
+"""Cells are exact sums of a person's own records, in any order and company."""
+
+import numpy as np
+import pytest
+
+from quorate.tabulate import cells as module
+from quorate.tabulate.cells import GroupColumn, ToCells, ValueColumn, cells_of
+from quorate.users import UserData
+
+VALUE = ValueColumn(column=1, lower=-2.0, upper=6.0)
+
+
+def people(n=400, users=23, groups=5, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = np.column_stack([rng.integers(-1, groups + 1, n), rng.normal(2.0, 3.0, n)])
+    return rows, rng.integers(0, users, n)
+
+
+def expected(rows, ids, groups):
+    """Return what a dictionary would hold."""
+    held = {}
+    for (group, value), owner in zip(rows, ids, strict=True):
+        if 0 <= group < groups:
+            held.setdefault((owner, int(group)), []).append(np.clip(value, -2.0, 6.0))
+    return {key: (len(v), sum(v), float(np.median(v))) for key, v in held.items()}
+
+
+@pytest.mark.parametrize("dense", [0, 4])
+def test_cells_are_what_a_dictionary_would_hold(monkeypatch, dense):
+    monkeypatch.setattr(module, "_DENSE", dense)
+    rows, ids = people()
+    cells = ToCells(GroupColumn(5), 5, sums=(VALUE,), medians=(VALUE,))(
+        UserData.from_arrays(rows, users=ids)
+    )
+    owners, groups, X = cells_of(cells)
+    names = np.unique(ids)
+    found = {
+        (names[o], g): (x[1], x[2] * VALUE.step + x[1] * VALUE.middle, x[3])
+        for o, g, x in zip(owners.tolist(), groups.tolist(), X.tolist(), strict=True)
+    }
+    wanted = expected(rows, ids, 5)
+    assert found.keys() == wanted.keys()
+    for key, numbers in wanted.items():
+        assert found[key] == pytest.approx(numbers, abs=1e-8)
+
+
+def test_the_order_of_records_changes_no_bit():
+    rows, ids = people()
+    order = np.random.default_rng(1).permutation(len(rows))
+    change = ToCells(GroupColumn(5), 5, sums=(VALUE,))
+    one = change(UserData.from_arrays(rows, users=ids))
+    other = change(UserData.from_arrays(rows[order], users=ids[order]))
+    assert np.array_equal(one.X, other.take(np.argsort(np.argsort(one.keys()))).X) or {
+        tuple(x) for x in one.X.tolist()
+    } == {tuple(x) for x in other.X.tolist()}
+
+
+def test_both_ways_of_adding_up_are_exact(monkeypatch):
+    rows, ids = people()
+    change = ToCells(GroupColumn(5), 5, sums=(VALUE,))
+    quick = change(UserData.from_arrays(rows, users=ids)).X
+    monkeypatch.setattr(module, "_EXACT", 0.0)
+    assert np.array_equal(change(UserData.from_arrays(rows, users=ids)).X, quick)
+
+
+def test_somebody_elses_records_change_no_cell_of_mine():
+    rows, ids = people()
+    change = ToCells(GroupColumn(5), 5, sums=(VALUE,), medians=(VALUE,))
+    mine = change(UserData.from_arrays(rows[ids != 0], users=ids[ids != 0])).X
+    huge = np.column_stack([np.zeros(900), np.full(900, 1e308)])
+    more = np.concatenate([rows[ids != 0], huge])
+    owners = np.concatenate([ids[ids != 0], np.zeros(900, ids.dtype)])
+    crowd = UserData.from_arrays(more, users=owners)
+    both = change(crowd)
+    others = both.take(np.flatnonzero(crowd.record_counts() != 900))
+    assert {tuple(x) for x in others.X.tolist()} == {tuple(x) for x in mine.tolist()}
+
+
+def test_everybody_keeps_a_place():
+    data = UserData.from_arrays([[9.0, 1.0], [0.0, 1.0]], users=[1, 2])
+    cells = ToCells(GroupColumn(2), 2, sums=(VALUE,))(data)
+    assert cells.n_users == 2
+    assert cells.record_counts().sum() == 1
+
+
+def test_values_beyond_the_range_count_as_its_ends():
+    steps = VALUE.steps(np.array([[0, 1e308], [0, -1e308], [0, 2.0]])) * VALUE.step
+    assert steps.tolist() == [4.0, -4.0, 0.0]

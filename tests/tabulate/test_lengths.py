@@ -1,0 +1,90 @@
+"""One length across all groups: no person exceeds it, in exact integers, whatever they send."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.tabulate.lengths import Lengths, capped_steps, lengths_of
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.1, 1e16, -1e200])
+ROWS = st.lists(st.lists(NUMBERS, min_size=6, max_size=6), min_size=2, max_size=2)
+
+
+def squared(steps):
+    return sum(int(step) ** 2 for step in np.ravel(steps))
+
+
+def total(steps):
+    return sum(abs(int(step)) for step in np.ravel(steps))
+
+
+@given(ROWS, st.sampled_from([1, 2]), st.booleans(), st.sampled_from([1.0, 0.3, 1e6]))
+def test_nobody_exceeds_the_length_and_no_two_people_differ_by_more(rows, norm, signed, radius):
+    bound = Lengths(radius, 6, norm=norm, signed=signed)
+    owners, step = np.repeat([0, 1], 6), 2.0**-20
+    steps = capped_steps(np.array(rows).reshape(-1, 1), owners, 2, bound=bound, step=step)
+    one, other = steps[:6], steps[6:]
+    reach = Fraction(radius) / Fraction(step)
+    for own in (one, other):
+        assert (total(own) if norm == 1 else squared(own)) <= reach**norm
+    l1, l2 = bound.change_in_steps(step, Relation.REPLACE)
+    assert total(one - other) <= l1
+    assert squared(one - other) <= l2
+    l1, l2 = bound.change_in_steps(step, Relation.ADD_REMOVE)
+    assert total(one) <= l1
+    assert squared(one) <= l2
+
+
+@given(ROWS, st.sampled_from([1, 2]), st.booleans())
+def test_sparse_cells_and_dense_rows_are_bounded_alike(rows, norm, signed):
+    bound = Lengths(2.0, 6, norm=norm, signed=signed)
+    dense = bound.clip(np.array(rows))
+    cells = capped_steps(
+        np.array(rows).reshape(-1, 1), np.repeat([0, 1], 6), 2, bound=bound, step=2.0**-30
+    )
+    np.testing.assert_allclose(cells.reshape(2, 6) * 2.0**-30, dense, atol=1e-8)
+
+
+def test_a_person_does_not_move_another_ones_last_bit():
+    rng = np.random.default_rng(0)
+    mine, bound = rng.normal(size=(50, 2)), Lengths(3.0, 100, norm=2, signed=True)
+    alone = capped_steps(mine, np.zeros(50, np.int64), 1, bound=bound, step=2.0**-40)
+    for others in (1, 7, 333):
+        values = np.concatenate([rng.normal(size=(others, 2)) * 1e9, mine])
+        owners = np.concatenate([np.zeros(others, np.int64), np.ones(50, np.int64)])
+        both = capped_steps(values, owners, 2, bound=bound, step=2.0**-40)
+        assert np.array_equal(both[others:], alone)
+
+
+def test_a_bound_group_by_group_would_be_caught():
+    """The control: cells that are cut one by one exceed the length together."""
+    values = np.full((6, 1), 0.9)
+    steps = np.trunc(np.clip(values, 0, 1.0) / 2.0**-20).astype(np.int64)
+    assert squared(steps) > Lengths(1.0, 6).change_in_steps(2.0**-20, Relation.ADD_REMOVE)[1]
+
+
+def test_counts_are_closer_together_than_signed_numbers():
+    counts, signed = Lengths(5.0, 9, signed=False), Lengths(5.0, 9, signed=True)
+    assert counts.change(Relation.REPLACE)[1] == pytest.approx(5 * np.sqrt(2))
+    assert signed.change(Relation.REPLACE)[1] == pytest.approx(10)
+    assert Lengths(5.0, 1, signed=False).change(Relation.REPLACE)[1] == pytest.approx(5)
+
+
+def test_missing_rows_are_nobody():
+    assert Lengths(1.0, 2).clip([[np.nan, 1.0], [np.inf, 0.0]]).tolist() == [[0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, 1e300])
+def test_strange_lengths_are_refused(radius):
+    with pytest.raises((ParameterError, ValueError)):
+        Lengths(radius, 2)
+
+
+def test_lengths_add_up_person_by_person():
+    values = np.array([[3.0, 0.0], [0.0, 4.0], [1.0, 1.0]])
+    assert lengths_of(values, np.array([0, 0, 1]), 3, norm=1).tolist() == [7.0, 2.0, 0.0]

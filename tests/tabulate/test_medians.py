@@ -1,0 +1,69 @@
+"""Medians of all groups at once, with intervals that hold."""
+
+import numpy as np
+import pytest
+
+from quorate.accounting.account import Account
+from quorate.guarantees import Relation
+from quorate.noise import SeededNoise
+from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.medians import LOOKS, group_medians
+from quorate.users import UserData
+
+COLUMN = ValueColumn(1, 0.0, 1000.0)
+TRUE = np.array([50.0, 300.0, 7.0])
+
+
+def cells(n=4000):
+    """Return people who are in all three groups, with another median in each."""
+    rng = np.random.default_rng(0)
+    rows = np.empty((n * 3, 3))
+    rows[:, 0], rows[:, 1] = np.tile(np.arange(3), n), 1.0
+    rows[:, 2] = np.tile(TRUE, n) * rng.lognormal(0.0, 0.3, n * 3)
+    return UserData(rows, offsets=np.arange(0, 3 * n + 1, 3))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", Relation)
+def test_intervals_hold_and_are_narrow(delta, relation):
+    crowd, norm = cells(), 2 if delta else 1
+    truth = np.array([np.median(crowd.X[crowd.X[:, 0] == g, 2]) for g in range(3)])
+    inside, wide = [], []
+    for seed in range(10):
+        purse = Account.open(epsilon=2.0, delta=delta, relation=relation, noise=SeededNoise(seed))
+        found = group_medians(
+            crowd,
+            COLUMN,
+            2,
+            groups=3,
+            length=3.0 ** (1 / norm),
+            norm=norm,
+            account=purse,
+        )
+        inside.append(np.abs(found.values - truth) <= found.bounds + 1e-9)
+        wide.append(found.bounds / TRUE)
+        assert np.all(found.errors <= found.bounds)
+    assert np.mean(inside) >= 0.9
+    assert np.median(wide) < 0.5
+
+
+def test_all_of_the_budget_is_drawn_in_so_many_looks():
+    purse = Account.open(epsilon=1.0, delta=1e-6, noise=SeededNoise(0))
+    group_medians(cells(50), COLUMN, 2, groups=3, length=1.0, norm=2, account=purse)
+    assert purse.event.count == LOOKS
+    assert purse.square_left < 1e-9
+
+
+def test_somebody_in_all_groups_moves_no_more_than_somebody_in_one():
+    """The votes of a person over the groups have the length that noise was made for."""
+    from quorate.tabulate.lengths import Lengths
+    from quorate.tabulate.medians import _Votes
+
+    step, bound = 2.0**-30, Lengths(0.5, 3, norm=2, signed=True)
+    votes = _Votes(2, (0.0, 0.0, 0.0), bound, step)
+    everywhere = UserData([[0, 1, 9.0], [1, 1, 9.0], [2, 1, 9.0]], offsets=[0, 3])
+    nowhere = UserData(np.empty((0, 3)), offsets=[0])
+    moved = np.sum((votes(everywhere) - votes(nowhere)).astype(object) ** 2)
+    assert 0.99 < moved / bound.change_in_steps(step, Relation.ADD_REMOVE)[1] <= 1
+    plain = np.array([0.5, 0.5, 0.5]) / step
+    assert np.sum(plain**2) > bound.change_in_steps(step, Relation.ADD_REMOVE)[1]
