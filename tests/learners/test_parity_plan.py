@@ -5,7 +5,13 @@ import pytest
 
 from quorate.concepts.linear_equations import pack_bits, solve
 from quorate.exceptions import ParameterError
-from quorate.learners.parity_plan import ParityPlan, any_inputs_plan, run_success, uniform_plan
+from quorate.learners.parity_plan import (
+    ParityPlan,
+    any_inputs_plan,
+    published_plan,
+    run_success,
+    uniform_plan,
+)
 from quorate.mechanisms.parity import SolveParity
 from quorate.noise import SeededNoise
 
@@ -53,3 +59,22 @@ def test_any_inputs_need_more_than_uniform_ones_and_less_error_more():
 def test_a_chance_that_is_none_is_refused(beta):
     with pytest.raises(ParameterError, match="beta"):
         uniform_plan(SolveParity(features=4, epsilon=1.0), beta=beta)
+
+
+@pytest.mark.claim("K4: Theorem 4.4")
+def test_published_sizes_are_those_of_the_print():
+    solver = SolveParity(features=20, epsilon=0.25, published=True)
+    plan = published_plan(solver, alpha=0.1, beta=0.03)
+    assert (3 / 4) ** plan.runs <= 0.01 < (3 / 4) ** (plan.runs - 1)
+    assert plan.part == int(np.ceil(8 * (20 * np.log(2) + np.log(4)) / (0.25 * 0.02)))
+    # Laplace noise of scale k / (s eps) beyond alpha / 5, one of k estimates, either side.
+    tail = plan.runs * np.exp(-0.02 * plan.test * 0.25 / plan.runs)
+    assert tail <= 0.01 * (1 + 1e-9)
+
+
+@pytest.mark.claim("K3: Lemma 4.1")
+@pytest.mark.parametrize("features", [4, 20])
+def test_a_part_of_the_published_size_is_good_a_quarter_of_the_time(features):
+    solver = SolveParity(features=features, epsilon=0.5, published=True)
+    part = published_plan(solver, alpha=0.49, beta=0.05).part
+    assert run_success(solver, part) >= 1 / 4

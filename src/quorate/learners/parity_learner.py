@@ -22,7 +22,13 @@ from quorate.concepts.linear_equations import pack_bits, solve
 from quorate.estimators import UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.parity_plan import INPUTS, ParityPlan, any_inputs_plan, uniform_plan
+from quorate.learners.parity_plan import (
+    INPUTS,
+    ParityPlan,
+    any_inputs_plan,
+    published_plan,
+    uniform_plan,
+)
 from quorate.learners.refusals import check_classes, check_labels
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.stable_choice import StableChoice
@@ -45,6 +51,7 @@ SPARE_RECORDS = 10
 """A user with this many records more than features solves alone but for one chance in 1000."""
 
 _ANSWERING = 0.9
+_LESS_THAN_HALF = 0.49
 
 
 class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
@@ -97,7 +104,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     records : int, optional
         How many records a user typically holds, if it is publicly known.
     constants : {"calibrated", "published"}, default="calibrated"
-        ``"published"`` keeps the coins and noise of the paper; epsilon <= 1/2.
+        ``"published"`` keeps the coins, the noise and the sizes of the paper; epsilon <= 1/2.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, "even" first; records with another label do not count.
     delta : float, default=0.0
@@ -223,6 +230,10 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     def _plan(self, features: int) -> ParityPlan:
         solver = self._solver(features)
+        if self.constants == "published":
+            # Of uniform inputs parities differ on half: whatever errs less is the right one.
+            alpha = _LESS_THAN_HALF if self.inputs == "uniform" else self.error
+            return published_plan(solver, alpha=alpha, beta=self.failure)
         if self.inputs == "uniform":
             return uniform_plan(solver, beta=self.failure)
         return any_inputs_plan(solver, alpha=self.error, beta=self.failure)

@@ -16,7 +16,14 @@ from quorate import _validate
 from quorate.concepts.linear_equations import full_rank_probability
 from quorate.mechanisms.parity import SolveParity
 
-__all__ = ["INPUTS", "ParityPlan", "any_inputs_plan", "run_success", "uniform_plan"]
+__all__ = [
+    "INPUTS",
+    "ParityPlan",
+    "any_inputs_plan",
+    "published_plan",
+    "run_success",
+    "uniform_plan",
+]
 
 INPUTS = ("uniform", "any")
 """Whether features are independent fair coins, or follow any distribution."""
@@ -98,9 +105,29 @@ def any_inputs_plan(solver: SolveParity, *, alpha: float, beta: float) -> Parity
     each = math.log(3 * (runs + 1) / beta)
     good = each / _divergence(0.45 * alpha, 0.2 * alpha)
     bad = each / _divergence(0.7 * alpha, alpha)
-    times = runs * 2 if solver.published else 2
-    choice = times / solver.epsilon * math.log(3 * runs / beta) / (0.25 * alpha)
+    choice = 2 / solver.epsilon * math.log(3 * runs / beta) / (0.25 * alpha)
     return ParityPlan(runs, part, math.ceil(max(good, bad, choice)))
+
+
+def published_plan(solver: SolveParity, *, alpha: float, beta: float) -> ParityPlan:
+    r"""Return the sizes of Theorem 4.4 as printed, with the constants of its proof.
+
+    With :math:`\alpha' = \alpha/5` and :math:`\beta' = \beta/3` (step 1 prints a half, the proof
+    uses three events): :math:`k = \lceil\log_{4/3}(1/\beta')\rceil` runs, because each is good with
+    probability 1/4; parts of :math:`8(d\ln2 + \ln4)/(\varepsilon\alpha')` (Lemma 4.1); and a test
+    of :math:`\max(10, k/\varepsilon)\ln(k/\beta')/\alpha'`, by Chernoff and by the tail of Laplace
+    noise of scale :math:`k/(s\varepsilon)`.
+
+    >>> solver = SolveParity(features=4, epsilon=0.5, published=True)
+    >>> published_plan(solver, alpha=0.25, beta=0.05)
+    ParityPlan(runs=15, part=1331, test=4082)
+    """
+    _validate.probability(alpha=alpha, beta=beta)
+    good, third = alpha / 5, beta / 3
+    part = math.ceil(8 * (solver.features * math.log(2) + math.log(4)) / (solver.epsilon * good))
+    runs = math.ceil(math.log(1 / third) / math.log(4 / 3))
+    test = max(10, runs / solver.epsilon) * math.log(runs / third) / good
+    return ParityPlan(runs, part, math.ceil(test))
 
 
 def _divergence(a: float, b: float) -> float:
