@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from quorate.users.data import UserData
 
-__all__ = ["CategoryCodes", "Coder", "IntervalCodes", "ShareTotals", "dense_shares", "held"]
+__all__ = [
+    "CategoryCodes",
+    "Coder",
+    "IntervalCodes",
+    "ShareTotals",
+    "dense_shares",
+    "held",
+    "one_each",
+]
 
 Coder = Callable[[UserData], NDArray[np.int64]]
 """From the records of a part to the number of each record's category, or -1 for none."""
@@ -151,3 +159,16 @@ def dense_shares(
         block = np.zeros((rows.stop - first, categories))
         block[users[cells] - first, places[cells]] = shares[cells]
         yield rows, block, records[rows] == 0
+
+
+def one_each(part: UserData, rows: NDArray[np.float64], there: NDArray[np.bool_]) -> UserData:
+    """Return the users with one row each, those who are not ``there`` with none.
+
+    >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
+    >>> one_each(people, np.array([[7.0]]), np.array([False, True])).record_counts().tolist()
+    [0, 1]
+    """
+    offsets = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])
+    ids = np.arange(part.n_users)
+    made = UserData(rows, offsets=offsets.astype(np.int64), unit=part.unit, ids=ids)
+    return made.with_keys(part.keys())

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.bounds import Bound, Simplex
-from quorate.distributions.shares import Coder, held
+from quorate.distributions.shares import Coder, held, one_each
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.users.data import UserData
 
-__all__ = ["ManyTotals", "Simplices"]
+__all__ = ["ManyTotals", "ShareRows", "Simplices"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,3 +133,33 @@ class ManyTotals:
             totals[-1] = ((wholes - records) * self.steps // wholes).sum()
             found.append(totals if absent else totals[:-1])
         return np.concatenate(found)
+
+
+@dataclass(frozen=True)
+class ShareRows:
+    """From users to one row each: the shares of every set of categories, next to each other.
+
+    A user without a record in some set has no row. A share is one division of two integers.
+
+    >>> from quorate.distributions.shares import CategoryCodes
+    >>> people = UserData.from_arrays([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], users=[4, 9, 4])
+    >>> coders = (CategoryCodes(2, column=0), CategoryCodes(3, column=1))
+    >>> ShareRows(coders, (2, 3))(people).X
+    array([[0. , 1. , 0.5, 0.5, 0. ],
+           [1. , 0. , 0. , 0. , 1. ]])
+    """
+
+    coders: Sequence[Coder]
+    categories: Sequence[int]
+
+    def __call__(self, part: UserData) -> UserData:
+        """Return the users with one record each, or none."""
+        rows = np.zeros((part.n_users, sum(self.categories)))
+        there = np.ones(part.n_users, dtype=np.bool_)
+        start = 0
+        for coder, categories in zip(self.coders, self.categories, strict=True):
+            users, places, counts, records = held(part, coder, categories)
+            rows[users, start + places] = counts / records[users]
+            there &= records > 0
+            start += categories
+        return one_each(part, rows[there], there)

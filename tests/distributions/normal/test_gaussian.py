@@ -47,6 +47,12 @@ class TestKnownCovariance:
         assert one.algorithm_.name == "mean"
         assert one.mean_ == pytest.approx([30.0, 30.0], abs=0.1)
 
+    def test_one_feature_gets_a_median(self):
+        X, users = records(1500, 16)
+        one = fitted(X[:, :1], users, covariance=[[COVARIANCE[0][0]]], delta=1e-6)
+        assert one.algorithm_.name == "medians"
+        assert one.mean_ == pytest.approx([30.0], abs=0.1)
+
     def test_a_private_number_of_users(self):
         X, users = records(800, 8)
         one = fitted(X, users, covariance=COVARIANCE, relation=Relation.ADD_REMOVE)

@@ -16,16 +16,18 @@ from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import float_down
 from quorate.arrays import described
-from quorate.bounds import Bound, Interval
+from quorate.bounds import Ball, Bound, Interval
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.discrete import as_categories, label_places
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import CategoryCodes
-from quorate.distributions.simplices import ManyTotals, Simplices
+from quorate.distributions.simplices import ManyTotals, ShareRows, Simplices
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.grid import choose_grid, public_size
 from quorate.guarantees import Relation
+from quorate.means.crowd_vectors import CrowdVectors
+from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum
 from quorate.public_randomness import RandomState, public_generator
 from quorate.releases.route import Route
@@ -37,6 +39,8 @@ __all__ = ["ProductDistribution"]
 _BETA = 0.05
 _MAX_STEPS = 2**30
 _COUNT_SHARE = Fraction(3, 100)
+# From this many users times epsilon times columns on a private radius pays.
+_RADIUS_USERS = 10_000.0
 
 
 class ProductDistribution(UserDistribution):
@@ -57,17 +61,21 @@ class ProductDistribution(UserDistribution):
     proof : A user is a point of d simplices in whole steps
         (:class:`~quorate.distributions.simplices.ManyTotals`), so one user moves all totals
         together by at most 2 d in the L1 and by :math:`\sqrt{2 d}` in the L2 norm. They get
-        discrete Laplace or discrete Gaussian noise.
+        discrete Laplace or discrete Gaussian noise. *mean*: a user's shares of all columns are one
+        row (:class:`~quorate.distributions.simplices.ShareRows`), and the mean of these rows is
+        that of :class:`~quorate.means.user_mean.UserMean`, with a private radius.
 
     Utility
     -------
     ``error_.bound`` holds the sum of the total variation distances of all columns with probability
     95 %, which bounds that of the products: about :math:`d k/(n\varepsilon)` for each of d columns
-    of k categories with Laplace noise, about :math:`\sqrt d k/(n\mu)` with Gaussian noise.
+    of k categories with Laplace noise, about :math:`\sqrt d k/(n\mu)` with Gaussian noise. With a
+    private radius r the noise is r times smaller for people who are alike, and the bound is that of
+    the mean in the L2 norm, times half the root of the number of all categories.
 
     Complexity
     ----------
-    One pass; time :math:`O(d N \log N)` for N records.
+    One pass; time :math:`O(d N \log N)` for N records. A private radius takes a few more.
 
     Parameters
     ----------
@@ -75,8 +83,10 @@ class ProductDistribution(UserDistribution):
     categories : sequence of sequences
         Public labels of each column. A record with another label in some column is dropped.
     delta : float, default=0.0
-    algorithm : {"auto", "laplace", "gaussian"}, default="auto"
-        ``"auto"`` takes the smaller noise.
+    algorithm : {"auto", "laplace", "gaussian", "mean"}, default="auto"
+        ``"mean"`` looks for a private radius around people who are alike; it needs ``delta`` > 0
+        and ``Relation.REPLACE``. ``"auto"`` takes it if people times columns times epsilon are
+        10,000 or more, and otherwise the smaller noise.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 
@@ -104,7 +114,7 @@ class ProductDistribution(UserDistribution):
     [[0.5, 0.5], [0.3, 0.3, 0.3]]
     """
 
-    _algorithms = ("auto", "laplace", "gaussian")
+    _algorithms = ("auto", "laplace", "gaussian", "mean")
     _reads_labels = True
     _single_feature = False
 
@@ -142,11 +152,17 @@ class ProductDistribution(UserDistribution):
         users : array of shape (records,)
         """
         self._check_common()
+        if self.algorithm == "mean" and not self._radius_is_possible:
+            raise ParameterError(
+                "algorithm='mean' needs delta > 0 and Relation.REPLACE; use 'laplace' instead."
+            )
         labels = self._told_categories()
         told = X.n_features if isinstance(X, Crowd) else _columns_told(X)
         if told is not None and told != len(labels):
             raise SchemaError(f"Expected {len(labels)} columns, one for each list of categories.")
-        account = self._charge(X, None, users)
+        looks = self._radius_is_possible and self.algorithm in ("auto", "mean")
+        reserve = core_reserve(self.delta, self.relation) if looks else Fraction(0)
+        account = self._charge(X, None, users, reserve=reserve)
         if isinstance(X, Crowd):
             crowd = self._crowd(X)
         else:
@@ -178,6 +194,8 @@ class ProductDistribution(UserDistribution):
     def _release(
         self, crowd: Crowd, account: Account, sizes: tuple[int, ...]
     ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
+        if (pays := self._radius_pays(crowd.n_users * len(sizes))) is not None:
+            return self._around_a_centre(crowd, account, sizes, pays)
         gaussian, route = self._way(account, len(sizes))
         replaces = self.relation is Relation.REPLACE
         total, wrong = float(max(1, crowd.n_users)), 0.0
@@ -211,6 +229,36 @@ class ProductDistribution(UserDistribution):
             pmfs.append(found)
             bounds.append(min(1.0, bounded + wrong / total))
         return tuple(pmfs), bounds, route
+
+    @property
+    def _radius_is_possible(self) -> bool:
+        return self.delta > 0 and self.relation is Relation.REPLACE
+
+    def _radius_pays(self, columns: int) -> str | None:
+        """Tell from the number of all users' columns why a private radius is tried, or None."""
+        if self.algorithm == "mean":
+            return "you asked for it."
+        enough = columns * float(self.epsilon) >= _RADIUS_USERS
+        if self.algorithm == "auto" and self._radius_is_possible and enough:
+            return "a private radius pays."
+        return None
+
+    def _around_a_centre(
+        self, crowd: Crowd, account: Account, sizes: tuple[int, ...], reason: str
+    ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
+        """Release the mean of all columns' shares, one row a user, with a private radius."""
+        coders = tuple(CategoryCodes(k, column=j) for j, k in enumerate(sizes))
+        rows = crowd.derive(ShareRows(coders, sizes), keep=True)
+        even = np.concatenate([np.full(k, 1.0 / k) for k in sizes])
+        # No shares of a column are farther from even ones than a single category is.
+        bound = Ball(1.0001 * math.sqrt(sum(1.0 - 1.0 / k for k in sizes)), centre=even)
+        users = CrowdVectors.of(rows, UserData.user_means, bound, counted=False)
+        found = gaussian_run(account, users, bound).adapt()
+        shares = found.mean + bound.centre
+        pmfs = tuple(nearest_distribution(shares[part])[0] for part in Simplices(sizes).parts)
+        stated = min(1.0, 0.5 * math.sqrt(sum(sizes)) * found.error.bound)
+        route = Route(name="mean", reason=f"{reason} {found.route}")
+        return pmfs, [stated], route
 
     def _way(self, account: Account, columns: int) -> tuple[bool, Route]:
         """Compare the mean sizes of the two kinds of noise, from public numbers."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.distributions.shares import one_each
 from quorate.users.data import UserData
 
 __all__ = ["WhitenedMeans", "WithinCovariances", "matrix_of", "vector_of"]
@@ -61,7 +62,7 @@ class WhitenedMeans:
         there = counts > 0
         clipped = np.clip(part.X, self.lower, self.upper)
         means = part.user_sums(clipped)[there] / counts[there, None]
-        return _one_each(part, np.einsum("ij,kj->ik", means, np.array(self.whitening)), there)
+        return one_each(part, np.einsum("ij,kj->ik", means, np.array(self.whitening)), there)
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,4 @@ class WithinCovariances:
         products = offsets[:, rows] * offsets[:, columns]
         sums = part.user_sums(np.ascontiguousarray(products))[enough]
         factors = np.where(rows == columns, 1.0, math.sqrt(2.0))
-        return _one_each(part, sums * factors / (counts[enough, None] - 1), enough)
-
-
-def _one_each(part: UserData, rows: NDArray[np.float64], there: NDArray[np.bool_]) -> UserData:
-    offsets = np.concatenate([[0], np.cumsum(there, dtype=np.int64)])
-    ids = np.arange(part.n_users)
-    made = UserData(rows, offsets=offsets.astype(np.int64), unit=part.unit, ids=ids)
-    return made.with_keys(part.keys())
+        return one_each(part, sums * factors / (counts[enough, None] - 1), enough)

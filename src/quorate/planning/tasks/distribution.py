@@ -346,7 +346,13 @@ class NormalTask(_DistributionTask):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return whether medians or a mean are taken."""
-        route = decide_mean(users=users, epsilon=epsilon, delta=self.delta, relation=self.relation)
+        route = decide_mean(
+            users=users,
+            epsilon=epsilon,
+            delta=self.delta,
+            relation=self.relation,
+            dimension=self.dimension,
+        )
         return route.name, route.reason
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
