@@ -17,6 +17,7 @@ import pytest
 
 from all_paths import law_of_all_paths
 from goodness import FALSE_ALARM, counts_in, law_in, p_value
+from quorate.accounting.account import Account
 from quorate.auditing import RecordedNoise
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics
@@ -500,3 +501,15 @@ def test_importing_the_module_does_not_import_opendp():
     code = "import sys, quorate.noise; print('opendp' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        ("source", "numerics"),
+        [(SecureNoise(), Numerics.EXACT), (SeededNoise(0), Numerics.VOID)],
+        ids=["secure", "seeded"],
+    )
+    def test_only_secure_noise_is_called_exact(self, source, numerics):
+        with use_noise(source):
+            assert Account.open(epsilon=1.0).declared.numerics is numerics
+        assert source.numerics is numerics
