@@ -3,19 +3,19 @@
 from functools import cache
 
 from quorate.catalogue import CATALOGUE
-from quorate.noise import SeededNoise, use_noise
+from quorate.noise import SecureNoise, SeededNoise, use_noise
 
 
 def make(name, **others):
     """Return the estimator with the parameters of its example, not fitted."""
     descriptor = CATALOGUE[name]
-    return descriptor.kind(**descriptor.example().parameters | others)
+    return descriptor.kind(**{"random_state": 0} | descriptor.example().parameters | others)
 
 
-def fit(name, *, seed=0, **others):
+def fit(name, *, secure=False, **others):
     """Return the estimator, fitted on its example."""
     example = CATALOGUE[name].example()
-    with use_noise(SeededNoise(seed)):
+    with use_noise(SecureNoise() if secure else SeededNoise(0)):
         return make(name, **others).fit(example.X, example.y, users=example.users)
 
 

@@ -21,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
 from quorate.accounting.account import Account
@@ -38,6 +39,7 @@ from quorate.exceptions import (
 )
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
+from quorate.ranges import NO_FEATURES
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 from quorate.users.schema import check_ids, check_targets, without_rows
@@ -66,7 +68,7 @@ def as_feature_matrix(
         if X.ndim != 2:
             raise SchemaError(_two_dimensions(X.ndim))
         if X.shape[1] == 0:
-            raise SchemaError("0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+            raise SchemaError(NO_FEATURES)
     return as_matrix(X)
 
 
@@ -134,6 +136,15 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     ledger: Ledger | None = None
     data_name: str | None = None
     random_state: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there; a release that is not there has not been made.
+        if name.endswith("_") and name[0] != "_" and "guarantee_" not in vars(self):
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: call fit before asking "
+                f"for {name}."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,11 +26,12 @@ from numpy.typing import NDArray
 
 from quorate.arrays import described
 from quorate.bounds import Bound, Box, Interval
-from quorate.exceptions import ParameterError, UnboundedContributionError
+from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.users.crowd import Crowd
 from quorate.users.tables import column_names
 
 __all__ = [
+    "NO_FEATURES",
     "Limit",
     "as_bound",
     "as_limits",
@@ -46,6 +47,9 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 Number = int | float
+
+NO_FEATURES = "0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+"""What scikit-learn says about a table without columns."""
 
 # Balls from 2^-256 to 2^256 can be made, and routes make smaller and larger ones than the range.
 _LARGEST, _SMALLEST = 2.0**240, 2.0**-200
@@ -254,6 +258,8 @@ def told_limits(bounds: Any, X: Any, *, name: str = "bounds") -> tuple[Vector, V
 
 def _dimension_told(bounds: Any, X: Any) -> int:
     dimension = features_told(X)
+    if dimension == 0:
+        raise SchemaError(NO_FEATURES)
     if dimension is None:
         dimension = bounds.dimension if isinstance(bounds, Bound) else 1
         if isinstance(bounds, tuple | list) and len(bounds) == 2:

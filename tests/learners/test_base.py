@@ -266,7 +266,7 @@ class TestRefusals:
             ThresholdLearner(algorithm=Surrogate(target=SMALL), **WIDE),
             ThresholdLearner(algorithm="duels", records=2, relation=Relation.ADD_REMOVE, **WIDE),
             PrivateThreshold(direction=Direction.EITHER, **WIDE),
-            PrivateMinError(SMALL, alpha=0.0),
+            PrivateMinError(SMALL, excess=0.0),
             PrivateMinError("rules"),
         ],
         ids=repr,

@@ -248,7 +248,12 @@ DESCRIPTORS = (
         path="quorate.means.scaler:UserScaler",
         task="scale",
         sentence="A centre and a scale of each feature, to standardise rows with.",
-        releases={"centre_": ("ndarray",), "scale_": ("ndarray",), "algorithm_": ROUTE},
+        releases={
+            "centre_": ("ndarray",),
+            "scale_": ("ndarray",),
+            "error_": (*_MEAN_ERROR, *_QUANTILE_ERROR),
+            "algorithm_": ROUTE,
+        },
         parameters=_bounds,
         fits=_scaler_fits,
         answer=_say_scaler,

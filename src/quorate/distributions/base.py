@@ -19,6 +19,7 @@ from quorate.exceptions import MissingExtraError, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.public_randomness import RandomState, public_generator
+from quorate.ranges import names_told
 from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -84,6 +85,12 @@ class UserDistribution(UserEstimator):
                 raise ParameterError(
                     f"algorithm={self.algorithm!r} counts people; use 'laplace' with records=."
                 )
+
+    def _keep_names(self, X: Any) -> None:
+        """Remember the names of the columns of labels, which are read in another way."""
+        names = names_told(X)
+        if names is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
 
     @staticmethod
     def _check_one_feature(X: Any) -> None:

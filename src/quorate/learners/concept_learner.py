@@ -102,6 +102,7 @@ class ConceptLearner(RuleLearner):
         Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
         What is known about the records of a user: stated, bought, or nothing.
+    classes_ : array of shape (2,)
     guarantee_ : Guarantee
 
     References

@@ -77,6 +77,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     failure : float, default=0.05
         Chance of a wrong end that is allowed.
     classes : sequence of two labels, default=(0, 1)
+        The labels of ``y``, negative first; records with another label are dropped.
     delta : 0.0
         The learner is purely private and refuses any other.
     relation, ledger, data_name, random_state
@@ -91,6 +92,7 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     round_ : int
         How many classes were tried.
     algorithm_ : Route
+    classes_ : array of shape (2,)
     guarantee_ : Guarantee
 
     References

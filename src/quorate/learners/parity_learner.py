@@ -120,6 +120,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         Whether a parity was found.
     algorithm_ : Route
         How users took part (``name``), and why (``reason``).
+    classes_ : array of shape (2,)
     guarantee_ : Guarantee
 
     References

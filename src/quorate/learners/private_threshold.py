@@ -228,7 +228,7 @@ class PrivateThreshold(RuleLearner):
 
     Attributes
     ----------
-    threshold_, concept_, index_, algorithm_, records_, guarantee_
+    threshold_, concept_, index_, algorithm_, records_, classes_, guarantee_
         As in :class:`~quorate.learners.threshold.ThresholdLearner`.
 
     References

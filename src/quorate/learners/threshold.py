@@ -150,9 +150,12 @@ class ThresholdLearner(RuleLearner):
     threshold_ : int or float
     concept_ : Concept
         The rule; ``print(concept_)`` is a sentence.
+    index_ : int
+        Its number among all cut-offs.
     algorithm_ : Route
         Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
+    classes_ : array of shape (2,)
     guarantee_ : Guarantee
 
     References

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
@@ -307,7 +307,8 @@ class UserQuantiles(UserEstimator):
     def _mechanisms(self, ranges: Bound, quantiles: list[float]) -> list[FloatQuantile]:
         """Return the release of each quantile of each feature; refuse what none can be made of."""
         halves = half_widths(ranges)
-        parts = split_epsilon(self.epsilon, [1.0] * (len(quantiles) * ranges.dimension))
+        # Ten times a tenth of 1 is more than 1 on a computer; ten exact parts, cut, are not.
+        part = float_down(exact(self.epsilon) / (len(quantiles) * ranges.dimension))
         return [
             FloatQuantile(
                 lower=float(middle - half),
@@ -317,10 +318,8 @@ class UserQuantiles(UserEstimator):
                 quantile=quantile,
                 relation=self.relation,
             )
-            for (quantile, (middle, half)), part in zip(
-                itertools.product(quantiles, zip(ranges.centre, halves, strict=True)),
-                parts,
-                strict=True,
+            for quantile, (middle, half) in itertools.product(
+                quantiles, zip(ranges.centre, halves, strict=True)
             )
         ]
 
@@ -389,6 +388,8 @@ class PrivateMedian(UserQuantiles):
     Attributes
     ----------
     median_ : array of shape (features,)
+    values_ : array of shape (1, features)
+        The same, as in :class:`UserQuantiles`.
     error_ : QuantileError
     algorithm_ : Route
     guarantee_ : Guarantee

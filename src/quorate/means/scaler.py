@@ -12,13 +12,14 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import split_epsilon
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Box
 from quorate.estimators import UserEstimator
 from quorate.guarantees import Relation
 from quorate.means.crowd_vectors import CrowdVectors
-from quorate.means.median import OwnValues, RecordQuantile
+from quorate.means.median import OwnValues, QuantileError, RecordQuantile
+from quorate.means.released_mean import MeanError
 from quorate.means.vector_mean import core_reserve, private_mean
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState
@@ -35,6 +36,7 @@ _HALVINGS = 40
 _QUARTILES_APART = 1.349
 # A scale below this part of the range is noise: the feature is left at the scale of its range.
 _SMALLEST_SCALE = 2.0**-30
+_Released = tuple[NDArray[np.float64], NDArray[np.float64], MeanError | QuantileError]
 _MOMENTS = Route(name="moments", reason="delta > 0: two private means, of values and of squares.")
 _QUARTILES = Route(name="quartiles", reason="delta = 0: three private quantiles of each feature.")
 
@@ -82,6 +84,8 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     Attributes
     ----------
     centre_, scale_ : array of shape (features,)
+    error_ : MeanError or QuantileError
+        Of the centre.
     algorithm_ : Route
     guarantee_ : Guarantee
 
@@ -131,11 +135,12 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         data = self._crowd(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
         release = self._by_moments if self.delta else self._by_quantiles
-        centre, scale = release(data, bound, account)
+        centre, scale, error = release(data, bound, account)
         widths = half_widths(bound)
         visible = scale > _SMALLEST_SCALE * widths
         self.guarantee_ = self._promise(account)
         self.algorithm_ = _MOMENTS if self.delta else _QUARTILES
+        self.error_ = error
         self.centre_ = centre
         self.scale_ = np.where(visible, np.minimum(scale, 2.0 * widths), widths)
         return self
@@ -148,9 +153,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         """Return the rows in their own units."""
         return np.asarray(self._features(X) * self.scale_ + self.centre_)
 
-    def _by_moments(
-        self, data: Crowd, bound: Bound, account: Account
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _by_moments(self, data: Crowd, bound: Bound, account: Account) -> _Released:
         means = CrowdVectors.of(data, UserData.user_means, bound)
         first = private_mean(account, means, bound, share=_CENTRE_SHARE)
         centre = first.mean + bound.centre
@@ -158,29 +161,29 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         box = Box(np.zeros_like(widths), 4.0 * widths**2)
         squares = CrowdVectors.of(data, _Squares(centre, widths), box)
         second = private_mean(account, squares, box, share=1 - _CENTRE_SHARE)
-        return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0))
+        return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0)), first.error
 
-    def _by_quantiles(
-        self, data: Crowd, bound: Bound, account: Account
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _by_quantiles(self, data: Crowd, bound: Bound, account: Account) -> _Released:
         widths = half_widths(bound)
-        parts = split_epsilon(float(self.epsilon), [1.0] * (3 * data.n_features))
+        each = float_down(account.epsilon / (3 * data.n_features))
         levels = (0.25, 0.5, 0.75)
         own = [OwnValues.of(data, RecordQuantile(level)) for level in levels]
         found = np.empty((3, data.n_features))
-        for place, epsilon in zip(np.ndindex(*found.shape), parts, strict=True):
-            row, column = place
+        ranks = []
+        for row, column in np.ndindex(*found.shape):
             middle, half = float(bound.centre[column]), float(widths[column])
             mechanism = FloatQuantile(
                 lower=middle - half,
                 upper=middle + half,
                 resolution=half * 2.0**-_HALVINGS,
-                epsilon=epsilon,
+                epsilon=each,
                 quantile=levels[row],
                 relation=self.relation,
             )
-            found[place] = mechanism.release(own[row].column(column), account=account)
-        return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART
+            found[row, column] = mechanism.release(own[row].column(column), account=account)
+            ranks.append(mechanism.error_bound(0.05))
+        error = QuantileError(rank=max(ranks), confidence=0.95)
+        return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART, error
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,8 @@ class LogisticRegression(_LinearClassifier):
     epsilon, delta : float
         ``delta`` > 0.
     classes : sequence, default=(0, 1)
-        Public labels.
+        Public labels, compared as numbers if all are numbers and as text otherwise; records with
+        another label are dropped. In a ``UserData`` the targets are places (0, 1, ...) already.
     bounds : None, float, pair or Box, default=None
         Public limits of the features; values beyond are cut. Without them features are used as
         they come: fine when they have comparable scales.
@@ -173,9 +174,10 @@ class LogisticRegression(_LinearClassifier):
     classes_ : array
     coef_ : array of shape (1, d) for two classes, (classes, d) for more
     intercept_ : array
-    guarantee_ : Guarantee
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
+    algorithm_ : Route
+    guarantee_ : Guarantee
 
     References
     ----------
@@ -280,7 +282,8 @@ class LinearSVC(_LinearClassifier):
     ----------
     epsilon, delta : float
     classes : sequence of two, default=(0, 1)
-        Public labels. For more classes use :class:`LogisticRegression`.
+        Public labels; records with another label are dropped. For more classes use
+        :class:`LogisticRegression`.
     width : float, default=0.5
         Over which the corner of the hinge is rounded.
     penalty : float, default=0.001
@@ -289,6 +292,11 @@ class LinearSVC(_LinearClassifier):
         See :class:`LogisticRegression`.
     relation, ledger, data_name, random_state
         As everywhere.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_, trace_, algorithm_, guarantee_
+        See :class:`LogisticRegression`.
 
     References
     ----------

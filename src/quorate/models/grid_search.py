@@ -122,6 +122,8 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     best_index_ : int
     best_estimator_ : LinearModel
     algorithm_ : Route
+    classes_ : array of shape (classes,)
+        Of classifiers only.
     guarantee_ : Guarantee
 
     References
@@ -225,11 +227,11 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict with the chosen model."""
-        return np.asarray(self._best().predict(X))
+        return np.asarray(self._best().predict(self._features(X)))
 
     def score(self, X: Any, y: Any) -> float:
         """Return the chosen model's score; not private on the records it was fitted on."""
-        return float(self._best().score(X, y))
+        return float(self._best().score(self._features(X), y))
 
     def _best(self) -> Any:
         from sklearn.utils.validation import check_is_fitted

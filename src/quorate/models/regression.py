@@ -83,9 +83,10 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
-    guarantee_ : Guarantee
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
+    algorithm_ : Route
+    guarantee_ : Guarantee
 
     References
     ----------
@@ -249,6 +250,11 @@ class Ridge(LinearRegression):
     relation, ledger, data_name, random_state
         As everywhere.
 
+    Attributes
+    ----------
+    coef_, intercept_, trace_, algorithm_, guarantee_
+        See :class:`LinearRegression`.
+
     References
     ----------
     See :class:`LinearRegression`.
@@ -334,6 +340,11 @@ class HuberRegression(LinearRegression):
         See :class:`LinearRegression`.
     progress, relation, ledger, data_name, random_state
         As everywhere.
+
+    Attributes
+    ----------
+    coef_, intercept_, trace_, algorithm_, guarantee_
+        See :class:`LinearRegression`.
 
     References
     ----------

@@ -86,6 +86,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     weak_ : tuple of str
         The queries for which there were too few users to keep their tolerance.
     algorithm_ : Route
+    classes_ : array of shape (2,)
     guarantee_ : Guarantee
 
     References

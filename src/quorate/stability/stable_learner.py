@@ -188,7 +188,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     honest : float, default=1.0
         Share of the users whose shuffled reports hide the others; public.
     classes : sequence of two labels, default=(0, 1)
-        The labels of ``y``, negative first.
+        The labels of ``y``, negative first; records with another label are dropped.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` gives the public seed and must not depend on the data.
 
@@ -204,6 +204,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         ``None`` unless it was paid for.
     algorithm_ : Route
         Which selection was used (``name``), and why (``reason``).
+    classes_ : array of shape (2,)
     guarantee_ : Guarantee
 
     References

@@ -254,6 +254,7 @@ class DiscreteDistribution(UserDistribution):
             crowd, coder = self._crowd(X), _coder_of(labels)
         else:
             crowd = self._crowd(label_places(_one_column(X), labels), None, users)
+            self._keep_names(X)
             coder = CategoryCodes(len(labels))
         released = self._release(
             DiscreteRun(

@@ -171,6 +171,7 @@ class ProductDistribution(UserDistribution):
                 raise SchemaError(f"Expected {len(labels)} columns of labels.")
             places = [label_places(table[:, j], labels[j]) for j in range(len(labels))]
             crowd = self._crowd(np.concatenate(places, axis=1), None, users)
+            self._keep_names(X)
         pmfs, bounds, route = self._release(crowd, account, tuple(map(len, labels)))
         self.guarantee_ = self._promise(account)
         self.categories_, self.pmfs_, self.algorithm_ = labels, pmfs, route
