@@ -87,12 +87,9 @@ def test_every_public_estimator_is_compared():
 
 def public_estimators():
     """Return the estimators that some folder of the package lists among its names."""
-    found = set()
-    for folder in _FOLDERS:
-        room = importlib.import_module(f"quorate.{folder}")
-        found |= {getattr(room, name) for name in room.__all__}
-    found |= {getattr(quorate, name) for name in quorate.__all__}
-    return {kind for kind in found if isinstance(kind, type) and issubclass(kind, UserEstimator)}
+    rooms = [importlib.import_module(f"quorate.{folder}") for folder in _FOLDERS]
+    names = [getattr(room, name) for room in (quorate, *rooms) for name in room.__all__]
+    return {kind for kind in names if isinstance(kind, type) and issubclass(kind, UserEstimator)}
 
 
 def test_other_records_release_something_else(whole):
