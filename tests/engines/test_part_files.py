@@ -63,3 +63,14 @@ class TestOrder:
         part.settle()
         assert files(part) == [".raw"]
         assert_same(part.load(), part.expected)
+
+    def test_many_threads_can_map_a_part_at_once(self, part, monkeypatch):
+        """numpy reads a header as Python code, which is not safe in threads."""
+        part.settle()
+
+        def unsafe(*_):
+            raise SystemError("AST constructor recursion depth mismatch")
+
+        monkeypatch.setattr("ast.literal_eval", unsafe)
+        monkeypatch.setattr("ast.parse", unsafe)
+        assert_same(part.load(), part.expected)

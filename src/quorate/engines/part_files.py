@@ -24,6 +24,7 @@ from quorate.users.data import UserData
 
 __all__ = ["PartFiles"]
 
+_KINDS = {"x": np.float64, "y": np.float64, "keys": np.uint64, "offsets": np.int64}
 # What is read at once where a cap does not let a part be held whole.
 _PIECE_BYTES = 2**24
 
@@ -111,12 +112,24 @@ class PartFiles:
         )
 
     def _map(self, name: str) -> NDArray[Any]:
+        """Map an array; its header is read here, since numpy's reader is not safe in threads.
+
+        It parses the header as Python code, which fails now and then in CPython 3.11 when several
+        threads do so at once.
+        """
         path = self._path(f"{name}.npy")
-        try:
-            mapped: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # an empty array cannot be mapped
-            mapped = np.load(path, allow_pickle=False)
-        return mapped
+        with path.open("rb") as file:
+            start = 10 + int.from_bytes(file.read(10)[8:], "little")
+            described = file.read(start - 10)
+        dtype = np.dtype(np.float32 if b"'<f4'" in described else _KINDS[name])
+        size = (path.stat().st_size - start) // dtype.itemsize
+        # An empty array cannot be mapped.
+        mapped: NDArray[Any] = (
+            np.memmap(path, dtype, mode="r", offset=start, shape=(size,))
+            if size
+            else np.empty(0, dtype)
+        )
+        return mapped.reshape(-1, self._schema.n_features) if name == "x" else mapped
 
     def _path(self, ending: str) -> Path:
         return self.spool.path(f"{self._name}.{ending}")
