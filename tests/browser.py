@@ -69,7 +69,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, *, width, height=900, scheme="light"):
-        """Open a file at a width in CSS pixels and wait until it is loaded."""
+        """Open a file or an address at a width in CSS pixels and wait until it is loaded."""
         self.events.clear()
         self.call(
             "Emulation.setDeviceMetricsOverride",
@@ -80,13 +80,16 @@ class Browser:
         )
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=features)
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        address = path if isinstance(path, str) else path.resolve().as_uri()
+        self.call("Page.navigate", url=address)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
 
     def evaluate(self, expression):
         """Return the value of a JavaScript expression."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         return answer["result"].get("value")
 
     def screenshot(self, path):
@@ -96,8 +99,35 @@ class Browser:
 
     def press_tab(self):
         """Move the focus by keyboard."""
+        self.press("Tab", 9)
+
+    def press(self, key, code):
+        """Press a key that is not a letter, by its name and its virtual code."""
         for kind in ("rawKeyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9)
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code
+            )
+
+    def type(self, text):
+        """Type text where the focus is."""
+        self.call("Input.insertText", text=text)
+
+    def drag(self, start, end):
+        """Press the mouse at one point, move to another, release."""
+        for kind, (x, y), buttons in (
+            ("mousePressed", start, 1),
+            ("mouseMoved", end, 1),
+            ("mouseReleased", end, 0),
+        ):
+            self.call(
+                "Input.dispatchMouseEvent",
+                type=kind,
+                x=x,
+                y=y,
+                button="left",
+                buttons=buttons,
+                clickCount=1,
+            )
 
     @property
     def problems(self):

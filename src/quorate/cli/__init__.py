@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from quorate import __version__
-from quorate.cli import collect, commands, ledger
+from quorate.cli import collect, commands, ledger, serve
 from quorate.cli.printing import complain
 from quorate.exceptions import (
     BudgetExceededError,
@@ -54,6 +54,7 @@ for _command in (
     commands.audit,
     collect.collect,
     collect.tally,
+    serve.serve,
 ):
     app.command()(_command)
 for _entry in (ledger.create, ledger.show, ledger.watch, ledger.export, ledger.verify):

@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quorate.cli.printing import Json, print_json, print_table
-from quorate.exceptions import MissingExtraError, ParameterError
+from quorate.cli.serve import listen
+from quorate.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from quorate.protocols.server import Tally
     from quorate.protocols.task import Task
-    from quorate.serve.collector import Collector
     from quorate.serve.message_store import MessageStore
 
 __all__ = ["collect", "tally"]
-
-_MOST_AT_ONCE = 1_000
-"""Open connections; more are told to come back."""
 
 TaskFile = Annotated[Path, typer.Argument(help="The public task (JSON); --create writes it.")]
 KeyFile = Annotated[
@@ -74,7 +71,12 @@ def collect(  # noqa: PLR0913 - one option for each public number
         )
         if forward is not None:
             _start_forwarding(store, described, forward, str(key))
-        _listen(collector, host, port, as_json=as_json)
+
+        def announce(address: str) -> str:
+            line = f"Collecting task {described.id} ({described.name}) at {address}"
+            return json.dumps({"task_id": described.id, "url": address}) if as_json else line
+
+        listen(collector.app(), host, port, announce)
 
 
 def tally(
@@ -126,30 +128,6 @@ def _tokens(path: Path) -> frozenset[bytes]:
         return frozenset(bytes.fromhex(line) for line in path.read_text().split())
     except ValueError:
         raise ParameterError(f"Expected one hexadecimal token a line in {path}.") from None
-
-
-def _listen(collector: Collector, host: str, port: int, *, as_json: bool) -> None:
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError(
-            "A collector needs starlette and uvicorn: pip install 'quorate[serve]'."
-        ) from None
-    import socket
-
-    settings = uvicorn.Config(
-        collector.app(),
-        log_level="warning",
-        access_log=False,  # addresses are nobody's business
-        limit_concurrency=_MOST_AT_ONCE,
-        timeout_keep_alive=5,
-    )
-    with socket.create_server((host, port)) as listener:
-        address = f"http://{host}:{listener.getsockname()[1]}"
-        line = f"Collecting task {collector.task.id} ({collector.task.name}) at {address}"
-        document = json.dumps({"task_id": collector.task.id, "url": address})
-        print(document if as_json else line, flush=True)
-        uvicorn.Server(settings).run(sockets=[listener])
 
 
 def _start_forwarding(path: Path, task: Task, url: str, key: str) -> None:

@@ -15,7 +15,7 @@ from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
 
-__all__ = ["TASKS", "TaskNumbers", "describe_task", "plan"]
+__all__ = ["TASKS", "TaskNumbers", "describe_task", "plan", "task_kind"]
 
 _KINDS: dict[str, type[Task]] = {
     kind.name: kind
@@ -128,14 +128,23 @@ def plan(
     return _solve(question, solved_for, users=users, error=error, epsilon=epsilon)
 
 
+def task_kind(task: str) -> type[Task]:
+    """Return the class that describes a task.
+
+    >>> task_kind("median").error_meaning[:4]
+    'rank'
+    """
+    _validate.one_of(TASKS, task=task)
+    return _KINDS[task]
+
+
 def describe_task(task: str, **numbers: Any) -> Task:
     """Return the task of that name; numbers that are ``None`` keep their defaults.
 
     >>> describe_task("median", records=4, domain=None).records
     4
     """
-    _validate.one_of(TASKS, task=task)
-    kind = _KINDS[task]
+    kind = task_kind(task)
     known = {field.name for field in fields(kind)}
     given = {name: value for name, value in numbers.items() if value is not None}
     foreign = sorted(set(given) - known)

@@ -1,0 +1,27 @@
+"""The planner's page from the command line."""
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+
+from quorate.cli import main
+
+PROGRAM = "import sys; from quorate.cli import main; sys.exit(main())"
+
+
+def test_it_opens_on_this_machine_only_and_ends_when_told(tmp_path):
+    command = [sys.executable, "-c", PROGRAM, "serve", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        address = json.loads(process.stdout.readline())["url"]
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(f"{address}/tasks") as reply:
+            assert json.load(reply)[0]["name"] == "mean"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) in (0, 130)
+
+
+def test_a_missing_ledger_is_refused_before_anything_opens(tmp_path, capsys):
+    assert main(["serve", "--ledger", str(tmp_path / "none.db")]) == 2
+    assert "none.db" in capsys.readouterr().err
