@@ -63,6 +63,7 @@ class Bill(SeededNoise):
         super().__init__(seed)
         self.group = None
         self.pure, self.squares, self.sampled = {}, {}, []
+        self.pure_squares = {}
 
     def _add(self, law, values, scale):
         mechanism, sampled = drawing()
@@ -73,20 +74,26 @@ class Bill(SeededNoise):
         elif law == "discrete_gaussian":
             self._note(self.squares, ratio**2)
         else:
-            self._note(self.pure, ratio)
+            self._note_pure(ratio)
         return super()._add(law, values, scale)
 
     def _choose(self, law, scores, scale):
         mechanism, _ = drawing()
         assert mechanism is not None, f"an unpaid look: {law} of scale {scale}"
-        self._note(self.pure, MOVES[type(mechanism).__name__](mechanism) / scale)
+        self._note_pure(MOVES[type(mechanism).__name__](mechanism) / scale)
         return super()._choose(law, scores, scale)
 
     def _sample(self, method, public, draw, law):
         mechanism, _ = drawing()
         assert mechanism is not None, f"an unpaid look: {method}"
-        self._note(self.pure, float(public["rate"]) * MOVES[type(mechanism).__name__](mechanism))
+        self._note_pure(float(public["rate"]) * MOVES[type(mechanism).__name__](mechanism))
         return super()._sample(method, public, draw, law)
+
+    def _note_pure(self, cost):
+        self._note(self.pure, cost)
+        # The worst mechanism of this loss is randomised response: e^cost / (1 + e^cost) is told
+        # from the rest as two normal laws mu apart are at their middle.
+        self._note(self.pure_squares, (2.0 * norm.isf(1.0 / (1.0 + math.exp(cost)))) ** 2)
 
     def _note(self, book, cost):
         book[self.group] = book.get(self.group, 0.0) + cost
@@ -98,9 +105,16 @@ class Bill(SeededNoise):
         return book.get(None, 0.0) + max(groups, default=0.0)
 
     def epsilon(self, delta):
-        """Return the epsilon of everything at ``delta``: pure losses and the Gaussian profile."""
-        mu = math.sqrt(self._total(self.squares))
-        return self._total(self.pure) + (gaussian_epsilon(mu, delta) if mu else 0.0)
+        """Return the epsilon of everything at ``delta``: pure losses and the Gaussian profile.
+
+        Beside Gaussian noise pure losses add up, or count as Gaussian ones, whichever is less.
+        """
+        squares = self._total(self.squares)
+        if not squares:
+            return self._total(self.pure)
+        apart = self._total(self.pure) + gaussian_epsilon(math.sqrt(squares), delta)
+        together = math.sqrt(squares + self._total(self.pure_squares))
+        return min(apart, gaussian_epsilon(together, delta))
 
 
 def gaussian_epsilon(mu, delta):

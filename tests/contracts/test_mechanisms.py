@@ -24,6 +24,7 @@ from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Grid, Interval
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.mechanisms.ordered import ChooseOrdered
@@ -105,6 +106,11 @@ LISTED = [
     ),
     Listed(
         PrivateQuantile,
+        {"domain": (0, 99), "epsilon": 1.0},
+        lambda m: m.release(np.array([3, 50, 1000])),
+    ),
+    Listed(
+        PairQuantile,
         {"domain": (0, 99), "epsilon": 1.0},
         lambda m: m.release(np.array([3, 50, 1000])),
     ),

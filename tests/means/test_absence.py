@@ -13,7 +13,14 @@ from quorate.bounds import Ball, Box, Interval
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid, choose_grid
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.means.absence import OrAbsent, gaussian_vote, laplace_vote, marked, present_users
+from quorate.means.absence import (
+    OrAbsent,
+    gaussian_vote,
+    hardly_anybody,
+    laplace_vote,
+    marked,
+    present_users,
+)
 from quorate.means.shrinking import clipped_mean
 from quorate.means.weighted_users import WeightedUsers
 
@@ -111,13 +118,15 @@ class TestExactAudit:
 
 
 class TestNumbers:
-    def test_few_absent_users_cost_nothing(self):
-        assert present_users(100.0, 8.9, 3.0) == (100.0, 0.0)
-        assert present_users(100.0, -50.0, 3.0) == (100.0, 0.0)
+    def test_few_absent_users_do_not_move_the_divisor(self):
+        assert present_users(100.0, 8.9, 3.0) == (100.0, 3.0)
+        assert present_users(100.0, -50.0, 3.0) == (100.0, 3.0)
         assert present_users(100.0, 9.1, 3.0) == (pytest.approx(90.9), 3.0)
 
-    def test_hardly_anybody_is_no_divisor(self):
-        assert present_users(100.0, 99.0, 3.0) == (100.0, 0.0)
+    def test_hardly_anybody_is_never_taken_for_everybody(self):
+        assert hardly_anybody(100.0, 99.0, 3.0)
+        assert not hardly_anybody(100.0, 90.0, 3.0)
+        assert present_users(100.0, 90.0, 3.0) == (10.0, 3.0)
 
     def test_a_vote_has_a_size(self):
         with pytest.raises(ParameterError):

@@ -57,7 +57,7 @@ class TestSensitivity:
             spread_of(vectors)
             # A caller's seed does not reach them: the chance of equal pairs is below 1e-40.
             data = UserData(vectors, offsets=np.arange(61))
-            UserMean(50.0, delta=1e-6, bounds=1000.0, random_state=0).fit(data)
+            UserMean(50.0, delta=1e-6, bounds=1000.0, algorithm="ball", random_state=0).fit(data)
         assert len(seen) == 4
         assert all(not np.array_equal(a, b) for a, b in itertools.combinations(seen, 2))
 

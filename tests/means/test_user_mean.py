@@ -153,7 +153,7 @@ class TestUtility:
         loose = fitted(people(CROWD), bounds=200_000.0)
         for mean in (tight, loose):
             assert np.linalg.norm(mean.mean_ - [100.0, -50.0, 0.0]) < 0.3
-            assert mean.algorithm_.name == "ball"
+            assert mean.algorithm_.name == "interval"
         assert loose.error_.standard_error < 3 * tight.error_.standard_error
 
     def test_the_error_stated_is_the_error_made(self):

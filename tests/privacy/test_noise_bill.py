@@ -64,6 +64,9 @@ CASES = {
     "mean clip pure": case(UserMean(bounds=9.0, algorithm="clip"), TWO),
     "mean quantile": case(UserMean(bounds=9.0, algorithm="quantile"), TWO),
     "mean auto pure": case(UserMean(bounds=9.0), TWO),
+    "mean interval": case(UserMean(bounds=900.0, algorithm="interval"), TWO),
+    "mean interval, delta": case(UserMean(bounds=900.0, algorithm="interval", **GAUSSIAN), TWO),
+    "mean drift": case(UserMean(bounds=900.0, algorithm="drift", **GAUSSIAN), TWO),
     "mean clip": case(UserMean(bounds=9.0, algorithm="clip", **GAUSSIAN), TWO),
     "mean ball": case(UserMean(bounds=9.0, algorithm="ball", **GAUSSIAN), TWO),
     "mean core": case(
@@ -236,7 +239,7 @@ class TestTheBillItself:
             return self._noise.discrete_gaussian(values, sigma=sigma / 2)
 
         monkeypatch.setattr(Account, "gaussian", careless)
-        bill, guarantee = billed(UserMean(bounds=9.0, algorithm="clip", **GAUSSIAN), TWO, None)
+        bill, guarantee = billed(UserMean(bounds=9.0, algorithm="clip", **GAUSSIAN), WIDE, None)
         assert bill.epsilon(guarantee.delta) > 1.5 * guarantee.epsilon
 
     def test_a_look_that_no_account_wrote_down_is_seen(self, monkeypatch):

@@ -21,13 +21,18 @@ from quorate import _validate
 from quorate.bounds import Bound
 from quorate.guarantees import Relation
 
-__all__ = ["OrAbsent", "gaussian_vote", "laplace_vote", "marked", "present_users"]
+__all__ = [
+    "OrAbsent",
+    "gaussian_vote",
+    "hardly_anybody",
+    "laplace_vote",
+    "marked",
+    "present_users",
+]
 
 # Fewer absent users than this many standard deviations of their noisy number are taken for none,
 # so that noise in the divisor costs nothing where everybody is there.
 _NOTICED = 3.0
-# With fewer present users than this many standard deviations there is nothing to divide by.
-_VISIBLE = 10.0
 # Far more than the rounding errors of one vote.
 _ROUNDING = 1e-12
 
@@ -144,11 +149,22 @@ def present_users(n_users: float, absent: float, error: float) -> tuple[float, f
 
     ``absent`` is a noisy number of users and ``error`` the size of its noise. So few that noise
     alone might explain them are ignored: they count as the centre that offsets are taken from.
+    Where hardly anybody is there, see :func:`hardly_anybody`, there is nothing to divide by.
 
     >>> present_users(1000.0, 5.0, 4.0), present_users(1000.0, 200.0, 4.0)
-    ((1000.0, 0.0), (800.0, 4.0))
+    ((1000.0, 4.0), (800.0, 4.0))
+    >>> present_users(1000.0, 1003.0, 4.0)
+    (1000.0, 4.0)
     """
-    present = n_users - absent
-    if absent > _NOTICED * error and present > _VISIBLE * error:
-        return present, error
-    return n_users, 0.0
+    if absent <= _NOTICED * error or hardly_anybody(n_users, absent, error):
+        return n_users, error
+    return n_users - absent, error
+
+
+def hardly_anybody(n_users: float, absent: float, error: float) -> bool:
+    """Whether noise alone might explain those who seem to be present: then nothing is known.
+
+    >>> hardly_anybody(1000.0, 995.0, 4.0), hardly_anybody(1000.0, 900.0, 4.0)
+    (True, False)
+    """
+    return n_users - absent < _NOTICED * error

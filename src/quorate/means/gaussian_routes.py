@@ -34,7 +34,7 @@ from quorate.means.budget_split import (
 )
 from quorate.means.measuring import can_shrink, shrink_by_measuring
 from quorate.means.radius import find_spread, smallest_spread
-from quorate.means.released_mean import MeanError, MeanRelease
+from quorate.means.released_mean import ErrorParts, MeanRelease
 from quorate.means.shrinking import clipped_mean, shrink
 from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.means.friendly_core import CoreMean, CoreTest, IntegerUsers, friends_within
@@ -64,6 +64,8 @@ _CAP_SHARE = 0.015
 _CAP_OUTSIDE = 0.25
 _NORMALISER_SHARE = 0.02
 _SIZE_SHARE = 0.03
+# How far users outside of the last radius are taken to pull the mean, in radii.
+_PULL = 0.15
 _RECORD_CAPS = 2.0 ** np.arange(0.0, 20.5, 0.5)
 
 
@@ -88,6 +90,8 @@ class GaussianRun:
     records : float or None
         Number of records from which on a user has full weight; ``None`` buys it if there are
         it is known how many they hold.
+    fallback : callable or None
+        What to do, with a reason, where no route is possible; by default :meth:`clip`.
     """
 
     users: VectorUsers
@@ -98,6 +102,7 @@ class GaussianRun:
     relation: Relation
     spread: float | None = None
     records: float | None = None
+    fallback: Callable[[str], MeanRelease] | None = None
     _size: float | None = field(init=False, default=None)
     _size_error: float = field(init=False, default=0.0)
     _effective: float = field(init=False, default=0.0)
@@ -133,14 +138,13 @@ class GaussianRun:
             relation=self.relation,
             relative_error=self._size_error / n_users,
         )
-        error = MeanError.of_noise(
-            released.standard_error,
-            dimension=self.dimension,
+        parts = ErrorParts(
+            noise=np.full(self.dimension, released.standard_error),
+            along=released.along / math.sqrt(self.dimension),
+            pull=0.0 if released.is_known else self.reach,
             radius=self.reach,
-            cut_share=0.0,
-            along=released.along,
         )
-        return MeanRelease(mean=released.mean, error=error, route=self._route("clip", reason))
+        return MeanRelease(mean=released.mean, parts=parts, route=self._route("clip", reason))
 
     def adapt(self, *, core: bool | None = None) -> MeanRelease:
         """Buy a spread and take the best route; ``core`` forces or forbids the friendly core."""
@@ -151,7 +155,7 @@ class GaussianRun:
             return self._measured(n_users)
         if self.spread is None:
             if not self._can_find_spread():
-                return self.clip("there are too few users to find their spread privately.")
+                return self._fall_back("there are too few users to find their spread privately.")
             self.spread = self._find_spread(self.users)
             if self.spread <= smallest_spread(self.reach) and not self.hostile:
                 return self.clip("most users hold the same vector; a small ball cuts all others.")
@@ -169,7 +173,7 @@ class GaussianRun:
         clipping = self.diameter * self.reach * math.sqrt(self.dimension)
         clipping /= n_users * math.sqrt(float(self.account.square_left))
         if ball is None or ball.error > _WORTHWHILE * clipping:
-            return self.clip("every other route would need more users for this spread.")
+            return self._fall_back("every other route would need more users for this spread.")
         return self._finish(
             np.zeros(self.dimension),
             start=self.reach,
@@ -177,6 +181,10 @@ class GaussianRun:
             n_users=n_users,
             route=self._route("ball", "a ball can shrink from the bound to the users' spread."),
         )
+
+    def _fall_back(self, reason: str) -> MeanRelease:
+        """Do what is possible without a plan."""
+        return (self.fallback or self.clip)(reason)
 
     def _from_core(self, n_users: float, *, wanted: bool | None) -> MeanRelease | None:
         """Return a mean that starts from a friendly core, or ``None`` if there is none."""
@@ -242,14 +250,15 @@ class GaussianRun:
             hostile=self.hostile,
             relation=self.relation,
         )
-        error = MeanError.of_noise(
-            final.standard_error,
-            dimension=self.dimension,
+        parts = ErrorParts(
+            noise=np.full(self.dimension, final.standard_error),
+            along=final.along / math.sqrt(self.dimension),
+            pull=_PULL * final.cut_share * final.radius if final.is_known else self.reach,
+            worst_pull=final.cut_share * 2.0 * self.reach,
             radius=final.radius,
             cut_share=final.cut_share,
-            along=final.along,
         )
-        return MeanRelease(mean=final.mean, error=error, route=route)
+        return MeanRelease(mean=final.mean, parts=parts, route=route)
 
     def _route(self, name: str, reason: str) -> Route:
         return Route(name=name, reason=reason, spread=self.spread, records=self.records)

@@ -19,26 +19,33 @@ from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Box, Interval
 from quorate.grid import Grid, fitting_grid
 from quorate.guarantees import Relation
-from quorate.means.absence import OrAbsent, laplace_vote, marked, present_users
-from quorate.means.released_mean import MeanError, MeanRelease
+from quorate.means import ways
+from quorate.means.absence import (
+    OrAbsent,
+    hardly_anybody,
+    laplace_vote,
+    marked,
+    present_users,
+)
+from quorate.means.released_mean import ErrorParts, MeanRelease
 from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.releases.route import Route
 
-__all__ = ["PureRun"]
+__all__ = ["NoisyOffset", "PureRun", "Size"]
 
 # Shares of a coordinate's epsilon: median, distance, mean.
 _SHARES = (0.4, 0.25, 0.35)
 _SIZE_SHARE = 0.1
-# Below this many users times a coordinate's epsilon the median is too often anywhere.
-USERS_NEEDED = 140.0
 _INNER_SHARE = 0.6
 # The distance that holds 60 % of the users is widened until it holds nearly all: at least three
 # times, and more where the noise stays below the sampling error of the mean.
 _WIDEN = 3.0
 _WIDEN_RATE = 0.3
 _HALVINGS = 40
+# How far clipping is taken to pull the mean, in radii.
+_PULL = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,59 +83,66 @@ class PureRun:
         """Number of coordinates."""
         return int(self.half_widths.size)
 
-    def enough_users(self, n_users: float) -> bool:
-        """Whether a range can be found in each coordinate."""
-        return n_users * self.epsilon / self.dimension >= USERS_NEEDED
-
     def adapt(self) -> MeanRelease:
-        """Find a range if there are enough users for it, otherwise clip."""
-        size, epsilon = self._count_users(self.epsilon, _SIZE_SHARE)
-        if self.enough_users(size.number):
-            return self._by_quantiles(size, epsilon, "a range is found in each coordinate.")
-        return self._clipped(size, epsilon, "too few users to find a range privately.")
+        """Find a range in each coordinate if there are enough users for it, otherwise clip."""
+        size, epsilon = self.count_users(self.epsilon, _SIZE_SHARE)
+        way = ways.first_way(
+            users=size.number, dimension=self.dimension, epsilon=self.epsilon, mu=0.0
+        )
+        if way.name == "clip":
+            return self.clip_to_range(size, epsilon, "too few users to find a range privately.")
+        return self.by_quantiles(size, epsilon, "a range is found in each coordinate.")
 
     def clip(self, reason: str) -> MeanRelease:
         """Clip everybody to the public range."""
-        return self._clipped(None, self.epsilon, reason)
+        return self.clip_to_range(None, self.epsilon, reason)
 
     def quantile(self, reason: str) -> MeanRelease:
         """Find a range in each coordinate, however few users there are."""
-        return self._by_quantiles(*self._count_users(self.epsilon, _SIZE_SHARE), reason)
+        return self.by_quantiles(*self.count_users(self.epsilon, _SIZE_SHARE), reason)
 
-    def _clipped(self, size: _Size | None, epsilon: float, reason: str) -> MeanRelease:
+    def clip_to_range(self, size: Size | None, epsilon: float, reason: str) -> MeanRelease:
+        """Clip to the public range; ``size`` is what was paid for the number of users already."""
         # The mean may lie far from the centre, where the noise of the number of users matters as
         # much as that of the sum: the share is best for a mean half way to the bound.
         share = 1.0 / (1.0 + (2.0 * self.dimension) ** (2.0 / 3.0))
-        better, epsilon = self._count_users(epsilon, share)
+        better, epsilon = self.count_users(epsilon, share)
         bound = Box(-self.half_widths, self.half_widths)
         size = better if size is None else size.combined(better)
         everything = slice(None)
-        mean, scale, along = self._noisy_mean(everything, bound, epsilon, size)
-        radius = float(np.linalg.norm(self.half_widths))
-        scales = np.full(self.dimension, scale)
-        return MeanRelease(
-            mean=mean,
-            error=laplace_error(scales, radius=radius, cut_share=0.0, along=along),
-            route=Route(name="clip", reason=reason),
+        found = self.noisy_mean(everything, bound, epsilon, size)
+        parts = ErrorParts(
+            noise=found.noise,
+            laplace=True,
+            along=found.along,
+            pull=0.0 if found.is_known else float(np.linalg.norm(self.half_widths)),
+            radius=float(np.linalg.norm(self.half_widths)),
         )
+        return MeanRelease(mean=found.mean, parts=parts, route=Route(name="clip", reason=reason))
 
-    def _by_quantiles(self, size: _Size, epsilon: float, reason: str) -> MeanRelease:
+    def by_quantiles(self, size: Size, epsilon: float, reason: str) -> MeanRelease:
+        """Find a range in each coordinate and clip to it."""
         each = split_epsilon(epsilon, [1.0] * self.dimension)
         answers = [
             self._coordinate(column, float(half), share, size)
             for column, (half, share) in enumerate(zip(self.half_widths, each, strict=True))
         ]
-        means, scales, alongs, radii = (np.array(part) for part in zip(*answers, strict=True))
-        error = laplace_error(
-            scales,
-            radius=float(np.linalg.norm(radii)),
-            cut_share=1.0 - _INNER_SHARE,
-            along=float(np.linalg.norm(alongs)),
+        means, noise, along, radii = (np.array(part) for part in zip(*answers, strict=True))
+        radius = float(np.linalg.norm(radii))
+        outside = 1.0 - _INNER_SHARE
+        parts = ErrorParts(
+            noise=noise,
+            laplace=True,
+            along=along,
+            pull=_PULL * radius,
+            worst_pull=outside * 2.0 * float(np.linalg.norm(self.half_widths)),
+            radius=radius,
+            cut_share=outside,
         )
-        return MeanRelease(mean=means, error=error, route=Route(name="quantile", reason=reason))
+        return MeanRelease(mean=means, parts=parts, route=Route(name="quantile", reason=reason))
 
     def _coordinate(
-        self, column: int, half: float, epsilon: float, size: _Size
+        self, column: int, half: float, epsilon: float, size: Size
     ) -> tuple[float, float, float, float]:
         """Release mean, its two noise scales and the radius of one coordinate."""
         values = self.users.column(column)
@@ -158,15 +172,16 @@ class PureRun:
             # interval is wider than the range.
             interval, radius = Interval(-half, half), half
         only = slice(column, column + 1)
-        mean, scale, along = self._noisy_mean(only, interval, for_mean, size)
-        return float(mean[0]), scale, along, radius
+        answer = self.noisy_mean(only, interval, for_mean, size)
+        return float(answer.mean[0]), float(answer.noise[0]), float(answer.along[0]), radius
 
-    def _noisy_mean(
-        self, columns: slice, bound: Bound, epsilon: float, size: _Size
-    ) -> tuple[NDArray[np.float64], float, float]:
-        """Release a clipped mean; return it with its scale and that of its divisor's effect."""
+    def noisy_mean(self, columns: slice, bound: Bound, epsilon: float, size: Size) -> NoisyOffset:
+        """Release the mean of some columns, clipped to ``bound``, divided by those present."""
         if self.relation is Relation.REPLACE:
+            # Votes say how many of all users, whose number is public, are absent.
+            size = Size(float(max(1, self.users.n_users)), 0.0)
             bound = OrAbsent(bound, laplace_vote(bound))
+        known = True
         scale = bound.change(self.relation)[0] / epsilon
         grid = fitting_grid(bound, n_users=self.users.n_users, relation=self.relation, noise=scale)
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
@@ -174,27 +189,36 @@ class PureRun:
         moved = mechanism.release(totals, count=0, account=self.account)
         if isinstance(bound, OrAbsent):
             absent, noise = float(moved[-1]) / bound.vote, scale / bound.vote
-            size = _Size(*present_users(size.number, absent, noise))
+            known = not hardly_anybody(size.number, absent, noise)
+            size = Size(*present_users(size.number, absent, noise))
             bound, moved = bound.inner, moved[:-1]
         away = moved / size.number
-        along = float(np.linalg.norm(away)) * size.scale / size.number
-        return bound.centre + away, scale / size.number, along
+        return NoisyOffset(
+            mean=bound.centre + away,
+            noise=np.full(away.shape, math.sqrt(2.0) * scale / size.number),
+            along=np.abs(away) * (math.sqrt(2.0) * size.scale / size.number),
+            is_known=known,
+        )
 
-    def _count_users(self, epsilon: float, share: float) -> tuple[_Size, float]:
+    def count_users(self, epsilon: float, share: float) -> tuple[Size, float]:
         """Return n and the epsilon that is left: n is public under replacement, else bought."""
         if self.relation is Relation.REPLACE:
-            return _Size(float(max(1, self.users.n_users)), 0.0), epsilon
+            return Size(float(max(1, self.users.n_users)), 0.0), epsilon
         for_size, rest = split_epsilon(epsilon, [share, 1.0 - share])
+        return self.buy_size(for_size), rest
+
+    def buy_size(self, epsilon: float) -> Size:
+        """Release how many users are present."""
         grid = fitting_grid(
             Interval(0.0, 1.0, centre=0.0),
             n_users=self.users.n_users,
             relation=self.relation,
-            noise=1.0 / for_size,
+            noise=1.0 / epsilon,
         )
-        mechanism = LaplaceSum(grid=grid, epsilon=for_size, relation=self.relation)
+        mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
         present = self.users.total_present(grid)
         counted = float(mechanism.release(present, count=0, account=self.account)[0])
-        return _Size(max(1.0, counted), 1.0 / for_size), rest
+        return Size(max(1.0, counted), 1.0 / epsilon)
 
 
 @dataclass(frozen=True)
@@ -211,39 +235,33 @@ class _Halves:
 
 
 @dataclass(frozen=True)
-class _Size:
-    """How many users there are, and the scale of the noise in that number."""
+class NoisyOffset:
+    """A released mean, and the standard deviations of its noise and of its divisor's effect.
+
+    ``is_known`` is false where so few users are present that it says nothing about them.
+    """
+
+    mean: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    along: NDArray[np.float64]
+    is_known: bool = True
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many users there are, and the scale of the noise in that number.
+
+    >>> Size(100.0, 2.0).combined(Size(104.0, 2.0)).number
+    102.0
+    """
 
     number: float
     scale: float
 
-    def combined(self, other: _Size) -> _Size:
+    def combined(self, other: Size) -> Size:
         """Weigh two noisy numbers by their precision; without noise they are the same."""
         if not (self.scale and other.scale):
             return other
         old, new = self.scale**2, other.scale**2
         number = (self.number * new + other.number * old) / (old + new)
-        return _Size(number, math.sqrt(old * new / (old + new)))
-
-
-def laplace_error(
-    scales: NDArray[np.float64], *, radius: float, cut_share: float, along: float = 0.0
-) -> MeanError:
-    """Return the error of independent Laplace noise of these scales.
-
-    ``along`` is the scale of noise in one more direction, that of the mean's offset.
-
-    >>> round(laplace_error(np.array([1.0]), radius=1.0, cut_share=0.0).standard_error, 4)
-    1.4142
-    """
-    confidence = 0.95
-    # A union bound: |noise_j| <= scale_j ln(k / 0.05) for all k sources of noise.
-    reach = math.log((scales.size + (along > 0)) / (1.0 - confidence))
-    length = float(np.linalg.norm(scales))
-    return MeanError(
-        standard_error=math.sqrt(2.0) * math.hypot(length, along),
-        bound=reach * (length + along),
-        confidence=confidence,
-        radius=radius,
-        cut_share=cut_share,
-    )
+        return Size(number, math.sqrt(old * new / (old + new)))

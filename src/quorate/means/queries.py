@@ -7,6 +7,7 @@ the data are handed over, and the question after the last one is refused.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,8 +28,7 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
 from quorate.means.crowd_vectors import CrowdVectors
-from quorate.means.pure_routes import laplace_error
-from quorate.means.released_mean import MeanError
+from quorate.means.released_mean import ErrorParts, MeanError
 from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.means.private_range import CONSTANTS
@@ -368,11 +368,8 @@ class _Desk:
         vectors = values.everybody().vectors
         mean = mechanism.release(vectors, rotation=rotation, account=account)
         each = mechanism.coordinate
-        error = laplace_error(
-            np.full(mechanism.padded, each.noise_scale),
-            radius=each.range.half_width,
-            cut_share=0.0,
-        )
+        noise = np.full(mean.shape, math.sqrt(2.0) * each.noise_scale)
+        error = ErrorParts(noise=noise, laplace=True, radius=each.range.half_width).stated()
         route = Route(name="winsorized", reason="you asked for it.", spread=self.radius)
         return Answer(value=mean + self.bound.centre, error=error, algorithm=route)
 

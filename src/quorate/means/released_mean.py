@@ -1,16 +1,28 @@
-"""What a run of the mean gives back: the mean, its error, and the way that was taken."""
+"""What a run of the mean gives back: the mean, its error, and the way that was taken.
+
+A route tells what its error is made of (:class:`ErrorParts`), in its own units. From this one
+function makes what people read (:class:`MeanError`): the same figures for every route.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.releases.route import Route
 
-__all__ = ["MeanError", "MeanRelease"]
+__all__ = ["ErrorParts", "MeanError", "MeanRelease"]
+
+_CONFIDENCE = 0.95
+# Fourth moments: the variance of a squared number of variance 1, normal or Laplace.
+_NORMAL, _LAPLACE = 2.0, 5.0
+_COVERS = (
+    "Privacy noise, people without records, and clipping as far as it can be guessed from what was "
+    "released; not the sampling of the people themselves."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +35,21 @@ class MeanError:
         Root mean square length (L2) of the privacy noise in the mean, the noise of the number of
         users included where that is noisy.
     bound : float
-        Length that the noise exceeds with a probability of at most ``1 - confidence``.
+        Length that the error exceeds with a probability of at most ``1 - confidence``, if users lie
+        around one centre and thin out towards the ends; see ``covers``.
     confidence : float
     radius : float
-        Users farther than this from the centre of the last step were pulled in to it.
+        Users farther than this from the centre of the last step were pulled in to it, in the units
+        of the route.
     cut_share : float
-        Share of users that the radius was planned to leave outside, noise of the search included.
-        Pulling users in biases the mean by at most this share times how far they were outside;
-        that bias, the sampling error of a mean of n users, and users without records who are too
-        few to be noticed and count as the centre, are not part of the two figures.
+        Share of users that may be outside of the radius.
+    coordinates : tuple of float
+        The same bound for each coordinate on its own.
+    worst : float
+        Length that holds with the same confidence wherever the users lie: it counts everybody who
+        may be outside as if they were at the far end of the range.
+    covers : str
+        What ``bound`` covers, in one line.
 
     Examples
     --------
@@ -45,36 +63,101 @@ class MeanError:
     confidence: float
     radius: float
     cut_share: float
+    coordinates: tuple[float, ...] = ()
+    worst: float = math.inf
+    covers: str = _COVERS
 
     @classmethod
     def of_noise(
-        cls,
-        per_coordinate: float,
-        *,
-        dimension: int,
-        radius: float,
-        cut_share: float,
-        along: float = 0.0,
+        cls, per_coordinate: float, *, dimension: int, radius: float, cut_share: float
     ) -> MeanError:
-        """Return the error of Gaussian noise of this standard deviation in each coordinate.
+        """Return the error of Gaussian noise of this standard deviation in each coordinate."""
+        noise = np.full(dimension, per_coordinate)
+        return ErrorParts(noise=noise, radius=radius, cut_share=cut_share).stated()
 
-        ``along`` is the standard deviation of noise in one more direction: that of the mean's
-        offset, if the number of users it was divided by is noisy.
-        """
-        from scipy.special import gammaincinv
 
-        confidence = 0.95
-        # Quantiles of chi distributions: the length of a standard normal vector, or number.
-        reach, beside = (
-            math.sqrt(2.0 * float(gammaincinv(size / 2.0, confidence))) for size in (dimension, 1)
+@dataclass(frozen=True, kw_only=True)
+class ErrorParts:
+    """What the error of a released mean is made of, in the units of its route.
+
+    Parameters
+    ----------
+    noise : array of shape (d,)
+        Standard deviation of the noise in each coordinate.
+    laplace : bool, default=False
+        Whether the noise is Laplace; otherwise normal.
+    along : array of shape (d,) or float, default=0.0
+        Standard deviation that the number of users gives to each coordinate, if that is noisy.
+    pull : float, default=0.0
+        How far clipping is likely to have moved the mean, as a length.
+    worst_pull : float, default=0.0
+        How far it can have moved it, wherever the users are.
+    radius : float
+    cut_share : float, default=0.0
+
+    Examples
+    --------
+    >>> parts = ErrorParts(noise=np.ones(1), laplace=True, radius=1.0)
+    >>> error = parts.stated()
+    >>> error.standard_error, round(error.coordinates[0], 3)
+    (1.0, 2.118)
+    >>> parts.scaled(np.array([10.0])).stated().standard_error
+    10.0
+    """
+
+    noise: NDArray[np.float64]
+    radius: float
+    laplace: bool = False
+    along: NDArray[np.float64] | float = 0.0
+    pull: float = 0.0
+    worst_pull: float = 0.0
+    cut_share: float = 0.0
+    pulls: NDArray[np.float64] | None = field(default=None)
+
+    def scaled(self, scales: NDArray[np.float64]) -> ErrorParts:
+        """Return the same in units of which each coordinate has ``scales`` to one of the old."""
+        largest = float(scales.max())
+        return replace(
+            self,
+            noise=self.noise * scales,
+            radius=self.radius * largest,
+            along=self.along * scales,
+            pull=self.pull * largest,
+            worst_pull=self.worst_pull * largest,
+            pulls=self.pull * scales if self.pulls is None else self.pulls * scales,
         )
-        return cls(
-            standard_error=math.hypot(per_coordinate * math.sqrt(dimension), along),
-            bound=math.hypot(per_coordinate * reach, along * beside),
-            confidence=confidence,
-            radius=radius,
-            cut_share=cut_share,
+
+    def stated(self) -> MeanError:
+        """Return the figures for people."""
+        variances = self.noise**2 + np.broadcast_to(np.square(self.along), self.noise.shape)
+        length = _length_quantile(variances, _LAPLACE if self.laplace else _NORMAL)
+        each = math.log(1.0 / (1.0 - _CONFIDENCE)) / math.sqrt(2.0) if self.laplace else 1.96
+        pulls = np.full(self.noise.shape, self.pull) if self.pulls is None else self.pulls
+        return MeanError(
+            standard_error=math.sqrt(float(np.sum(variances))),
+            bound=length + self.pull,
+            confidence=_CONFIDENCE,
+            radius=self.radius,
+            cut_share=self.cut_share,
+            coordinates=tuple((each * np.sqrt(variances) + pulls).tolist()),
+            worst=length + max(self.pull, self.worst_pull),
         )
+
+
+def _length_quantile(variances: NDArray[np.float64], spread: float) -> float:
+    """Return the 95 % quantile of the length of independent numbers with these variances.
+
+    Exact for normal noise that is alike in all coordinates; otherwise the squared length is taken
+    for a gamma variable of the same mean and variance.
+    """
+    from scipy.special import gammaincinv
+
+    mean = float(np.sum(variances))
+    if not mean > 0.0:
+        return 0.0
+    weights = variances / mean
+    variance = spread * float(np.sum(weights**2))
+    return math.sqrt(mean * variance * float(gammaincinv(1.0 / variance, _CONFIDENCE)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,5 +165,10 @@ class MeanRelease:
     """A released mean as an offset from the centre of the public bound."""
 
     mean: NDArray[np.float64]
-    error: MeanError
+    parts: ErrorParts
     route: Route
+
+    @property
+    def error(self) -> MeanError:
+        """How wrong the mean is expected to be."""
+        return self.parts.stated()

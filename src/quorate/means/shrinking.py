@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
-from quorate.means.absence import OrAbsent, present_users
+from quorate.means.absence import OrAbsent, hardly_anybody, present_users
 from quorate.means.budget_split import Setting, ShrinkPlan
 from quorate.means.radius import find_final_radius
 from quorate.means.weighted_users import VectorUsers
@@ -35,20 +35,22 @@ class NoisyMean:
     """A released mean (as an offset from the public centre) and its noise.
 
     ``standard_error`` is that of each coordinate; ``along`` that of the number of users, which
-    moves the mean along its offset from the centre it started from.
+    moves the mean along its offset from the centre it started from; ``is_known`` is false where
+    so few users are present that the mean says nothing about them.
     """
 
     mean: NDArray[np.float64]
     standard_error: float
     along: float
+    is_known: bool = True
 
 
 @dataclass(frozen=True)
 class ClippedMean(NoisyMean):
     """The mean of a whole run, its last radius and the share of users outside of it."""
 
-    radius: float
-    cut_share: float
+    radius: float = 0.0
+    cut_share: float = 0.0
 
 
 def clipped_mean(
@@ -78,8 +80,10 @@ def clipped_mean(
     mechanism = GaussianSum(grid=grid, noise_multiplier=noise_multiplier, relation=relation)
     noise = mechanism.standard_error
     moved = mechanism.release(totals, count=0, account=account)
+    known = True
     if isinstance(grid.bound, OrAbsent):
         absent, noisy = float(moved[-1]) / grid.bound.vote, noise / grid.bound.vote
+        known = not hardly_anybody(effective_users, absent, noisy)
         effective_users, error = present_users(effective_users, absent, noisy)
         moved, relative_error = moved[:-1], error / effective_users
     away = moved / effective_users
@@ -87,6 +91,7 @@ def clipped_mean(
         mean=centre + away,
         standard_error=noise / effective_users,
         along=relative_error * float(np.linalg.norm(away)),
+        is_known=known,
     )
 
 
@@ -147,6 +152,7 @@ def shrink(
         mean=after.mean,
         standard_error=after.standard_error,
         along=after.along,
+        is_known=after.is_known,
         radius=final.radius,
         cut_share=final.cut_share,
     )
@@ -161,4 +167,5 @@ def _combined(after: NoisyMean, before: NoisyMean) -> NoisyMean:
             (1.0 - share) * after.standard_error, share * before.standard_error
         ),
         along=math.hypot((1.0 - share) * after.along, share * before.along),
+        is_known=after.is_known,
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
@@ -18,9 +20,10 @@ from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.means.auto_route import AutoRun, InHalfWidths, unit_bound
 from quorate.means.crowd_vectors import CrowdVectors
-from quorate.means.pure_routes import PureRun, laplace_error
-from quorate.means.released_mean import MeanRelease
+from quorate.means.pure_routes import PureRun
+from quorate.means.released_mean import ErrorParts, MeanRelease
 from quorate.means.vector_mean import core_reserve, gaussian_run
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
@@ -34,7 +37,7 @@ from quorate.users.crowd import Crowd
 __all__ = ["UserMean"]
 
 _ONE_DIMENSION = "algorithm='winsorized' needs delta > 0 in more than one dimension (U3)."
-_ALGORITHMS = ("auto", "clip", "quantile", "ball", "core", "winsorized")
+_ALGORITHMS = ("auto", "clip", "quantile", "interval", "drift", "ball", "core", "winsorized")
 
 
 class UserMean(UserEstimator):
@@ -122,7 +125,7 @@ class UserMean(UserEstimator):
     >>> bool(np.all(np.abs(mean.mean_ - 70.0) < 0.2))
     True
     >>> mean.guarantee_.epsilon, mean.algorithm_.name
-    (1.0, 'ball')
+    (1.0, 'interval')
     """
 
     _takes_crowds = True
@@ -170,11 +173,15 @@ class UserMean(UserEstimator):
         account = self._charge(X, None, users, reserve=self._reserve())
         data = self._crowd(X, None, users)
         bound = as_bound(self.bounds, data.n_features, names_told(X))
-        release = self._release(data, bound, account)
+        release, scales = self._release(data, bound, account)
         self.guarantee_ = self._promise(account)
-        self.mean_ = release.mean + bound.centre
-        self.error_ = release.error
-        self.algorithm_ = release.route
+        offset = np.clip(release.mean * scales, -half_widths(bound), half_widths(bound))
+        self.mean_ = offset + bound.centre
+        self.error_ = release.parts.scaled(scales).stated()
+        spread = release.route.spread
+        self.algorithm_ = replace(
+            release.route, spread=None if spread is None else spread * float(scales.max())
+        )
         return self
 
     def _check_parameters(self, X: Any) -> None:
@@ -207,7 +214,7 @@ class UserMean(UserEstimator):
         pure, replace = self.delta == 0, self.relation is Relation.REPLACE
         return [
             (
-                pure and self.algorithm in ("ball", "core"),
+                pure and self.algorithm in ("ball", "core", "drift"),
                 f"algorithm={self.algorithm!r} needs delta > 0; with delta=0 use 'quantile'.",
             ),
             (
@@ -237,12 +244,37 @@ class UserMean(UserEstimator):
             ),
         ]
 
-    def _release(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
+    def _release(
+        self, data: Crowd, bound: Bound, account: Account
+    ) -> tuple[MeanRelease, NDArray[np.float64]]:
+        """Return what was released, and how many units of the data each of its units is."""
+        ones = np.ones(bound.dimension)
         if self.algorithm == "winsorized":
-            return self._winsorized(data, bound, account)
-        if self.delta == 0:
-            return self._pure(data, bound, account)
-        return self._gaussian(data, bound, account)
+            return self._winsorized(data, bound, account), ones
+        if self.delta == 0 and self.algorithm == "quantile":
+            users = CrowdVectors.of(data, UserData.user_means, bound)
+            pure = PureRun(users=users, half_widths=half_widths(bound), account=account)
+            return pure.quantile("you asked for it."), ones
+        if self._is_special:
+            return self._gaussian(data, bound, account), ones
+        run = AutoRun(
+            users=CrowdVectors.of(data, InHalfWidths(bound), unit_bound(bound)),
+            bound=unit_bound(bound),
+            account=account,
+        )
+        if self.algorithm == "clip":
+            return run.clip(None, "you asked for it."), half_widths(bound)
+        if self.algorithm == "interval":
+            return run.interval(run.count()), half_widths(bound)
+        if self.algorithm == "drift":
+            return run.drift(run.count(), "you asked for it."), half_widths(bound)
+        return run.adapt(), half_widths(bound)
+
+    @property
+    def _is_special(self) -> bool:
+        """Whether a parameter asks for a Gaussian route in the units of the data."""
+        asked = self.radius is not None or self.records is not None or bool(self.robust)
+        return self.delta > 0 and (asked or self.algorithm in ("ball", "core"))
 
     def _reserve(self) -> Fraction:
         """Return the part of delta for core tests, where there may be some."""
@@ -262,18 +294,6 @@ class UserMean(UserEstimator):
         if self.algorithm == "clip":
             return run.clip("you asked for it.")
         return run.adapt(core={"ball": False, "core": True}.get(self.algorithm))
-
-    def _pure(self, data: Crowd, bound: Bound, account: Account) -> MeanRelease:
-        run = PureRun(
-            users=CrowdVectors.of(data, UserData.user_means, bound),
-            half_widths=half_widths(bound),
-            account=account,
-        )
-        if self.algorithm == "auto":
-            return run.adapt()
-        if self.algorithm == "clip":
-            return run.clip("you asked for it.")
-        return run.quantile("you asked for it.")
 
     def _published(self, bound: Bound, n_users: int) -> WinsorizedMean | RotatedWinsorizedMean:
         radius, reach = float(self.radius or 0.0), float(half_widths(bound).max())
@@ -311,5 +331,6 @@ class UserMean(UserEstimator):
             scales = np.full(mechanism.padded, mechanism.coordinate.noise_scale)
             width = mechanism.coordinate.range.half_width * math.sqrt(mechanism.padded)
         route = Route(name="winsorized", reason="you asked for it.", spread=mechanism.radius)
-        error = laplace_error(scales, radius=width, cut_share=0.0)
-        return MeanRelease(mean=mean, error=error, route=route)
+        noise = np.full(mean.shape, math.sqrt(2.0) * float(scales[0]))
+        parts = ErrorParts(noise=noise, laplace=True, radius=width)
+        return MeanRelease(mean=mean, parts=parts, route=route)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from quorate.accounting.account import Account
@@ -36,10 +37,12 @@ def gaussian_run(
     records: float | None = None,
     hostile: float = 0.0,
     spread: float | None = None,
+    fallback: Callable[[str], MeanRelease] | None = None,
 ) -> GaussianRun:
     """Return a run on users whose vectors lie in ``bound``, with a share of the account.
 
     It may test for a friendly core if the account has a reserve; see :func:`core_reserve`.
+    ``fallback`` is what it does where it finds no plan, with what is left of the account.
     """
     return GaussianRun(
         users=users,
@@ -50,6 +53,7 @@ def gaussian_run(
         relation=account.relation,
         spread=spread,
         records=records,
+        fallback=fallback,
     )
 
 

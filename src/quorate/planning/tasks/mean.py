@@ -19,8 +19,10 @@ from quorate.means.gaussian_routes import (
     _MAX_SPREAD_SHARE,
 )
 from quorate.means.measuring import can_shrink
-from quorate.means.pure_routes import _SIZE_SHARE, _WIDEN, _WIDEN_RATE, USERS_NEEDED
+from quorate.means.pure_routes import _SIZE_SHARE, _WIDEN, _WIDEN_RATE
 from quorate.means.vector_mean import core_reserve
+from quorate.means.ways import QUANTILE_USERS as USERS_NEEDED
+from quorate.means.ways import first_way
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
@@ -296,10 +298,11 @@ class MeanTask(Task):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the route that the estimator takes."""
-        if self.delta == 0:
-            if users * epsilon / self.dimension >= USERS_NEEDED:
-                return "quantile", "a range is found in each coordinate."
-            return "clip", "too few users to find a range privately."
+        kept = float(core_reserve(self.delta, self.relation))
+        mu = _mu(epsilon, self.delta - kept) if self.delta else 0.0
+        first = first_way(users=users, dimension=self.dimension, epsilon=epsilon, mu=mu)
+        if first.name != "ball":
+            return first.name, first.reason
         routes = self._routes(users, epsilon, reserve=1.0)
         best = min(routes, key=routes.__getitem__)
         if best == "core" and routes["core"] > _CORE_WORTHWHILE * routes["ball"]:

@@ -1,0 +1,158 @@
+"""The default way to a mean: near the best of all ways, for people who are alike or differ.
+
+Vectors are in half-widths of the public range, so that no coordinate drowns another. First comes a
+look whether people are there at all; then :mod:`quorate.means.ways` says which way to go, from the
+number of users, the number of dimensions and the budget. Clipping to the range is a candidate
+everywhere, with Laplace or Gaussian noise, whichever is smaller.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.accounting.account import Account
+from quorate.accounting.rounding import float_down
+from quorate.bounds import Ball, Bound, Box
+from quorate.guarantees import Relation
+from quorate.means import ways
+from quorate.means.drifting_ball import DriftingBall
+from quorate.means.interval_route import IntervalRun, are_near
+from quorate.means.pure_routes import PureRun, Size
+from quorate.means.released_mean import MeanRelease
+from quorate.means.vector_mean import gaussian_run
+from quorate.means.weighted_users import VectorUsers, bounded_vectors
+from quorate.ranges import half_widths
+from quorate.users import UserData
+
+__all__ = ["AutoRun", "InHalfWidths", "unit_bound"]
+
+# So many scales of its noise a number of present users must be short before anyone is missed, and
+# so many are taken off it then.
+_MISSED, _CAREFUL = 6.0, 3.0
+
+
+@dataclass(frozen=True)
+class InHalfWidths:
+    """The users' mean records as offsets from the centre of ``bound``, in its half-widths."""
+
+    bound: Bound
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        """Return one row a user; NaN if absent."""
+        return bounded_vectors(users.user_means(), self.bound) / half_widths(self.bound)
+
+
+def unit_bound(bound: Bound) -> Bound:
+    """Return what a bound becomes in its half-widths.
+
+    >>> unit_bound(Box([0.0, 0.0], [2.0, 9.0])) == Box([-1.0, -1.0], [1.0, 1.0])
+    True
+    """
+    if isinstance(bound, Ball):
+        return Ball(1.0, dimension=bound.dimension)
+    return Box(-np.ones(bound.dimension), np.ones(bound.dimension))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoRun:
+    """One mean of vectors in half-widths, by the way that suits.
+
+    Parameters
+    ----------
+    users : VectorUsers
+    bound : Bound
+        From :func:`unit_bound`.
+    account : Account
+        All of it may be spent.
+    """
+
+    users: VectorUsers
+    bound: Bound
+    account: Account
+
+    @property
+    def _pure(self) -> PureRun:
+        return PureRun(
+            users=self.users, half_widths=np.ones(self.users.dimension), account=self.account
+        )
+
+    @property
+    def _left(self) -> float:
+        return float_down(self.account.left)
+
+    def adapt(self) -> MeanRelease:
+        """Look who is there and go the way that suits."""
+        size = self.count()
+        way = ways.first_way(
+            users=size.number,
+            dimension=self.users.dimension,
+            epsilon=float_down(self.account.epsilon),
+            mu=self.account.mu,
+        )
+        many_absent = self._is_replaced and size.number < 0.5 * self.users.n_users
+        if many_absent and way.name in ("ball", "drift"):
+            # A ball would shrink to the absent, who have no place.
+            return self.clip(size, "few of the users hold a usable record.")
+        if way.name == "interval":
+            return self.interval(size)
+        if way.name == "clip":
+            return self.clip(size, way.reason)
+        if way.name == "ball":
+            return gaussian_run(
+                self.account,
+                self.users,
+                self.bound,
+                fallback=lambda reason: self.drift(size, reason),
+            ).adapt()
+        told = {"users": size.number, "epsilon": self._left}
+        if way.name == "quantile" or ways.is_tested(dimension=self.users.dimension, **told):
+            near = are_near(
+                self.users,
+                epsilon=ways.test_cost(**told),
+                quantile=ways.near_quantile(**told),
+                account=self.account,
+            )
+            if not near:
+                return self.clip(size, "the range is not much wider than the users.")
+        if way.name == "drift":
+            return self.drift(size, way.reason)
+        return self._pure.by_quantiles(size, self._left, way.reason)
+
+    def drift(self, size: Size, reason: str) -> MeanRelease:
+        """Let a ball drift to the users."""
+        return DriftingBall(
+            users=self.users, reach=self.bound.l2_radius, account=self.account, size=size
+        ).run(reason)
+
+    def interval(self, size: Size) -> MeanRelease:
+        """Find an interval or an L1 ball by quantiles."""
+        run = IntervalRun(users=self.users, account=self.account, size=size)
+        return run.adapt(lambda reason: self.clip(size, reason))
+
+    def clip(self, size: Size | None, reason: str) -> MeanRelease:
+        """Clip to the range, with Laplace or Gaussian noise."""
+        mu = math.sqrt(self.account.square_left)
+        box = isinstance(self.bound, Box)
+        laplace = ways.laplace_is_better(dimension=self.users.dimension, epsilon=self._left, mu=mu)
+        if mu == 0.0 or (box and laplace):
+            return self._pure.clip_to_range(size, self._left, reason)
+        return gaussian_run(self.account, self.users, self.bound).clip(reason)
+
+    def count(self) -> Size:
+        """Release how many users are present; everybody, unless many are seen to be missing."""
+        epsilon = float_down(self.account.epsilon)
+        if self._is_replaced:
+            n = float(max(1, self.users.n_users))
+            found = self._pure.buy_size(ways.present_cost(users=n, epsilon=epsilon))
+            if found.number >= n - _MISSED * found.scale:
+                return Size(n, 0.0)
+            return replace(found, number=max(1.0, found.number - _CAREFUL * found.scale))
+        return self._pure.buy_size(ways.present_cost(users=1.0, epsilon=epsilon))
+
+    @property
+    def _is_replaced(self) -> bool:
+        return self.account.relation is Relation.REPLACE
