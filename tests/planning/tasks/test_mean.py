@@ -56,7 +56,7 @@ class TestRoutes:
 
     def test_users_who_come_and_go_have_no_core(self):
         task = MeanTask(dimension=10, delta=1e-6, relation=Relation.ADD_REMOVE)
-        assert [task.way(n, 1.0)[0] for n in (300, 1000)] == ["clip", "ball"]
+        assert [task.way(n, 1.0)[0] for n in (300, 1000)] == ["drift", "ball"]
         assert task.error(1000, 1.0) < task.clip_error(1000, 1.0) / 10
         assert task.error(300, 1.0) == pytest.approx(task.clip_error(300, 1.0), rel=0.05)
 
