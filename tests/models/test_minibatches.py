@@ -10,7 +10,7 @@ from quorate.engines import UserMeans
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.user_sample import UserSample
-from quorate.models.minibatches import check_public_steps, sampled_mean
+from quorate.models.runs import check_public_steps, sampled_mean
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData

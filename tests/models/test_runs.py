@@ -9,8 +9,7 @@ from quorate.accounting.events import Gaussian
 from quorate.bounds import Ball
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Relation
-from quorate.models.minibatches import sampled_mean
-from quorate.models.runs import check_budget, open_run, setup_mu
+from quorate.models.runs import check_budget, open_run, sampled_mean, setup_mu
 from quorate.releases.user_releases import BoundedVectors
 from quorate.users import UserData
 

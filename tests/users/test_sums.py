@@ -5,7 +5,7 @@ import pytest
 
 from quorate.users.data import UserData
 from quorate.users.grouping import mix, order_by_user
-from quorate.users.sums import order_of_addition, sums_by_user
+from quorate.users.store import order_of_addition, sums_by_user
 
 
 def kinds(rng, n, d):
@@ -77,7 +77,7 @@ def test_hashes_that_need_all_their_bits_are_told_apart(monkeypatch):
     def close(rows, targets):
         return np.array([table[row.tobytes()] for row in rows], dtype=np.uint64)
 
-    monkeypatch.setattr("quorate.users.sums._hashes", close)
+    monkeypatch.setattr("quorate.users.store._hashes", close)
     mixed = rng.permutation(60)
     assert same(sums(values, codes, 3), sums(values[mixed], codes[mixed], 3))
 

@@ -22,10 +22,9 @@ from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.geometry import PreconditionedLoss, release_geometry
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
-from quorate.models.minibatches import check_public_steps
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
-from quorate.models.runs import check_budget, open_run, setup_mu
+from quorate.models.runs import check_budget, check_public_steps, open_run, setup_mu
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits, features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records

@@ -25,7 +25,7 @@ from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.models.losses import Loss, by_user
-from quorate.models.minibatches import sampled_mean
+from quorate.models.runs import sampled_mean
 from quorate.public_randomness import RandomState, public_generator
 from quorate.releases.user_releases import NARROW, WIDE, BoundedVectors, UserReleases, search_square
 from quorate.rotation import Rotation

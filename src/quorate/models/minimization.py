@@ -8,6 +8,8 @@ the budget and how much to shrink is planned from public numbers and from what w
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,10 +24,8 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.models.geometry import PreconditionedLoss
 from quorate.models.gradients import ClippedGradients, GradientRelease
 from quorate.models.losses import LinearLoss, Loss
-from quorate.models.minibatches import check_public_steps
 from quorate.models.optimizers import Adam, AveragedDescent, Optimizer, OptimizerState
-from quorate.models.progress import follow
-from quorate.models.runs import check_budget, open_run, setup_mu
+from quorate.models.runs import check_budget, check_public_steps, open_run, setup_mu
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.user_releases import UserReleases
 from quorate.users.crowd import Crowd
@@ -34,6 +34,7 @@ __all__ = [
     "Minimum",
     "TraceStep",
     "descend",
+    "follow",
     "initial_point",
     "minimize",
     "plan_steps",
@@ -46,6 +47,8 @@ FEWEST_STEPS = 8
 MOST_STEPS = 40
 _STEPS_PER_SIGNAL = 0.6
 _SHRINKAGE = 1.5
+# Shorter runs end before anybody wonders.
+_SHORTEST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +171,32 @@ def descend(
             )
         )
     return Minimum(theta=optimizer.aggregate(state), event=run.account.event, trace=tuple(trace))
+
+
+def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[int]:
+    """Yield the steps; draw a bar on the error stream if it is a terminal: batch jobs stay quiet.
+
+    Parameters
+    ----------
+    steps : range
+        Their number is public, so the bar shows nothing about people.
+    label : str
+    show : bool, optional
+        Overrules the look at the terminal.
+
+    Examples
+    --------
+    >>> list(follow(range(3), label="fit"))
+    [0, 1, 2]
+    """
+    wanted = sys.stderr.isatty() and len(steps) >= _SHORTEST if show is None else show
+    walked: Iterable[int] = steps
+    if wanted:
+        from rich.console import Console
+        from rich.progress import track
+
+        walked = track(steps, description=label, console=Console(stderr=True), transient=True)
+    yield from walked
 
 
 def _penalty(loss: Loss, theta: Vector, strength: float) -> tuple[Vector, float]:

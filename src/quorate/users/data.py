@@ -34,8 +34,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
-from quorate.users.store import RecordStore, offsets_of
-from quorate.users.sums import sums_by_user
+from quorate.users.store import RecordStore, offsets_of, sums_by_user
 
 __all__ = ["UserData"]
 
@@ -299,7 +298,7 @@ class UserData(Crowd):
         """Add up the rows of ``values`` user by user, each times its weight.
 
         The sum of a user depends neither on the order in which the user's records arrived nor on
-        anybody else; see :mod:`quorate.users.sums`.
+        anybody else; see :mod:`quorate.users.store`.
 
         Parameters
         ----------

@@ -1,4 +1,14 @@
-"""Records as they lie in memory, and how they are put into the order of the users."""
+"""Records as they lie in memory, and sums over each user's records.
+
+Floating-point addition is not associative: added up in another order, the records of a user give
+other last bits, and an engine that reads them in another order would disagree. So the records of a
+user are added up in the order of a hash of what they hold. The sum of a user is then, to the last
+bit, a function of *which* records the user holds, and of nobody else's: records that are equal may
+change places, and nothing else may.
+
+The order costs one sort when it is first needed; a sum is one pass afterwards. (Exact sums that are
+rounded once need no order, but took six times as long.)
+"""
 
 from __future__ import annotations
 
@@ -8,10 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.users.grouping import order_by_user
-from quorate.users.sums import order_of_addition
+from quorate.arrays import all_finite
+from quorate.users.grouping import mix, order_by_user
 
-__all__ = ["RecordStore", "offsets_of"]
+__all__ = ["RecordStore", "offsets_of", "order_of_addition", "sums_by_user"]
+
+Floats = NDArray[np.float64]
+_ODD = np.uint64(1)
+_BITS = 64
+# Numbers hashed at once; their copy fits into a processor's cache.
+_BLOCK = 1 << 16
 
 
 def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
@@ -85,3 +101,111 @@ class RecordStore:
             places = order_by_user(self.codes, n_users)[places]
         targets = None if self.targets is None else self.targets.take(places)
         return RecordStore(self.rows.take(places, axis=0), targets, None)
+
+
+def order_of_addition(
+    rows: Floats,
+    targets: Floats | None,
+    offsets: NDArray[np.int64],
+    codes: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Return the places of the rows, user by user, each user's in the order of their hashes.
+
+    Parameters
+    ----------
+    rows : array of shape (N, d)
+    targets : array of shape (N,) or None
+    offsets : array of shape (n + 1,)
+        Where the records of each user begin in the order by user.
+    codes : array of shape (N,), optional
+        The number of each row's user; None if they lie user by user.
+
+    Examples
+    --------
+    >>> rows, offsets = np.array([[3.0], [1.0], [2.0], [9.0]]), np.array([0, 3, 4])
+    >>> order = order_of_addition(rows, None, offsets)
+    >>> turned = order_of_addition(rows[[2, 0, 1, 3]], None, offsets)
+    >>> bool((rows[order] == rows[[2, 0, 1, 3]][turned]).all())
+    True
+    """
+    counts = np.diff(offsets)
+    if codes is None and counts.max(initial=0) <= 2:
+        return np.arange(len(rows))  # a + b is b + a
+    owners = np.repeat(np.arange(len(counts)), counts) if codes is None else codes
+    if counts.max(initial=0) <= 2:
+        return order_by_user(owners, len(counts))
+    hashes = _hashes(rows, targets)
+    shift = np.uint64(max(1, len(counts).bit_length()))
+    keys = (owners.astype(np.uint64) << (np.uint64(_BITS) - shift)) | (hashes >> shift)
+    order = np.argsort(keys)
+    # Records with one key: mostly equal ones, which may change places. Others met by chance or by
+    # malice; a stable sort keeps them in the order of their owner's records, whoever else is there.
+    close = np.flatnonzero(np.diff(keys[order]) == 0)
+    if close.size and not _same_records(rows, targets, order[close], order[close + 1]):
+        order = np.lexsort((hashes, owners))
+    return order
+
+
+def _same_records(
+    rows: Floats, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
+) -> bool:
+    few = _rows_at_once(rows)
+    for start in range(0, len(left), few):
+        one, other = left[start : start + few], right[start : start + few]
+        if not np.array_equal(_bits(rows[one]), _bits(rows[other])):
+            return False
+        if targets is not None and not np.array_equal(_bits(targets[one]), _bits(targets[other])):
+            return False
+    return True
+
+
+def sums_by_user(
+    values: Floats,
+    offsets: NDArray[np.int64],
+    order: NDArray[Any],
+    weights: Floats | None = None,
+) -> Floats:
+    """Return the sum of the (weighted) rows of each user, added up in this order.
+
+    A product with a sparse matrix: one pass over the rows, and each user's sum by itself.
+
+    >>> sums_by_user(np.array([[1.0], [2.0], [4.0]]), np.array([0, 2, 3]), np.arange(3))
+    array([[3.],
+           [4.]])
+    """
+    from scipy import sparse
+
+    factors = np.ones(len(order)) if weights is None else weights[order]
+    shape = (len(offsets) - 1, len(values))
+    starts = offsets.astype(order.dtype, copy=False)
+    sums: Floats = sparse.csr_array((factors, order, starts), shape=shape) @ values
+    return sums
+
+
+def _hashes(rows: Floats, targets: Floats | None) -> NDArray[np.uint64]:
+    """Return one word for each row: a sum of its bits times odd numbers, modulo 2^64."""
+    width = rows.shape[1]
+    odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
+    words = np.empty(len(rows), dtype=np.uint64)
+    few = _rows_at_once(rows)
+    for start in range(0, len(rows), few):
+        part = slice(start, start + few)
+        words[part] = np.einsum("ij,j->i", _bits(rows[part]), odd[:width])
+        if targets is not None:
+            words[part] += _bits(targets[part]) * odd[width]
+    return mix(words)
+
+
+def _rows_at_once(rows: Floats) -> int:
+    return max(1, _BLOCK // max(1, int(rows.shape[1])))
+
+
+def _bits(values: Floats) -> NDArray[np.uint64]:
+    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
+
+    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
+    """
+    told = np.ascontiguousarray(values) + 0.0
+    if not all_finite(told):
+        told[np.isnan(told)] = np.nan
+    return told.view(np.uint64)
