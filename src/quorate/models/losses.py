@@ -18,6 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,10 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
-# Numbers of records that are multiplied at once: what is known about each stays in the cache.
-_BLOCK = 2**22
+# Numbers that are multiplied at once: eight megabytes.
+_BLOCK = 2**20
+# Views of the same users, who are asked again at every step.
+_PARTS: WeakKeyDictionary[UserData, list[UserData]] = WeakKeyDictionary()
 
 
 def sigmoid(values: Vector) -> Vector:
@@ -150,6 +153,16 @@ def _keeps_users_apart(loss: Loss) -> bool:
     return trusted or not isinstance(inner, Loss) or _keeps_users_apart(inner)
 
 
+def _parts(batch: UserData) -> list[UserData]:
+    """Return so few records at a time that they are in the cache when their slopes are known."""
+    few = max(1, _BLOCK // max(1, batch.n_features))
+    if batch.n_records <= few:
+        return [batch]
+    if batch not in _PARTS:
+        _PARTS[batch] = list(batch.batches(few))
+    return _PARTS[batch]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinearLoss(Loss):
     """A loss of linear predictions x.w + b, one or several a record.
@@ -189,11 +202,8 @@ class LinearLoss(Loss):
         features = batch.n_features
         weights = theta.reshape(self.outputs, -1)
         gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
-        # So few records at a time that their slopes stay in the cache.
-        few = max(1, _BLOCK // max(1, features))
-        parts = [batch] if batch.n_records <= few else batch.batches(few)
         start = 0
-        for part in parts:
+        for part in _parts(batch):
             self._add_up(part, weights, gradients[start : start + part.n_users])
             start += part.n_users
         return gradients.reshape(batch.n_users, self.dimension(features))

@@ -77,11 +77,8 @@ def settled_users(
     array([0, 1, 2, 3], dtype=int32)
     """
     store = users._store.settled(users.offsets)
-    changed = RecordStore(
-        rows(store.rows),
-        None if store.targets is None else targets(store.targets),
-        None,
-        store.order(users.offsets),
+    changed = store.changed(
+        rows(store.rows), None if store.targets is None else targets(store.targets)
     )
     return UserData.__new__(UserData)._set(
         changed, users.offsets, users.keys(), users.unit, users.feature_names

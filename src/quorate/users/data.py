@@ -34,7 +34,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
-from quorate.users.store import RecordStore, offsets_of, sums_by_user
+from quorate.users.store import RecordStore, offsets_of
 
 __all__ = ["UserData"]
 
@@ -316,14 +316,14 @@ class UserData(Crowd):
         """
         if values is None and weights is None:
             store = self._store  # rows that lie in another order are not copied for it
-            return sums_by_user(store.rows, self._offsets, store.order(self._offsets))
+            return store.sums(self._offsets, store.rows)
         rows = self.X if values is None else np.ascontiguousarray(values, dtype=np.float64)
         factors = None if weights is None else np.asarray(weights, dtype=np.float64)
         if rows.ndim != 2 or len(rows) != self.n_records:
             raise SchemaError("Expected values of shape (records, k), one row per record.")
         if factors is not None and factors.shape != (self.n_records,):
             raise SchemaError("Expected weights of shape (records,), one number per record.")
-        return sums_by_user(rows, self._offsets, self.order_of_addition(), factors)
+        return self._ordered().sums(self._offsets, rows, factors)
 
     def order_of_addition(self) -> NDArray[Any]:
         """Return the rows of ``X``, user by user, in an order that no arrival can change."""

@@ -12,7 +12,8 @@ rounded once need no order, but took six times as long.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,8 @@ class RecordStore:
     targets: NDArray[np.float64] | None
     codes: NDArray[Any] | None
     _order: NDArray[Any] | None = field(default=None, repr=False, compare=False)
+    _is_settled: bool = field(default=False, repr=False, compare=False)
+    _pattern: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def numbered(
@@ -85,15 +88,29 @@ class RecordStore:
         order = self.order(offsets)
         places = np.arange(len(order), dtype=_index_type(len(order)))
         if self.codes is None and np.array_equal(order, places):
-            return RecordStore(self.rows, self.targets, None, places)
+            return RecordStore(self.rows, self.targets, None, places, _is_settled=True)
         targets = None if self.targets is None else self.targets.take(order)
-        return RecordStore(self.rows.take(order, axis=0), targets, None, places)
+        return RecordStore(self.rows.take(order, axis=0), targets, None, places, _is_settled=True)
+
+    def changed(self, rows: Floats, targets: Floats | None) -> RecordStore:
+        """Return other rows and targets in the places of these, to be added up like them."""
+        return replace(self, rows=rows, targets=targets, _pattern=None)
+
+    def sums(
+        self, offsets: NDArray[np.int64], values: Floats, weights: Floats | None = None
+    ) -> Floats:
+        """Return the sum of the (weighted) rows of ``values`` of each user; one for each record."""
+        order = self.order(offsets)
+        if self._pattern is None:
+            object.__setattr__(self, "_pattern", _pattern(offsets, order))
+        factors = weights if weights is None or self._is_settled else weights[order]
+        return _added_up(self._pattern, values, factors)
 
     def part(self, places: slice, offsets: NDArray[np.int64]) -> RecordStore:
         """Return whole users of records that lie user by user, with their order of addition."""
         targets = None if self.targets is None else self.targets[places]
         order = self.order(offsets)[places] - int(places.start)
-        return RecordStore(self.rows[places], targets, None, order)
+        return RecordStore(self.rows[places], targets, None, order, self._is_settled)
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
         """Return the records at these places of the order by user."""
@@ -173,12 +190,25 @@ def sums_by_user(
     array([[3.],
            [4.]])
     """
+    factors = None if weights is None else weights[order]
+    return _added_up(_pattern(offsets, order), values, factors)
+
+
+def _pattern(offsets: NDArray[np.int64], order: NDArray[Any]) -> Any:
+    """Return the sparse matrix of ones that adds up the records of each user in this order."""
     from scipy import sparse
 
-    factors = np.ones(len(order)) if weights is None else weights[order]
-    shape = (len(offsets) - 1, len(values))
     starts = offsets.astype(order.dtype, copy=False)
-    sums: Floats = sparse.csr_array((factors, order, starts), shape=shape) @ values
+    shape = (len(offsets) - 1, len(order))
+    return sparse.csr_array((np.ones(len(order)), order, starts), shape=shape)
+
+
+def _added_up(pattern: Any, values: Floats, factors: Floats | None) -> Floats:
+    matrix = pattern
+    if factors is not None:
+        matrix = copy(pattern)  # of the description only: places and starts are shared
+        matrix.data = factors
+    sums: Floats = matrix @ values
     return sums
 
 
