@@ -296,3 +296,8 @@ class TestIdsOfOneUserAreReadAlone:
             assert alone not in (own, place)
         shifted = group(np.array([5, 7, 11]))
         assert (shifted.keys == many.keys[1:]).all()
+
+
+def test_what_was_grouped_is_not_grouped_again():
+    groups = group(["ann", "bob", "ann"])
+    assert group(groups) is groups

@@ -216,30 +216,33 @@ class LinearModel(UserEstimator):
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             self._feasibility(n_users, n_features).require()
 
-    def refuse(self, X: Any, users: Any, *, halves: int = 1) -> None:
+    def refuse(self, X: Any, users: Any, *, halves: int = 1) -> Any:
         """Refuse what parameters, types and public numbers show to be wrong.
 
-        ``halves`` is the number of parts into which the users will be split.
+        ``halves`` is the number of parts into which the users will be split. Returned are the ids,
+        grouped if somebody had to count them.
         """
         self._check_parameters()
         self._loss()
         if self.bounds is not None:
             Box(*told_limits(self.bounds, X))
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
+            users = _counted_once(X, users)
             sizes = public_sizes(X, users)
             if sizes is not None:
                 self.refuse_hopeless(sizes[0] // halves, sizes[1])
+        return users
 
     def _fit(
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
     ) -> LinearModel:
         # Before the charge: a refusal costs nothing, as it follows from public knowledge.
-        self.refuse(X, users)
+        ids = self.refuse(X, users)
         self._refuse_warm_start(features_told(X))
         # The charge forgets what the last fit released.
         last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, users, classes=classes)
+        data = self._crowd(X, y, ids, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self.bounds, data.n_features, names_told(X))
         if last is not None:
@@ -407,7 +410,17 @@ def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
     """
     if isinstance(X, Crowd):
         return X.n_users, X.n_features
-    shape = getattr(X, "shape", None)
-    if users is None or not isinstance(shape, tuple) or len(shape) != 2:
+    if users is None or not _has_columns(X):
         return None
-    return len(grouping.group(users).keys), int(shape[1])
+    return len(grouping.group(users).keys), int(X.shape[1])
+
+
+def _counted_once(X: Any, users: Any) -> Any:
+    """Return ids that need not be grouped again, where their number can be told."""
+    told = not isinstance(X, Crowd) and users is not None and _has_columns(X)
+    return grouping.group(users) if told else users
+
+
+def _has_columns(X: Any) -> bool:
+    shape = getattr(X, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 2

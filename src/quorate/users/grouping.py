@@ -91,6 +91,8 @@ def group(users: Any) -> Groups:
     """
     import pyarrow as pa
 
+    if isinstance(users, Groups):
+        return users  # it has been done before
     columns = [_encode(column) for column in _columns(users)]
     if len({len(codes) for codes, _ in columns}) > 1:
         raise SchemaError("Expected id columns of one length, got several lengths.")

@@ -5,15 +5,33 @@ A row of d Boolean features is numbered by its *pattern*, the sum of 2**j over i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.concepts.base import LabelledRecords, as_features
+from quorate import _validate
+from quorate.concepts.base import (
+    ConceptClass,
+    LabelledRecords,
+    as_features,
+    check_enumerable,
+    feature_names,
+)
+from quorate.concepts.dimensions import Dimension
 
-__all__ = ["all_patterns", "pattern_votes", "patterns", "read_booleans", "subcube_sums", "walsh"]
+__all__ = [
+    "BooleanRules",
+    "all_patterns",
+    "pattern_votes",
+    "patterns",
+    "read_booleans",
+    "subcube_sums",
+    "walsh",
+]
 
 # Patterns of six features: products of 64 x 64 matrices stay in the cache.
 _AT_A_TIME = 64
@@ -115,3 +133,41 @@ def _signs(width: int) -> NDArray[np.float64]:
     number = np.arange(width, dtype=np.int64)
     odd = (np.bitwise_count(number[:, np.newaxis] & number) % 2).astype(np.float64)
     return np.asarray(1.0 - 2.0 * odd)
+
+
+@dataclass(frozen=True)
+class BooleanRules(ConceptClass):
+    """Rules over d Boolean features that take each of them in one of several ways.
+
+    Subclasses say in how many, ``_ways``, and what to do about too many features, ``_instead``.
+    Their VC dimension is d.
+    """
+
+    features: int
+    names: Sequence[str] | None = field(default=None, kw_only=True)
+
+    _ways: ClassVar[int]
+    _instead: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(features=self.features)
+        check_enumerable(
+            self._ways**self.features,
+            name=f"{type(self).__name__}({self.features})",
+            instead=self._instead,
+        )
+        object.__setattr__(self, "names", feature_names(self.names, n_features=self.features))
+
+    @property
+    def size(self) -> int:
+        """The number of hypotheses: ways**d."""
+        return int(self._ways**self.features)
+
+    @property
+    def n_features(self) -> int:
+        """The number of Boolean features d."""
+        return self.features
+
+    @property
+    def _vc(self) -> Dimension:
+        return Dimension(value=self.features, exact=True)

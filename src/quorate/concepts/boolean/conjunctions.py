@@ -9,22 +9,23 @@ histogram.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate import _validate
 from quorate.concepts.base import (
     Concept,
-    ConceptClass,
     Constant,
     LabelledRecords,
-    check_enumerable,
     feature_names,
 )
-from quorate.concepts.boolean.booleans import pattern_votes, read_booleans, subcube_sums
+from quorate.concepts.boolean.booleans import (
+    BooleanRules,
+    pattern_votes,
+    read_booleans,
+    subcube_sums,
+)
 from quorate.concepts.dimensions import Dimension
 
 __all__ = ["Conjunctions", "Disjunctions", "Literals"]
@@ -62,35 +63,11 @@ class Literals(Concept):
 
 
 @dataclass(frozen=True)
-class _LiteralClass(ConceptClass):
+class _LiteralClass(BooleanRules):
     """What conjunctions and disjunctions share: 3**d sets of literals, numbered in base 3."""
 
-    features: int
-    names: Sequence[str] | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _validate.positive_integer(features=self.features)
-        name = type(self).__name__
-        check_enumerable(
-            3**self.features,
-            name=f"{name}({self.features})",
-            instead="Use at most 13 features: choose them by public knowledge.",
-        )
-        object.__setattr__(self, "names", feature_names(self.names, n_features=self.features))
-
-    @property
-    def size(self) -> int:
-        """The number of hypotheses: 3**d."""
-        return int(3**self.features)
-
-    @property
-    def n_features(self) -> int:
-        """The number of Boolean features d."""
-        return self.features
-
-    @property
-    def _vc(self) -> Dimension:
-        return Dimension(value=self.features, exact=True)
+    _ways = 3
+    _instead = "Use at most 13 features: choose them by public knowledge."
 
     @property
     def _littlestone(self) -> Dimension:

@@ -6,22 +6,18 @@ of patterns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate import _validate
 from quorate.concepts.base import (
     Concept,
-    ConceptClass,
     Constant,
     LabelledRecords,
-    check_enumerable,
     feature_names,
 )
-from quorate.concepts.boolean.booleans import pattern_votes, read_booleans, walsh
+from quorate.concepts.boolean.booleans import BooleanRules, pattern_votes, read_booleans, walsh
 from quorate.concepts.dimensions import Dimension
 
 __all__ = ["Parities", "Parity"]
@@ -52,7 +48,7 @@ class Parity(Concept):
 
 
 @dataclass(frozen=True)
-class Parities(ConceptClass):
+class Parities(BooleanRules):
     """All parities of subsets of d Boolean features; the empty one is "always 0".
 
     VC and Littlestone dimension d: the unit vectors are shattered, and log2 of the size is d.
@@ -77,31 +73,8 @@ class Parities(ConceptClass):
     Predict 1 if an odd number of x0, x3 is true, else 0.
     """
 
-    features: int
-    names: Sequence[str] | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _validate.positive_integer(features=self.features)
-        check_enumerable(
-            2**self.features,
-            name=f"Parities({self.features})",
-            instead="Use at most 20 features, or solve linear equations instead of listing rules.",
-        )
-        object.__setattr__(self, "names", feature_names(self.names, n_features=self.features))
-
-    @property
-    def size(self) -> int:
-        """The number of hypotheses: 2**d."""
-        return int(2**self.features)
-
-    @property
-    def n_features(self) -> int:
-        """The number of Boolean features d."""
-        return self.features
-
-    @property
-    def _vc(self) -> Dimension:
-        return Dimension(value=self.features, exact=True)
+    _ways = 2
+    _instead = "Use at most 20 features, or solve linear equations instead of listing rules."
 
     @property
     def _littlestone(self) -> Dimension:
