@@ -7,6 +7,8 @@ from crowds_of_shares import zipf
 from quorate.distributions.projection import (
     gaussian_bound,
     laplace_bound,
+    laplace_sum,
+    mixed_bound,
     nearest_distribution,
     total_variation,
 )
@@ -84,3 +86,28 @@ def test_a_level_that_cut_the_noise_away_makes_the_bound_smaller():
     known = {"scale": 0.001, "categories": 1000, "beta": 0.05}
     assert laplace_bound(level=0.003, **known) < 0.2 * laplace_bound(level=0.0, **known)
     assert laplace_bound(level=-0.003, **known) == laplace_bound(level=0.003, **known)
+
+
+@pytest.mark.parametrize("terms", [1, 6, 40, 200])
+@pytest.mark.parametrize("beta", [0.1, 0.02])
+def test_a_sum_of_laplace_noise_is_held_as_often_as_is_said(terms, beta):
+    sums = np.random.default_rng(5).laplace(size=(20_000, terms)).sum(axis=1)
+    limit = laplace_sum(terms, beta)
+    assert np.mean(sums > limit) <= beta + 0.004
+    assert np.mean(sums > 0.5 * limit) > beta
+
+
+@pytest.mark.parametrize("pure", [True, False])
+@pytest.mark.parametrize("categories", [3, 20])
+def test_noise_of_two_kinds_is_held_as_often_as_is_said(pure, categories):
+    rng, truth = np.random.default_rng(7), zipf(categories)
+    known = {"inner": 0.002, "outer": 0.01, "centre": truth, "pure": pure}
+    limit = mixed_bound(**known, beta=0.05)
+    make = rng.laplace if pure else rng.normal
+    found = []
+    for _ in range(RUNS):
+        other = make(size=categories)
+        noise = 0.002 * make(size=categories) + 0.01 * (other - other.sum() * truth)
+        found.append(total_variation(nearest_distribution(truth + noise)[0], truth))
+    assert np.mean(np.array(found) <= limit) >= 0.95
+    assert max(found) > 0.5 * limit

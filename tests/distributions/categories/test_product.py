@@ -99,12 +99,16 @@ class TestFit:
             released.append(np.concatenate(one.pmfs_))
         assert np.array_equal(*released)
 
-    @pytest.mark.parametrize("relation", list(Relation))
-    def test_neighbours_look_the_same(self, table, relation):
+    @pytest.mark.parametrize(
+        ("relation", "way"),
+        [(Relation.REPLACE, "auto"), (Relation.ADD_REMOVE, "auto"), (Relation.REPLACE, "mean")],
+    )
+    def test_neighbours_look_the_same(self, table, relation, way):
         def run(mine):
             X = np.concatenate([table[:90], np.reshape(mine, (-1, 3))])
             users = [*np.arange(90) // 3, *[999] * (len(X) - 90)]
-            one = ProductDistribution(1.0, categories=CATEGORIES, relation=relation)
+            one = ProductDistribution(1.0, categories=CATEGORIES, relation=relation, algorithm=way)
+            one.set_params(delta=1e-6 if way == "mean" else 0.0)
             one.fit(X, users=users)
             return one.pmfs_, one.error_, one.algorithm_, one.guarantee_
 

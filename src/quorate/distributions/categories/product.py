@@ -41,6 +41,8 @@ _MAX_STEPS = 2**30
 _COUNT_SHARE = Fraction(3, 100)
 # From this many users times epsilon times columns on a private radius pays.
 _RADIUS_USERS = 10_000.0
+# Longer rows of all columns' shares would not fit into memory for many users.
+_MAX_ROW = 2**12
 
 
 class ProductDistribution(UserDistribution):
@@ -195,7 +197,8 @@ class ProductDistribution(UserDistribution):
     def _release(
         self, crowd: Crowd, account: Account, sizes: tuple[int, ...]
     ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
-        if (pays := self._radius_pays(crowd.n_users * len(sizes))) is not None:
+        pays = self._radius_pays(crowd.n_users * len(sizes), sum(sizes))
+        if pays is not None:
             return self._around_a_centre(crowd, account, sizes, pays)
         gaussian, route = self._way(account, len(sizes))
         replaces = self.relation is Relation.REPLACE
@@ -235,11 +238,11 @@ class ProductDistribution(UserDistribution):
     def _radius_is_possible(self) -> bool:
         return self.delta > 0 and self.relation is Relation.REPLACE
 
-    def _radius_pays(self, columns: int) -> str | None:
+    def _radius_pays(self, columns: int, categories: int) -> str | None:
         """Tell from the number of all users' columns why a private radius is tried, or None."""
         if self.algorithm == "mean":
             return "you asked for it."
-        enough = columns * float(self.epsilon) >= _RADIUS_USERS
+        enough = columns * float(self.epsilon) >= _RADIUS_USERS and categories <= _MAX_ROW
         if self.algorithm == "auto" and self._radius_is_possible and enough:
             return "a private radius pays."
         return None

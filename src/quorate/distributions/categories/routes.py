@@ -415,25 +415,12 @@ class _TrimmedMean:
         return np.asarray(self.centre + (self.offsets + pull) / self.present)
 
     def left_out(self, beta: float) -> float:
-        """Bound how far those outside would have moved the mean, whoever they are."""
-        noise = mixed_bound(
-            inner=0.0,
-            outer=self.outer_noise,
-            centre=self.centre,
-            pure=self.pure,
-            beta=0.5 * beta,
-        )
-        # The centre is not quite the mean of those inside.
-        reach = self.radius if self.pure else self.radius * math.sqrt(self.centre.size)
-        pulled = (float(np.maximum(self.pull, 0.0).sum()) + noise) * (1.0 + 0.5 * min(1.0, reach))
-        return min(pulled, self._outsiders(0.5 * beta)) / self.present
-
-    def _outsiders(self, beta: float) -> float:
-        """Bound the number of those outside, each of whom moves the mean by one person at most."""
+        """Bound the share of those outside, each of whom moves the mean by one person at most."""
         if self.pure:
-            seen = float(self.outside.sum())
-            return max(0.0, seen) + self.outer_noise * laplace_sum(self.centre.size, beta)
-        return max(0.0, self.votes[0]) + self.vote_noise * math.sqrt(-2.0 * math.log(beta))
+            seen, noise = float(self.outside.sum()), laplace_sum(self.centre.size, beta)
+            return (max(0.0, seen) + self.outer_noise * noise) / self.present
+        noise = self.vote_noise * math.sqrt(-2.0 * math.log(beta))
+        return (max(0.0, self.votes[0]) + noise) / self.present
 
 
 @dataclass(frozen=True)
