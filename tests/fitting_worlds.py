@@ -56,6 +56,7 @@ from quorate.models import (
 from quorate.queries.algorithms import ConjunctionQueries
 from quorate.queries.query_learner import QueryLearner
 from quorate.stability import DecisionListRule, HashedPoints, StableLearner
+from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
 from quorate.users import UserData
 
 D = 5
@@ -123,6 +124,14 @@ def narrow(users, width, *, shift=0.0):
     return UserData(users.X[:, :width] + shift, users.y, offsets=users.offsets, ids=range(N_USERS))
 
 
+def named(users):
+    """Return the same people with names for their columns."""
+    names = [f"x{j}" for j in range(users.n_features)]
+    return UserData(
+        users.X, users.y, offsets=users.offsets, ids=range(users.n_users), feature_names=names
+    )
+
+
 def crowded(first, n_users=400):
     """Return many users of one small integer each, and the first one with what it holds."""
     x = np.concatenate([np.nan_to_num(FIRST[first][:, 0]), np.arange(n_users - 1) % 9 - 4.0])
@@ -138,6 +147,7 @@ WORLDS = {
     "binary": lambda first: people(first, binary=True),
     "one integer": lambda first: narrow(people(first, integers=True), 1),
     "many integers": lambda first: crowded(first),
+    "named columns": lambda first: named(narrow(people(first, integers=True), 2, shift=4.0)),
     "one category": lambda first: narrow(people(first, integers=True), 1, shift=4.0),
     "two categories": lambda first: narrow(people(first, integers=True), 2, shift=4.0),
 }
@@ -245,6 +255,26 @@ ROUTES = {
         ),
         "many integers",
     ),
+    "UserCount": Route(UserCount(where={"x0": (0.5, None)}, **PURE), "named columns"),
+    "UserCount, records": Route(UserCount(of="records", **PURE), "named columns"),
+    "UserCount, records, with delta": Route(
+        UserCount(of="records", algorithm="gaussian", **COMMON), "named columns"
+    ),
+    "UserCount, add/remove": Route(UserCount(of="records", **PURE, **GONE), "named columns"),
+    "UserSum": Route(UserSum(bounds=(-4.0, 4.0), **PURE), "named columns"),
+    "UserSum, with delta": Route(UserSum(bounds=(-4.0, 4.0), cap=9, **COMMON), "named columns"),
+    "UserTable": Route(
+        UserTable(
+            by="x0",
+            keys=range(9),
+            statistics={"people": "users", "total": ("x1", "sum")},
+            bounds={"x1": (0.0, 9.0)},
+            **PURE,
+        ),
+        "named columns",
+    ),
+    "RecordMean": Route(RecordMean(bounds=(-4.0, 4.0), **PURE), "named columns"),
+    "RecordMean, with delta": Route(RecordMean(bounds=(-4.0, 4.0), **COMMON), "named columns"),
     "ParityLearner": Route(ParityLearner(40.0, random_state=0), "binary"),
     "ParityLearner, votes": Route(ParityLearner(40.0, algorithm="vote", random_state=0), "binary"),
     "QueryLearner": Route(QueryLearner(ConjunctionQueries(D), 40.0), "binary"),

@@ -435,6 +435,7 @@ class TestEstimators:
             one, other = route.people(), route.people(first)
             report = replay(run, one, other)
             assert report.same, str(report)
+            assert report.calls, "nothing was drawn"
             if name in IN_PARTS:
                 continue
             (before, left), (after, right) = map(contributions, seen)
