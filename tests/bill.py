@@ -31,6 +31,11 @@ def _difference(mechanism):
     return float(mechanism.sensitivity) * (1 if one_way else 2)
 
 
+def _one_vote(mechanism):
+    """Return how far a vote for one key in place of another, or of nobody, moves votes (L1)."""
+    return 2.0 if mechanism.relation is Relation.REPLACE else 1.0
+
+
 MOVES = {
     "GaussianSum": _l2,
     "LaplaceSum": _l1,
@@ -40,6 +45,8 @@ MOVES = {
     "CoreMean": lambda mechanism: float(mechanism.sensitivity),
     "ChooseBest": _difference,
     "ChooseOrdered": _difference,
+    "ChooseKey": _one_vote,
+    "StableChoice": _one_vote,
     "PrivateCompare": lambda mechanism: float(mechanism.sensitivity),
 }
 
@@ -76,6 +83,13 @@ class Bill(SeededNoise):
         else:
             self._note_pure(ratio)
         return super()._add(law, values, scale)
+
+    def _truncated(self, size, scale, reach):
+        """Note the noise once: what comes out too large is drawn again, and nobody sees it."""
+        mechanism, _ = drawing()
+        assert mechanism is not None, f"an unpaid look: truncated noise of scale {scale}"
+        self._note(self.pure, MOVES[type(mechanism).__name__](mechanism) / scale)
+        return SeededNoise(self.uniform_below(2**30))._truncated(size, scale, reach)
 
     def _choose(self, law, scores, scale):
         mechanism, _ = drawing()

@@ -5,16 +5,25 @@ source that keeps its own bill; see ``tests/bill.py``. Where less than nine tent
 reason stands in the table and in the docstring of the estimator.
 """
 
-import inspect
-
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from bill import Bill, gaussian_epsilon
+from fitting_worlds import public_estimators
 from quorate.accounting.account_parts import SampleAccount
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed, Gaussian, Repeated, Subsampled
 from quorate.concepts import Thresholds
+from quorate.distributions import (
+    DiscreteDistribution,
+    DiscreteFamily,
+    EmpiricalCDF,
+    GaussianDistribution,
+    Histogram,
+    HypothesisSelector,
+    ProductDistribution,
+)
 from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
@@ -30,6 +39,7 @@ from quorate.means import (
     UserQuantiles,
     UserQueries,
     UserScaler,
+    UserVariation,
 )
 from quorate.models import (
     HuberRegression,
@@ -43,6 +53,10 @@ from quorate.models import (
     minimize,
 )
 from quorate.noise import use_noise
+from quorate.queries.algorithms import ConjunctionQueries
+from quorate.queries.query_learner import QueryLearner
+from quorate.stability import StableLearner
+from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
 from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
@@ -51,6 +65,8 @@ IDS = np.repeat(np.arange(N), M)
 ONE, TWO = RNG.integers(0, 100, (N * M, 1)).astype(float), RNG.normal(size=(N * M, 2))
 WIDE = RNG.normal(size=(N * M, 60))
 LABELS = (ONE[:, 0] > 50).astype(int) ^ (RNG.random(N * M) < 0.1)
+PAIRS = RNG.integers(0, [2, 3], (N * M, 2))
+NAMED = pa.table({"group": RNG.integers(0, 3, N * M), "value": RNG.uniform(0, 9, N * M)})
 GAUSSIAN = {"epsilon": 2.0, "delta": 1e-6}
 MODEL = {"progress": False, **GAUSSIAN}
 BOTH, REPLACE = tuple(Relation), (Relation.REPLACE,)
@@ -100,6 +116,65 @@ CASES = {
     ),
     "cut-off binary search": case(PrivateThreshold(domain=(0, 2**20), records=M), ONE, y=LABELS),
     "smallest error": case(PrivateMinError(Thresholds(0, 99), records=M), ONE, y=LABELS),
+    "variation": case(UserVariation(bounds=9.0), TWO, relations=REPLACE),
+    "shares": case(DiscreteDistribution(categories=range(100)), ONE),
+    "shares of records": case(DiscreteDistribution(categories=range(100), records=M), ONE),
+    "shares of records, bought": case(
+        DiscreteDistribution(categories=range(100), records="auto"), ONE
+    ),
+    "shares with delta": case(
+        DiscreteDistribution(categories=range(100), algorithm="gaussian", **GAUSSIAN), ONE
+    ),
+    "shares in a ball": case(
+        DiscreteDistribution(categories=range(100), algorithm="ball", **GAUSSIAN),
+        ONE,
+        relations=REPLACE,
+    ),
+    "shares in a polytope": case(
+        DiscreteDistribution(categories=range(100), algorithm="polytope"), ONE, relations=REPLACE
+    ),
+    "shares auto": case(DiscreteDistribution(categories=range(100), **GAUSSIAN), ONE),
+    "histogram": case(Histogram(bounds=(0.0, 100.0)), ONE),
+    "histogram of quantiles": case(Histogram(edges="quantiles", bounds=(0.0, 100.0), bins=5), ONE),
+    "curve": case(EmpiricalCDF(bounds=(0.0, 100.0)), ONE),
+    "two columns": case(ProductDistribution(categories=[range(2), range(3)]), PAIRS),
+    "two columns with delta": case(
+        ProductDistribution(categories=[range(2), range(3)], **GAUSSIAN), PAIRS
+    ),
+    "normal": case(GaussianDistribution(bounds=9.0, covariance=np.eye(2)), TWO),
+    "normal with delta": case(
+        GaussianDistribution(bounds=9.0, covariance=np.eye(2), **GAUSSIAN), TWO
+    ),
+    "normal of unknown spread": case(
+        GaussianDistribution(bounds=9.0, deviations=(0.1, 9.0), **GAUSSIAN), TWO
+    ),
+    "hypotheses": case(
+        HypothesisSelector(DiscreteFamily([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])), PAIRS[:, 1:]
+    ),
+    "count of people": case(UserCount(), NAMED),
+    "count of records": case(UserCount(of="records"), NAMED),
+    "count of records with delta": case(
+        UserCount(of="records", algorithm="gaussian", **GAUSSIAN), NAMED
+    ),
+    "sum": case(UserSum(bounds=(0.0, 9.0)), NAMED),
+    "sum with delta": case(UserSum(bounds=(0.0, 9.0), **GAUSSIAN), NAMED),
+    "mean of records": case(RecordMean(bounds=(0.0, 9.0)), NAMED),
+    "table": case(
+        UserTable(
+            by="group",
+            keys=range(3),
+            statistics={"people": "users", "total": ("value", "sum")},
+            bounds={"value": (0.0, 9.0)},
+        ),
+        NAMED,
+    ),
+    "queries": case(QueryLearner(ConjunctionQueries(2)), TWO, y=LABELS),
+    "queries with delta": case(QueryLearner(ConjunctionQueries(2), **GAUSSIAN), TWO, y=LABELS),
+    "agreement": case(StableLearner(Thresholds(0, 99)), ONE, y=LABELS),
+    "agreement that is told": case(
+        StableLearner(Thresholds(0, 99), agreement=True), ONE, y=LABELS, relations=REPLACE
+    ),
+    "agreement with delta": case(StableLearner(Thresholds(0, 2**40), **GAUSSIAN), ONE, y=LABELS),
     **{
         f"rule {way}": case(
             ConceptLearner(Thresholds(0, 99), algorithm=way, records=M, error_level=0.1),
@@ -220,7 +295,9 @@ def test_minibatches_are_priced_at_the_rate_at_which_users_were_drawn(monkeypatc
         )
     )
     assert price(chain, delta=1e-6) <= 1.1 * found.guarantee.epsilon
-    assert price(chain, delta=1e-6) >= 0.6 * found.guarantee.epsilon
+    # 0.82 was measured; the docstring of minimize says why it is not more.
+    assert price(chain, delta=1e-6) >= 0.75 * found.guarantee.epsilon
+    assert "four fifths" in minimize.__doc__
 
 
 class TestTheBillItself:
@@ -250,23 +327,14 @@ class TestTheBillItself:
         assert str(guarantee.events[0]) == "Nothing()"
         assert bill.epsilon(guarantee.delta) > 0.5 * guarantee.epsilon
 
-    def test_every_estimator_of_these_rooms_has_its_bill(self):
-        import quorate.learners
-        import quorate.means
-        import quorate.models
-        from quorate.estimators import UserEstimator
-
+    def test_every_public_estimator_has_its_bill(self):
         known = {type(estimator).__name__ for estimator, *_ in CASES.values()}
         known |= {"UserQueries", "PrivateGridSearch", "LossSelector"}
         # Coins of its own, whose law is enumerated exactly in tests/mechanisms/test_parity.py.
         known |= {"ParityLearner"}
         # Blocks of users that share nobody, with one release of the whole epsilon in each.
         known |= {"ConciseLearner"}
-        for room in (quorate.means, quorate.models, quorate.learners):
-            for name in room.__all__:
-                found = getattr(room, name)
-                if inspect.isclass(found) and issubclass(found, UserEstimator):
-                    assert name in known or inspect.isabstract(found), name
+        assert known == public_estimators()
 
 
 @pytest.mark.parametrize("relation", Relation)

@@ -276,7 +276,10 @@ def minimize(  # noqa: PLR0913 - the common keywords
         Records of a typical user: a public number, or a rough estimate that is paid for. Only used
         to plan ``steps``.
     batch_rate : float, optional
-        Probability with which a user takes part in a step; full batches by default.
+        Probability with which a user takes part in a step; full batches by default. The chain of
+        steps is priced as a whole before anything is drawn, with all that the setup may need: what
+        the setup does not use is left over, so that the noise drawn costs less than is promised
+        (four fifths of epsilon where the curvature is known).
     engine : Engine, default=LocalEngine()
     progress : bool, optional
         Whether to draw a bar; by default on a terminal only.
