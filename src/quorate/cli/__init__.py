@@ -48,6 +48,7 @@ app = typer.Typer(
 _ledger = typer.Typer(help="Keep the privacy budgets of data sets.", rich_markup_mode=None)
 for _command in (
     commands.plan,
+    commands.check,
     commands.fit,
     commands.predict,
     commands.demo,

@@ -17,9 +17,10 @@ from quorate.cli.printing import (
     print_table,
     progress,
 )
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
-__all__ = ["audit", "demo", "fit", "plan", "predict"]
+__all__ = ["audit", "check", "demo", "fit", "plan", "predict"]
 
 
 def plan_tasks() -> list[str]:
@@ -45,7 +46,6 @@ def audit_names() -> list[str]:
 
 def _one_range(text: str) -> tuple[float, float]:
     """Return the range of all columns that an option states."""
-    from quorate.exceptions import ParameterError
     from quorate.ranges import Limit
 
     limit = Limit.parse(text)
@@ -56,8 +56,6 @@ def _one_range(text: str) -> tuple[float, float]:
 
 def _settings(texts: Sequence[str]) -> dict[str, str]:
     """Return further parameters by name, as they were written."""
-    from quorate.exceptions import ParameterError
-
     settings = {}
     for text in texts:
         name, sign, value = text.partition("=")
@@ -129,15 +127,20 @@ def plan(  # noqa: PLR0913 - one option for each public number
 
 
 def fit(  # noqa: PLR0913 - one option for each part of the request
-    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file, or a folder of them.")],
+    table: Annotated[
+        Path,
+        typer.Argument(help="CSV, TSV or Parquet file, a folder of them, or a request (TOML)."),
+    ],
     *,
     task: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="mean, median, threshold, logistic, linear, ...", autocompletion=fit_tasks
         ),
-    ],
-    user: Annotated[list[str], typer.Option(help="Column with the user's id; repeatable.")],
+    ] = None,
+    user: Annotated[
+        list[str] | None, typer.Option(help="Column with the user's id; repeatable.")
+    ] = None,
     features: Annotated[
         list[str] | None, typer.Option(help="Columns, separated by commas; repeatable.")
     ] = None,
@@ -146,7 +149,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         list[str] | None,
         typer.Option(help="Public range: 'lower,upper', 'b', or 'column=lower,upper'."),
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="Privacy loss of one user.")],
+    epsilon: Annotated[float | None, typer.Option(help="Privacy loss of one user.")] = None,
     delta: Annotated[float, typer.Option(help="0 for pure differential privacy.")] = 0.0,
     relation: NeighboursOption = Neighbours.REPLACE,
     unit: Unit = None,
@@ -173,7 +176,10 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     report: Annotated[Path | None, typer.Option(help="Write a report page here.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Learn from a table of records, protecting each user as a whole."""
+    """Learn from a table of records, protecting each user as a whole.
+
+    A request file says everything at once: quorate fit request.toml. The command check writes one.
+    """
     from quorate.catalogue import answer
     from quorate.catalogue.options import number_or_word
     from quorate.files.table_files import Columns, TableFile
@@ -183,28 +189,38 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     from quorate.tasks.fitting import FitRequest
     from quorate.tasks.fitting import fit as run
     from quorate.tasks.forecast import forecast
+    from quorate.tasks.requests import read_request
 
-    request = FitRequest(
-        task=task,
-        columns=Columns(
-            user=tuple(user),
-            features=tuple(name for group in features or () for name in group.split(",")),
-            target=target,
-            unit=unit,
-            missing=number_or_word(missing),
-            classes=None if classes is None else tuple(map(number_or_word, classes.split(","))),
-        ),
-        limits=tuple(Limit.parse(text) for text in bounds or ()),
-        epsilon=epsilon,
-        delta=delta,
-        relation=Relation[relation.name],
-        records=records,
-        algorithm=algorithm,
-        engine=engine,
-        ledger=ledger,
-        data_name=data_name,
-        options=_settings(setting or ()),
-    )
+    if table.suffix == ".toml":
+        if task or user or epsilon is not None or bounds or ledger:
+            raise ParameterError("A request file says it all: give no other options beside it.")
+        held = read_request(table)
+        request, table = held.request, held.table
+        model, report = model or held.model, report or held.report
+    elif task is None or not user or epsilon is None:
+        raise ParameterError("Expected --task, --user and --epsilon, or a request file (TOML).")
+    else:
+        request = FitRequest(
+            task=task,
+            columns=Columns(
+                user=tuple(user),
+                features=tuple(name for group in features or () for name in group.split(",")),
+                target=target,
+                unit=unit,
+                missing=number_or_word(missing),
+                classes=None if classes is None else tuple(map(number_or_word, classes.split(","))),
+            ),
+            limits=tuple(Limit.parse(text) for text in bounds or ()),
+            epsilon=epsilon,
+            delta=delta,
+            relation=Relation[relation.name],
+            records=records,
+            algorithm=algorithm,
+            engine=engine,
+            ledger=ledger,
+            data_name=data_name,
+            options=_settings(setting or ()),
+        )
     outputs = Outputs(model=model, report=report)
     outputs.check()
     with progress("Fitting"):
@@ -227,28 +243,66 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         print(f"Wrote {path}")
 
 
+def check(
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file, or a folder of them.")],
+    *,
+    user: Annotated[list[str], typer.Option(help="Column with the user's id; repeatable.")],
+    task: Annotated[
+        str | None, typer.Option(help="What is to be fitted.", autocompletion=fit_tasks)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the request here instead of printing it.")
+    ] = None,
+) -> None:
+    """Write a request file to fill in, from the names of the columns alone; no row is read."""
+    from quorate.files.atomic import write_atomically
+    from quorate.tasks.requests import blank_request
+
+    text = blank_request(table, user=tuple(user), task=task)
+    if out is None:
+        print(text, end="")
+    elif out.exists():
+        raise ParameterError(f"Expected a new file for --out, got {out}, which exists.")
+    else:
+        write_atomically(out, text)
+        print(f"Wrote {out}: fill it in, then run quorate fit {out}")
+
+
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file that fit wrote.")],
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the features.")],
     *,
     out: Annotated[Path | None, typer.Option(help="Write a CSV file instead of printing.")] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="A column for each class instead of a label.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Predict for every row of a table, with a model file from wherever."""
     from quorate.files.atomic import write_atomically
     from quorate.files.model_files import StoredModel
     from quorate.files.table_files import TableFile
-    from quorate.reports.outputs import predictions_as_csv, predictions_as_list
+    from quorate.reports.outputs import (
+        predictions_as_csv,
+        predictions_as_list,
+        probabilities_as_csv,
+    )
 
     stored = StoredModel.read(model)
     rows = TableFile(table).features(stored.feature_names)
-    values = predictions_as_list(stored.predict(rows))
+    if probabilities:
+        names, shares = stored.predict_probabilities(rows)
+        values: list[object] = [predictions_as_list(row) for row in shares]
+        text = probabilities_as_csv(names, shares)
+    else:
+        values = predictions_as_list(stored.predict(rows))
+        text = predictions_as_csv(values)
     if out is not None:
-        write_atomically(out, predictions_as_csv(values))
+        write_atomically(out, text)
     if as_json:
         print_json({"predictions": values, "written": None if out is None else str(out)})
     elif out is None:
-        print(predictions_as_csv(values), end="")
+        print(text, end="")
     else:
         print(f"Wrote {out}")
 

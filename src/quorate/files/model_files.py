@@ -132,6 +132,16 @@ class StoredModel:
         named: np.ndarray[Any, Any] = np.array(self.labels, dtype=object)[values.astype(np.int64)]
         return named
 
+    def predict_probabilities(self, X: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
+        """Return the names of the classes, and a row of their probabilities for every row."""
+        if not hasattr(self.estimator, "predict_proba"):
+            raise ParameterError(
+                f"Expected a model that gives probabilities, got {type(self.estimator).__name__}."
+            )
+        shares: np.ndarray[Any, Any] = np.asarray(self.estimator.predict_proba(X))
+        labels = self.estimator.classes_ if self.labels is None else self.labels
+        return [str(label) for label in labels], shares
+
     def to_dict(self) -> dict[str, Any]:
         """Return the model as plain data."""
         estimator, entry = self.estimator, CATALOGUE[type(self.estimator).__name__]

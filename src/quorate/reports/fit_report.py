@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from quorate import __version__
@@ -12,6 +13,7 @@ from quorate.planning.plan import Plan
 from quorate.reports.figures import Drawing, Line, draw_curves
 from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
 from quorate.tasks.fitting import Account, Fit
+from quorate.tasks.requests import request_text
 
 __all__ = ["fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
 
@@ -31,6 +33,7 @@ def fit_page(fit: Fit, plan: Plan | None = None) -> Page:
         Section("Budget", _budget(fit.account)),
         Section("What came out", _released(said)),
         Section("Expected error", (Text(said.error), *plan_blocks(plan, "this run"))),
+        Section("To repeat it", (_repeated(fit),)),
     ]
     return Page(
         title=f"Private {fit.request.task} of {', '.join(fit.columns.features)}",
@@ -141,6 +144,13 @@ def _asked(fit: Fit) -> tuple[tuple[str, str], ...]:
     if request.records is not None:
         facts.append(("records a user", f"{request.records:,} (stated)"))
     return tuple(facts)
+
+
+def _repeated(fit: Fit) -> Table:
+    asked = replace(fit.request, columns=fit.columns)
+    lines = request_text(asked, "<table>").splitlines()
+    caption = "Save as request.toml, name the table, and run: quorate fit request.toml"
+    return Table(caption, ("request",), tuple((line,) for line in lines if line), numeric=False)
 
 
 def _promised(promise: Guarantee) -> tuple[Block, ...]:

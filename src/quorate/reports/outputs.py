@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from quorate.reports.page import render
 from quorate.tasks.fitting import Fit
 from quorate.tasks.forecast import forecast
 
-__all__ = ["Outputs", "predictions_as_csv", "predictions_as_list"]
+__all__ = ["Outputs", "predictions_as_csv", "predictions_as_list", "probabilities_as_csv"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,4 +82,18 @@ def predictions_as_csv(values: list[object]) -> str:
     writer = csv.writer(text)
     writer.writerow(["prediction"])
     writer.writerows([value] for value in values)
+    return text.getvalue()
+
+
+def probabilities_as_csv(names: Sequence[str], shares: NDArray[Any]) -> str:
+    r"""Return probabilities as a CSV file with a column for each class.
+
+    >>> import numpy as np
+    >>> probabilities_as_csv(["no", "yes"], np.array([[0.25, 0.75]]))
+    'no,yes\r\n0.25,0.75\r\n'
+    """
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(names)
+    writer.writerows(predictions_as_list(row) for row in shares)
     return text.getvalue()

@@ -173,9 +173,12 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     estimator = request.build(columns)
     is_public = request.relation is Relation.REPLACE
 
+    receipts = []
+
     def charge() -> None:
         if ledger is not None and name is not None:
-            ledger.charge(name, _declared(request, columns), purpose=f"fit {request.task}")
+            promise = _declared(request, columns)
+            receipts.append(ledger.charge(name, promise, purpose=f"fit {request.task}"))
 
     people = _people(table, columns, Place(request.engine), charge, public=is_public)
     estimator.fit(people)
@@ -184,6 +187,8 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         estimator.guarantee_ = estimator.guarantee_.charged_to(name)
         # The release is paid for: a ledger that is busy now must not take it away.
         with suppress(LedgerError):
+            for receipt in receipts:
+                ledger.settle(receipt, estimator.guarantee_.events)
             account = Account.of(ledger, name)
     return Fit(
         request=request,

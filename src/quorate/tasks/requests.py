@@ -1,0 +1,263 @@
+"""A fit as a file: what was asked, in a form that people read and that can be run again.
+
+A request is TOML: the table, who a user is, which columns count, the public ranges, the budget. All
+of it is public, and nothing in it comes from records, so it may lie beside a report.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quorate.catalogue import TASKS
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.files.table_files import Columns, TableFile
+from quorate.guarantees import Relation
+from quorate.ranges import Limit
+from quorate.tasks.fitting import FitRequest
+
+__all__ = ["RequestFile", "blank_request", "read_request", "request_text"]
+
+_ALL = "*"
+_KEYS = frozenset(
+    {
+        "table",
+        "task",
+        "user",
+        "features",
+        "target",
+        "unit",
+        "missing",
+        "classes",
+        "bounds",
+        "epsilon",
+        "delta",
+        "relation",
+        "records",
+        "algorithm",
+        "engine",
+        "ledger",
+        "data_name",
+        "set",
+        "model",
+        "report",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestFile:
+    """What a request file says: a fit, its table, and where results go."""
+
+    request: FitRequest
+    table: Path
+    model: Path | None = None
+    report: Path | None = None
+
+
+def read_request(path: Path) -> RequestFile:
+    r"""Read a request file; relative paths are meant from the folder it lies in.
+
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> text = 'table = "visits.csv"\ntask = "mean"\nuser = "patient"\nepsilon = 1\n'
+    >>> text += 'features = ["age"]\n[bounds]\nage = [0, 120]'
+    >>> _ = (folder / "request.toml").write_text(text)
+    >>> read_request(folder / "request.toml").request.limits
+    (Limit(lower=0, upper=120, column='age'),)
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise SchemaError(f"Expected a request in TOML, got {path}: {problem}") from None
+    strange = sorted(set(document) - _KEYS)
+    if strange:
+        raise ParameterError(
+            f"Expected keys among {', '.join(sorted(_KEYS))}, got {', '.join(strange)} in {path}."
+        )
+    held = _Held(document, path)
+    unfilled = sorted(k for k, value in document.items() if '"<' in json.dumps(value, default=str))
+    if unfilled:
+        raise ParameterError(
+            f"Fill in {', '.join(unfilled)} in {path}: what stands in angle brackets is open."
+        )
+    request = FitRequest(
+        task=held.text("task"),
+        columns=Columns(
+            user=held.texts("user"),
+            features=held.texts("features", default=()),
+            target=held.text("target", default=None),
+            unit=held.text("unit", default=None),
+            missing=document.get("missing", "drop"),
+            classes=tuple(document["classes"]) if "classes" in document else None,
+        ),
+        limits=_limits(document.get("bounds", {}), path),
+        epsilon=held.number("epsilon"),
+        delta=held.number("delta", default=0.0),
+        relation=held.relation(),
+        records=document.get("records"),
+        algorithm=held.text("algorithm", default="auto"),
+        engine=held.text("engine", default="local"),
+        ledger=held.place("ledger"),
+        data_name=held.text("data_name", default=None),
+        options={name: str(value) for name, value in document.get("set", {}).items()},
+    )
+    table = held.place("table")
+    if table is None:
+        raise ParameterError(f"Expected table = '...' in {path}.")
+    return RequestFile(
+        request=request, table=table, model=held.place("model"), report=held.place("report")
+    )
+
+
+def request_text(request: FitRequest, table: Path | str) -> str:
+    """Return the file from which :func:`read_request` reads ``request`` again.
+
+    >>> columns = Columns(user=("id",), features=("age",))
+    >>> asked = FitRequest(task="mean", columns=columns, epsilon=1.0, limits=(Limit(0, 9, "age"),))
+    >>> print(request_text(asked, "visits.csv").splitlines()[-1])
+    "age" = [0, 9]
+    """
+    columns = request.columns
+    lines = _lines(
+        table=str(table),
+        task=request.task,
+        user=list(columns.user),
+        features=list(columns.features) or None,
+        target=columns.target,
+        unit=columns.unit,
+        missing=None if columns.missing == "drop" else columns.missing,
+        classes=None if columns.classes is None else list(columns.classes),
+        epsilon=float(request.epsilon),
+        delta=float(request.delta),
+        relation=request.relation.name.lower().replace("_", "-"),
+        records=request.records,
+        algorithm=None if request.algorithm == "auto" else request.algorithm,
+        engine=None if request.engine == "local" else request.engine,
+        ledger=None if request.ledger is None else str(request.ledger),
+        data_name=request.data_name,
+    )
+    if request.options:
+        lines += ["", "[set]"]
+        lines += [f"{_toml(name)} = {_toml(value)}" for name, value in request.options.items()]
+    if request.limits:
+        lines += ["", "[bounds]"]
+        lines += [
+            f"{_toml(limit.column or _ALL)} = [{limit.lower!r}, {limit.upper!r}]"
+            for limit in request.limits
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None) -> str:
+    """Return a request to fill in, from the names of the columns of ``table`` alone.
+
+    No row is read: two tables with the same columns give the same text.
+    """
+    names = TableFile(table).column_names
+    missing = [name for name in user if name not in names]
+    if missing:
+        raise SchemaError(
+            f"Expected the user column among {', '.join(names)}, got {', '.join(missing)}."
+        )
+    if task is not None and task not in TASKS:
+        raise ParameterError(f"Expected a task among {', '.join(TASKS)}, got {task!r}.")
+    others = [name for name in names if name not in user]
+    lines = [
+        "# Made from the names of the columns; no row was read. Fill in what stands in angle",
+        "# brackets, delete what you do not need, then: quorate fit <this file>",
+        *_lines(table=str(table)),
+        f"# one of: {', '.join(TASKS)}",
+        *_lines(task=task or "<task>", user=list(user), unit=" x ".join(user), features=others),
+        "# for models and rules: the column to be predicted, and its public labels",
+        '# target = "<column>"',
+        "# classes = [0, 1]",
+        "# what one person may lose at most by this answer; delta = 0 is pure privacy",
+        "epsilon = 1.0",
+        "delta = 0.0",
+        '# ledger = "<budget.sqlite>"',
+        '# data_name = "<name>"',
+        '# model = "<model.json>"',
+        '# report = "<report.html>"',
+        "",
+        "# Public ranges: what could anybody have brought? Not the smallest and largest record.",
+        "[bounds]",
+        *(f'{_toml(name)} = ["<lowest>", "<highest>"]' for name in others),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class _Held:
+    """The values of a file, each refused by its name if it is of another type."""
+
+    document: Mapping[str, Any]
+    path: Path
+
+    def text(self, key: str, default: Any = ...) -> Any:
+        return self._of(key, str, "text", default)
+
+    def number(self, key: str, default: Any = ...) -> Any:
+        value = self._of(key, (int, float), "a number", default)
+        if isinstance(value, bool):
+            raise ParameterError(f"Expected {key} to be a number in {self.path}.")
+        return value
+
+    def texts(self, key: str, default: Any = ...) -> tuple[str, ...]:
+        value = self._of(key, (str, list), "text or a list of texts", default)
+        found = (value,) if isinstance(value, str) else tuple(value)
+        if not all(isinstance(each, str) for each in found):
+            raise ParameterError(f"Expected {key} to hold names of columns in {self.path}.")
+        return found
+
+    def place(self, key: str) -> Path | None:
+        """Return a path as it is meant from where the request lies."""
+        written = self._of(key, str, "a path", None)
+        return None if written is None else self.path.parent / written
+
+    def relation(self) -> Relation:
+        word = self.text("relation", default="replace").upper().replace("-", "_")
+        if word not in Relation.__members__:
+            raise ParameterError(f"Expected relation = 'replace' or 'add-remove' in {self.path}.")
+        return Relation[word]
+
+    def _of(self, key: str, kinds: Any, words: str, default: Any) -> Any:
+        if key not in self.document:
+            if default is ...:
+                raise ParameterError(f"Expected {key} in {self.path}, got a request without it.")
+            return default
+        value = self.document[key]
+        if not isinstance(value, kinds):
+            raise ParameterError(f"Expected {key} to be {words} in {self.path}, got {value!r}.")
+        return value
+
+
+def _limits(bounds: Any, path: Path) -> tuple[Limit, ...]:
+    if not isinstance(bounds, dict):
+        raise ParameterError(f"Expected a table [bounds] in {path}, got {bounds!r}.")
+    limits = []
+    for name, held in bounds.items():
+        ends = [-held, held] if isinstance(held, int | float) else held
+        numeric = isinstance(ends, list) and len(ends) == 2
+        if not (numeric and all(isinstance(end, int | float) for end in ends)):
+            raise ParameterError(f"Expected [lower, upper] for {name!r} in {path}, got {held!r}.")
+        limits.append(Limit(ends[0], ends[1], None if name == _ALL else name))
+    return tuple(limits)
+
+
+def _lines(**values: Any) -> list[str]:
+    return [f"{name} = {_toml(value)}" for name, value in values.items() if value is not None]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value)

@@ -1,0 +1,135 @@
+"""A request file says what the options say, and asking for one reads no row."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from quorate import Ledger, Relation
+from quorate.cli import main
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.files.table_files import Columns
+from quorate.ranges import Limit
+from quorate.tasks.fitting import FitRequest
+from quorate.tasks.requests import blank_request, read_request, request_text
+
+COLUMNS = Columns(user=("patient",), features=("age", 'b "m" i'), unit="patient")
+REQUESTS = {
+    "a mean": FitRequest(
+        task="mean", columns=COLUMNS, epsilon=1.0, limits=(Limit(0, 120, "age"), Limit(-1.5, 9))
+    ),
+    "a model": FitRequest(
+        task="logistic",
+        columns=replace(COLUMNS, target="ill", classes=("no", "yes"), missing=0.0),
+        epsilon=0.3,
+        delta=1e-6,
+        relation=Relation.ADD_REMOVE,
+        records=12,
+        engine="dask://host:8786",
+        limits=(Limit(0, 300),),
+    ),
+    "settings": FitRequest(
+        task="threshold",
+        columns=replace(COLUMNS, features=("age",), target="ill"),
+        epsilon=2,
+        algorithm="two_stages",
+        options={"alike": "true"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_what_is_written_is_read_again(name, tmp_path):
+    path = tmp_path / "request.toml"
+    path.write_text(request_text(REQUESTS[name], "visits.csv"))
+    held = read_request(path)
+    assert held.request == REQUESTS[name]
+    assert held.table == tmp_path / "visits.csv"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("task = ", "TOML"),
+        ('task = "mean"\nepsilon = 1\nuser = "id"\nepsilom = 2', "epsilom"),
+        ('task = "mean"\nuser = "id"\ntable = "t.csv"', "epsilon"),
+        ('task = "mean"\nuser = "id"\nepsilon = true\ntable = "t.csv"', "number"),
+        ('task = "mean"\nuser = 7\nepsilon = 1\ntable = "t.csv"', "user"),
+        ('task = "mean"\nuser = "id"\nepsilon = 1', "table"),
+        ('task = "mean"\nuser = "<id>"\nepsilon = 1\ntable = "t.csv"', "angle brackets"),
+        ('task = "mean"\nuser = "id"\nepsilon = 1\nrelation = "both"\ntable = "t.csv"', "relation"),
+        ('task = "mean"\nuser = "id"\nepsilon = 1\ntable = "t.csv"\n[bounds]\na = [1]', "upper"),
+    ],
+)
+def test_a_mistake_is_named_and_costs_nothing(text, words, tmp_path):
+    path = tmp_path / "request.toml"
+    path.write_text(text)
+    with pytest.raises((ParameterError, SchemaError), match=words):
+        read_request(path)
+
+
+class TestCheck:
+    def test_two_tables_of_one_schema_give_the_same_text(self, tmp_path):
+        texts = set()
+        path = tmp_path / "visits.csv"
+        for rows in ("1,20,3\n", "", "x,y,z\n" * 500, "9,1e308,NaN\n\n"):
+            path.write_text("patient,age,dose\n" + rows)
+            texts.add(blank_request(path, user=("patient",)))
+        assert len(texts) == 1
+        assert '"age"' in texts.pop()
+
+    def test_no_row_is_read(self, tmp_path, monkeypatch):
+        path = tmp_path / "visits.csv"
+        path.write_bytes(b"patient,age\n" + b"\xff" * 1000)  # rows that cannot be decoded
+        assert "age" in blank_request(path, user=("patient",))
+
+    def test_a_user_column_that_is_not_there_is_refused(self, tmp_path):
+        path = tmp_path / "visits.csv"
+        path.write_text("patient,age\n")
+        with pytest.raises(SchemaError, match="patient, age"):
+            blank_request(path, user=("person",))
+
+    def test_from_check_to_fit_without_python(self, tmp_path, capsys, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        rows = "\n".join(f"p{i % 400},{30 + i % 40}" for i in range(2000))
+        (tmp_path / "visits.csv").write_text("patient,age\n" + rows)
+        given = ["--user", "patient", "--task", "mean", "--out", "request.toml"]
+        assert main(["check", "visits.csv", *given]) == 0
+        assert main(["check", "visits.csv", *given]) == 2  # nothing is written over
+        assert main(["fit", "request.toml"]) == 2
+        assert "Fill in bounds" in capsys.readouterr().err
+        ledger = Ledger("book.db")
+        ledger.set_budget("visits", epsilon=2.0, unit="patient")
+        text = (tmp_path / "request.toml").read_text()
+        text = text.replace('["<lowest>", "<highest>"]', "[0, 120]")
+        text = text.replace('# ledger = "<budget.sqlite>"', 'ledger = "book.db"')
+        text = text.replace('# data_name = "<name>"', 'data_name = "visits"')
+        (tmp_path / "request.toml").write_text(text)
+        assert main(["fit", "request.toml", "--epsilon", "2"]) == 2
+        assert ledger.spent("visits").epsilon == 0
+        capsys.readouterr()
+        assert main(["fit", "request.toml", "--report", "report.html", "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert abs(said["released"]["mean"]["age"] - 49.5) < 10
+        assert ledger.spent("visits").epsilon == 1.0
+        assert "quorate fit request.toml" in (tmp_path / "report.html").read_text()
+
+
+def test_probabilities_are_a_column_for_each_class(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "\n".join(f"p{i % 900},{i % 100},{'yes' if i % 100 > 50 else 'no'}" for i in range(9000))
+    (tmp_path / "visits.csv").write_text("patient,dose,ill\n" + rows)
+    asked = "--task logistic --user patient --features dose --target ill --classes no,yes"
+    given = f"{asked} --bounds 0,100 --epsilon 3 --delta 1e-6 --model model.json".split()
+    assert main(["fit", "visits.csv", *given]) == 0
+    capsys.readouterr()
+    assert main(["predict", "model.json", "visits.csv", "--probabilities"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "no,yes"
+    shares = [float(value) for value in lines[1].split(",")]
+    assert sum(shares) == pytest.approx(1.0)
+    assert main(["predict", "model.json", "visits.csv"]) == 0
+    label = capsys.readouterr().out.splitlines()[1]
+    assert label == ("yes" if shares[1] > 0.5 else "no")
