@@ -1,5 +1,7 @@
 """Records keep their user, whatever order they lie in."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -28,3 +30,23 @@ def test_offsets_climb_from_zero_to_the_number_of_records(counts):
     offsets = offsets_of(np.array(counts, dtype=np.int64))
     assert offsets[0] == 0
     assert np.diff(offsets).tolist() == counts
+
+
+def test_a_store_that_was_sent_adds_up_the_same_and_carries_no_pattern():
+    rng = np.random.default_rng(3)
+    codes, rows = rng.integers(0, 6, 80), rng.normal(size=(80, 3))
+    offsets = offsets_of(np.bincount(codes, minlength=6))
+    store = RecordStore(rows, None, codes)
+    before = len(pickle.dumps(RecordStore(rows, None, codes, store.order(offsets))))
+    weighted = store.sums(offsets, rows, rows[:, 0].copy())
+    sent = pickle.dumps(store)
+    assert len(sent) <= before + 100
+    assert np.array_equal(pickle.loads(sent).sums(offsets, rows, rows[:, 0].copy()), weighted)
+
+
+def test_weights_do_not_stay_in_the_pattern():
+    rows, offsets = np.arange(6.0)[:, None], np.array([0, 3, 6])
+    store = RecordStore(rows, None, None)
+    plain = store.sums(offsets, rows)
+    store.sums(offsets, rows, np.full(6, 7.0))
+    assert np.array_equal(store.sums(offsets, rows), plain)

@@ -75,6 +75,9 @@ class RecordStore:
         in_order = bool(np.all(codes[1:] >= codes[:-1]))
         return cls(rows, targets, None if in_order else codes)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_pattern": None}  # quickly built where the records are sent
+
     def order(self, offsets: NDArray[np.int64]) -> NDArray[Any]:
         """Return the order in which records are added up; found once."""
         if self._order is None:
