@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,14 @@ from quorate.users.assembly import numbered_records, ordered_users
 from quorate.users.data import UserData
 from quorate.users.store import offsets_of
 
-__all__ = ["GroupColumn", "GroupNumbers", "ToCells", "ValueColumn", "cells_of"]
+__all__ = [
+    "GroupColumn",
+    "GroupNumbers",
+    "KnownGroups",
+    "ToCells",
+    "ValueColumn",
+    "cells_of",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -58,6 +66,19 @@ class GroupColumn:
 
 
 @dataclass(frozen=True)
+class KnownGroups:
+    """Reads a first column in which our own code has put a number of a group for every record.
+
+    >>> KnownGroups()(np.array([[1.0, 7.5], [0.0, 3.0]])).tolist()
+    [1, 0]
+    """
+
+    def __call__(self, rows: Floats) -> Integers:
+        """Return the numbers."""
+        return rows[:, 0].astype(np.int64)
+
+
+@dataclass(frozen=True)
 class ValueColumn:
     """A column of numbers with its public range.
 
@@ -85,11 +106,13 @@ class ValueColumn:
         """What values are rounded to."""
         return self.half_width / _STEPS
 
-    def steps(self, rows: Floats) -> Integers:
+    def steps(self, rows: Floats) -> Floats:
         """Return each record's distance from the middle in whole steps, the nearest number."""
         with np.errstate(all="ignore"):
-            scaled = (rows[:, self.column] - self.middle) / self.step
-            return np.rint(np.clip(scaled, -_STEPS, _STEPS)).astype(np.int64)
+            scaled = rows[:, self.column] - self.middle
+            scaled /= self.step
+            np.clip(scaled, -_STEPS, _STEPS, out=scaled)
+            return np.asarray(np.rint(scaled, out=scaled))
 
 
 @dataclass(frozen=True)
@@ -121,7 +144,7 @@ class ToCells:
         known = groups >= 0
         if not known.all():
             rows, users, groups = rows[known], users[known], groups[known]
-        places = users.astype(np.int64) * self.groups + groups
+        places = users * np.int64(self.groups) + groups
         size = part.n_users * self.groups
         if size > _DENSE * len(places):
             cells, places = np.unique(places, return_inverse=True)
@@ -151,12 +174,12 @@ def cells_of(part: UserData) -> tuple[Integers, Integers, Floats]:
     return part.user_index().astype(np.int64), part.X[:, 0].astype(np.int64), part.X
 
 
-def _summed(places: Integers, table: Integers, steps: Integers) -> Integers:
-    """Return the exact sum of the steps at each place, by whichever way is quicker."""
+def _summed(places: Integers, table: Integers, steps: Floats) -> NDArray[Any]:
+    """Return the exact sum of the whole steps at each place, by whichever way is quicker."""
     if table.max(initial=0) * _STEPS < _EXACT:
-        return np.bincount(places, weights=steps, minlength=len(table)).astype(np.int64)
+        return np.bincount(places, weights=steps, minlength=len(table))
     totals = np.zeros(len(table), dtype=np.int64)
-    np.add.at(totals, places, steps)
+    np.add.at(totals, places, steps.astype(np.int64))
     return totals
 
 

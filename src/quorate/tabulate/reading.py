@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quorate.estimators import as_feature_matrix
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.tabulate.cells import GroupColumn, GroupNumbers
+from quorate.tabulate.cells import GroupNumbers, KnownGroups
 from quorate.tabulate.conditions import Condition
 from quorate.tabulate.keys import (
     LabelNumbers,
@@ -175,21 +175,20 @@ class Reading:
         if self.keys is None:
             return records
         keys = key_rows(self.keys)
-        return Records(records.crowd, records.values, numbers=GroupColumn(len(keys)), keys=keys)
+        return Records(records.crowd, records.values, numbers=KnownGroups(), keys=keys)
 
     def _matrix(self, table: Any, length: int = 0) -> tuple[Floats, list[LabelNumbers]]:
         """Return the numbers of the keys, NaN for none, then the values."""
         length = length if table is None else table.num_rows
         if self.values:
             check_features(table.schema, features=self.values, others=[])
-        chosen = np.ones(length, dtype=np.bool_)
-        for condition in self.where:
-            chosen &= _chosen(table.column(condition.column), condition)
         columns, labels = self._key_columns(table, length)
         matrix = np.empty((length, len(columns) + len(self.values)))
         for place, column in enumerate(columns):
             matrix[:, place] = column
-        matrix[~chosen, : len(columns)] = np.nan
+        for condition in self.where:
+            chosen = _chosen(table.column(condition.column), condition)
+            matrix[~chosen, : len(columns)] = np.nan
         for place, name in enumerate(self.values, start=len(columns)):
             values = np.concatenate([np.empty(0), *map(floats, table.column(name).chunks)])
             if self.missing != "drop":
@@ -201,12 +200,13 @@ class Reading:
         if self.keys is None:
             codes = [PrivateLabels(table.column(name)) for name in self.by]
             return [code.numbers for code in codes], list[LabelNumbers](codes)
-        found, known = np.zeros(length, np.int64), np.ones(length, np.bool_)
+        found = np.zeros(length)
         for name, labels in zip(self.by, self.keys, strict=True):
             places = column_places(table.column(name), labels, name=name)
-            known &= places >= 0
-            found = found * len(labels) + places
-        return [np.where(known, found, np.nan)], []
+            found *= len(labels)
+            found += places
+            found[places < 0] = np.nan
+        return [found], []
 
     def _crowd_keys(self) -> tuple[Labels, ...]:
         keys = self.keys or ()

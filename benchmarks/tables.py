@@ -1,0 +1,291 @@
+"""How good private group-bys are, against what PipelineDP does at the best caps an oracle can pick.
+
+Run ``python benchmarks/tables.py`` (about a minute: 100,000 rows, 5,000 people, 20 groups), or with
+``--full`` the table of the promise: 1,000,000 rows, 20,000 people, 50 groups. Epsilon is 1, delta
+1e-6, and one person may join or leave, which is PipelineDP's relation. Errors are root mean squares
+over the groups, averaged over runs, against the exact table. The exit code is 1 if a limit is
+missed.
+
+People differ in activity (log-normal) and in taste (each has favourite groups; some groups are
+popular); values differ by person and group and stay far below their public bound. Three such worlds
+are tried.
+
+The peer. ``pipeline_dp`` runs in plain Python, minutes for one table of this size, and an oracle
+has to try hundreds of caps. So its documented mechanism is computed here instead, with numpy:
+records of a person in a group are sampled down to ``max_contributions_per_partition``, groups of a
+person to ``max_partitions_contributed``; Gaussian noise on the counts and on the sums about the
+middle of the bounds, of L2 sensitivity sqrt(groups) x records (x half width), half of the budget
+each, split by its Gaussian (PLD) accountant; a mean is their ratio, a sum the mean times the count.
+Where the package is installed, one real run at the oracle's caps stands beside it. The oracle knows
+the exact table and picks caps and the upper bound of the values: once for the whole table (by the
+product of the three errors), and once more for each statistic by itself, which no single run of the
+peer can reach.
+
+Times are medians of fits from a polars frame to an Arrow table, against a polars group-by of the
+same statistics: by group, and by person and group, which any bounded table has to look at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from quorate import Relation, UserTable
+from quorate.accounting.calibrate import gdp_mu
+from quorate.noise import SeededNoise, use_noise
+
+EPSILON, DELTA, LIMIT, UPPER = 1.0, 1e-6, 0.7, 200.0
+STATISTICS = ("visits", "spent", "average")
+ROWS_OF_PARTS = 100_000
+
+
+@dataclass
+class Report:
+    """Collects lines and remembers whether a limit was missed."""
+
+    missed: int = 0
+
+    def line(self, what: str, value: float, limit: float | None, note: str = "") -> None:
+        """Print a figure, beside its limit if it has one."""
+        kept = limit is None or value <= limit
+        self.missed += not kept
+        verdict = "      " if limit is None else "ok    " if kept else "MISSED"
+        bound = "" if limit is None else f"<= {limit:g}"
+        print(f"{verdict} {what:<58s} {value:10.4g}  {bound:<8s} {note}", flush=True)
+
+
+@dataclass(frozen=True)
+class World:
+    """Records of people: whose, in which group, with which value."""
+
+    who: np.ndarray
+    group: np.ndarray
+    value: np.ndarray
+    users: int
+    groups: int
+
+    def table(self) -> np.ndarray:
+        """Return the exact counts, sums and means, one row a statistic."""
+        counts = np.bincount(self.group, minlength=self.groups)
+        sums = np.bincount(self.group, weights=self.value, minlength=self.groups)
+        return np.array([counts, sums, sums / np.maximum(counts, 1)])
+
+
+def people(rows: int, users: int, groups: int, *, activity: float, taste: float) -> World:
+    """Return a world: how much people differ in activity, and how many groups they like."""
+    rng = np.random.default_rng(0)
+    busy = rng.lognormal(0.0, activity, users)
+    who = rng.choice(users, size=rows, p=busy / busy.sum())
+    popular = np.arange(1, groups + 1) ** -0.7
+    likes = rng.gamma(taste * popular / popular.sum(), size=(users, groups)) + 1e-12
+    climbing = np.cumsum(likes / likes.sum(axis=1, keepdims=True), axis=1)
+    group, draws = np.empty(rows, dtype=np.int64), rng.random(rows)
+    for start in range(0, rows, ROWS_OF_PARTS):
+        part = slice(start, start + ROWS_OF_PARTS)
+        group[part] = (climbing[who[part]] < draws[part, None]).sum(axis=1)
+    group = group.clip(0, groups - 1)
+    value = rng.gamma(2.0, 10.0, rows)
+    value *= rng.lognormal(0.0, 0.3, groups)[group] * rng.lognormal(0.0, 0.5, users)[who]
+    return World(who, group, np.minimum(value, UPPER), users, groups)
+
+
+def errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.mean((found - exact) ** 2, axis=-1))
+
+
+def peer(world: World, *, runs: int) -> list[tuple[tuple[int, int, float], np.ndarray]]:
+    """Return the errors of the peer at many caps: ((groups, records, upper), errors)."""
+    rng = np.random.default_rng(1)
+    order = rng.permutation(len(world.who))
+    who, group, value = world.who[order], world.group[order], world.value[order]
+    cells = who * world.groups + group
+    by_cell = np.argsort(cells, kind="stable")
+    starts = np.flatnonzero(np.diff(cells[by_cell], prepend=-1))
+    sizes = np.diff(np.append(starts, len(cells)))
+    rank = np.arange(len(cells)) - np.repeat(starts, sizes)
+    owners = cells[by_cell][starts] // world.groups
+    mixed = np.lexsort((rng.random(len(owners)), owners))
+    firsts = np.flatnonzero(np.diff(owners[mixed], prepend=-1))
+    place = np.empty(len(owners), dtype=np.int64)
+    lengths = np.diff(np.append(firsts, len(owners)))
+    place[mixed] = np.arange(len(owners)) - np.repeat(firsts, lengths)
+    place = np.repeat(place, sizes)
+    group, value = group[by_cell], value[by_cell]
+    deviation = np.sqrt(2.0) / gdp_mu(EPSILON, DELTA)  # two Gaussian releases, tightly composed
+    exact, found = world.table(), []
+    for l0 in (g for g in (1, 2, 3, 5, 8, 12, 20, 30, 50) if g <= world.groups):
+        for linf in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80):
+            kept = (rank < linf) & (place < l0)
+            scale = deviation * np.sqrt(l0) * linf
+            counts = np.bincount(group[kept], minlength=world.groups)
+            for upper in (50.0, 100.0, UPPER):
+                middle = upper / 2
+                about = np.bincount(
+                    group[kept],
+                    weights=np.minimum(value[kept], upper) - middle,
+                    minlength=world.groups,
+                )
+                each = []
+                for _ in range(runs):
+                    noisy = counts + rng.normal(0, scale, world.groups)
+                    sums = about + rng.normal(0, scale * middle, world.groups)
+                    means = np.clip(middle + sums / np.maximum(noisy, 1), 0, upper)
+                    each.append(errors(np.array([noisy, means * noisy, means]), exact))
+                found.append(((l0, linf, upper), np.mean(each, axis=0)))
+    return found
+
+
+def ours(world: World, *, runs: int) -> np.ndarray:
+    """Return our errors, caps found privately, with the loose bound."""
+    import pyarrow as pa
+
+    frame = pa.table({"who": world.who, "group": world.group, "spent": world.value})
+    found = []
+    for seed in range(runs):
+        with use_noise(SeededNoise(seed)):
+            made = table(list(range(world.groups))).fit(frame, users="who").table_
+        found.append(errors(np.array([made[name] for name in STATISTICS]), world.table()))
+    return np.mean(found, axis=0)
+
+
+def table(keys: list[object]) -> UserTable:
+    return UserTable(
+        EPSILON,
+        delta=DELTA,
+        by="group",
+        keys=keys,
+        statistics={"visits": "count", "spent": "sum", "average": ("spent", "mean")},
+        bounds={"spent": (0.0, UPPER)},
+        relation=Relation.ADD_REMOVE,
+    )
+
+
+def real_peer(world: World, caps: tuple[int, int, float], report: Report) -> None:
+    """Run the package itself once, where it is installed."""
+    if importlib.util.find_spec("pipeline_dp") is None:
+        print("       PipelineDP itself: skipped, pipeline-dp is not installed")
+        return
+    import pipeline_dp as dp
+
+    l0, linf, upper = caps
+    budget = dp.PLDBudgetAccountant(total_epsilon=EPSILON, total_delta=DELTA)
+    engine = dp.DPEngine(budget, dp.LocalBackend())
+    metrics = [dp.Metrics.COUNT, dp.Metrics.SUM, dp.Metrics.MEAN]
+    parameters = dp.AggregateParams(
+        metrics=metrics,
+        noise_kind=dp.NoiseKind.GAUSSIAN,
+        max_partitions_contributed=l0,
+        max_contributions_per_partition=linf,
+        min_value=0,
+        max_value=upper,
+    )
+    reading = dp.DataExtractors(
+        privacy_id_extractor=lambda row: row[0],
+        partition_extractor=lambda row: row[1],
+        value_extractor=lambda row: row[2],
+    )
+    columns = (world.who.tolist(), world.group.tolist(), world.value.tolist())
+    rows = list(zip(*columns, strict=True))
+    result = engine.aggregate(
+        rows, parameters, reading, public_partitions=list(range(world.groups))
+    )
+    start = time.perf_counter()
+    budget.compute_budgets()
+    made = dict(result)
+    taken = time.perf_counter() - start
+    found = np.array([[made[g].count, made[g].sum, made[g].mean] for g in range(world.groups)]).T
+    for name, error in zip(STATISTICS, errors(found, world.table()), strict=True):
+        report.line(f"PipelineDP itself, {name}, one run", error, None, f"{taken:.0f} s")
+
+
+def others() -> None:
+    """Say which further peers are not there."""
+    for name, package in (("Tumult Analytics", "tmlt.analytics"), ("OpenDP queries", "opendp")):
+        top = package.split(".")[0]
+        installed = importlib.util.find_spec(top) is not None
+        if top == "opendp":
+            # Its query interface runs in a polars of its own making, which must be that version.
+            installed = importlib.util.find_spec("opendp.extras.polars") is not None and (
+                importlib.util.find_spec("polars") is not None and _opendp_runs()
+            )
+        if not installed:
+            print(f"       {name}: skipped, not installed (or not for this polars)")
+
+
+def _opendp_runs() -> bool:
+    try:
+        import opendp.prelude as dp
+        import polars as pl
+
+        dp.enable_features("contrib")
+        dp.Context.compositor(
+            data=pl.LazyFrame({"who": [1], "group": [1]}),
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-7),
+            split_evenly_over=1,
+            margins=[dp.polars.Margin(max_length=1)],
+        ).query().select(dp.len()).release()
+    except Exception:  # whatever it is that another polars breaks
+        return False
+    return True
+
+
+def times(world: World, report: Report, *, strict: bool) -> None:
+    """Compare the time of a fit with polars group-bys of the same frame."""
+    import polars as pl
+
+    names = np.array([f"group {place}" for place in range(world.groups)])
+    frame = pl.DataFrame({"who": world.who, "group": names[world.group], "spent": world.value})
+    statistics = pl.len(), pl.col("spent").sum(), pl.col("spent").mean().alias("average")
+    estimator = table(names.tolist())
+    timed = {
+        "a fit": lambda: estimator.fit(frame, users="who"),
+        "by group": lambda: frame.group_by("group").agg(*statistics),
+        "by person and group": lambda: frame.group_by("who", "group").agg(*statistics),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in timed}
+    for _ in range(7):
+        for name, work in timed.items():
+            start = time.perf_counter()
+            work()
+            taken[name].append(time.perf_counter() - start)
+    fit, plain, both = (float(np.median(taken[name])) for name in timed)
+    limit = 3.0 if strict else None
+    report.line("time / polars group-by person and group", fit / both, limit, f"{fit:.3f} s")
+    report.line("time / polars group-by group", fit / plain, limit, f"{plain:.3f} s")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="the table of the promise")
+    full = parser.parse_args().full
+    size = (1_000_000, 20_000, 50) if full else (100_000, 5_000, 20)
+    report = Report()
+    worlds = {"people differ": (1.0, 5.0), "alike in activity": (0.5, 5.0), "broad": (1.0, 50.0)}
+    print(f"{size[0]:,} rows, {size[1]:,} people, {size[2]} groups; epsilon {EPSILON:g}")
+    for name, (activity, taste) in worlds.items():
+        world = people(*size, activity=activity, taste=taste)
+        tried = peer(world, runs=3)
+        caps, best = min(tried, key=lambda one: float(np.prod(one[1])))
+        own = ours(world, runs=5 if full else 10)
+        for place, statistic in enumerate(STATISTICS):
+            note = f"{own[place]:.4g} against {best[place]:.4g} at {caps}"
+            report.line(
+                f"{name}: {statistic}, one set of caps", own[place] / best[place], LIMIT, note
+            )
+            alone = min(error[place] for _, error in tried)
+            report.line(f"{name}: {statistic}, caps for it alone", own[place] / alone, None)
+        if name == "people differ":
+            real_peer(world, caps, report)
+            others()
+            times(world, report, strict=full)
+    return int(report.missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
