@@ -63,6 +63,7 @@ from quorate.queries.local_masked_parity import LocalMaskedParity
 from quorate.queries.private_score import private_cross_val_score, private_score
 from quorate.queries.query_learner import QueryLearner
 from quorate.stability import DecisionListRule, QueryRule, StableLearner
+from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
 from quorate.users import UserData
 from quorate.users.assembly import ordered_users
 from quorate.users.statistics import UserMeans, encode_users
@@ -234,6 +235,12 @@ def _cross_validation(crowd):
 
 RUNS = (_minimum, _phases, _questions, _masked_parity, _score, _cross_validation)
 MEAN = {"delta": 1e-5, "bounds": 10.0}
+TABLE = {
+    "by": "a",
+    "keys": [-4.0, 0.0, 1.0, 2.0, 3.5],
+    "statistics": {"n": "count", "who": "users", "b": "sum", "m": ("b", "mean"), "c": "median"},
+    "bounds": 10.0,
+}
 MODEL = {"delta": 1e-5, "steps": 3, "records": 20, "progress": False}
 REMOVE = {"relation": Relation.ADD_REMOVE}
 
@@ -256,6 +263,16 @@ ESTIMATORS = {
     "median": (lambda: PrivateMedian(3.0, bounds=10.0), None),
     "quantiles": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="middle half"), None),
     "quantiles of means": (lambda: UserQuantiles(3.0, bounds=10.0, each_user="mean"), None),
+    "count of people": (lambda: UserCount(2.0, where={"a": (0, None)}), None),
+    "count of records": (lambda: UserCount(2.0, of="records", **REMOVE), None),
+    "sums": (lambda: UserSum(2.0, bounds=10.0), None),
+    "mean of records": (lambda: RecordMean(2.0, **MEAN), None),
+    "table": (lambda: UserTable(9.0, delta=1e-5, **TABLE), None),
+    "pure table": (lambda: UserTable(9.0, cap=9, groups=2, **TABLE), None),
+    "table of popular keys": (
+        lambda: UserTable(40.0, delta=1e-3, random_state=0, **{**TABLE, "keys": "popular"}),
+        None,
+    ),
     "scaler": (lambda: UserScaler(9.0, **MEAN), None),
     "pure scaler": (lambda: UserScaler(9.0, bounds=10.0), None),
     "covariance": (lambda: UserCovariance(20.0, **MEAN), None),

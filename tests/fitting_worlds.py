@@ -75,7 +75,13 @@ def public_estimators():
             if inspect.isclass(thing) and issubclass(thing, UserEstimator) and "fit" in dir(thing):
                 found.add(thing.__name__)
     # Shared by others, and never fitted themselves.
-    return found - {"LinearModel", "RuleLearner", "UserDistribution", "UserEstimator"}
+    return found - {
+        "LinearModel",
+        "RuleLearner",
+        "UserDistribution",
+        "UserEstimator",
+        "UserStatistic",
+    }
 
 
 def others(rng):
@@ -192,6 +198,18 @@ PURE = {"epsilon": 4.0}
 SHARES = {"categories": range(9)}
 CUTS = Thresholds(-4, 4)
 NORMAL = {"bounds": 9.0, "covariance": np.eye(D)}
+TABLE = {
+    "by": "x0",
+    "keys": range(9),
+    "statistics": {
+        "records": "count",
+        "people": "users",
+        "sum": ("x1", "sum"),
+        "mean": ("x1", "mean"),
+        "median": ("x1", "median"),
+    },
+    "bounds": (0.0, 8.0),
+}
 
 ROUTES = {
     "UserMean": Route(UserMean(bounds=9.0, **COMMON)),
@@ -342,6 +360,17 @@ ROUTES = {
     "HypothesisSelector": Route(
         HypothesisSelector(DiscreteFamily([[0.5] + [0.0625] * 8, [1 / 9] * 9]), 4.0), "one category"
     ),
+    "UserCount": Route(UserCount(**PURE)),
+    "UserCount, records": Route(UserCount(of="records", **PURE)),
+    "UserCount, a cap": Route(UserCount(of="records", cap=2, **COMMON, **GONE)),
+    "UserSum": Route(UserSum(bounds=9.0, **PURE)),
+    "UserSum, a cap": Route(UserSum(bounds=9.0, cap=5.0, algorithm="gaussian", **COMMON)),
+    "RecordMean": Route(RecordMean(bounds=9.0, **PURE)),
+    "RecordMean, with delta": Route(RecordMean(bounds=9.0, algorithm="gaussian", **COMMON)),
+    "UserTable": Route(UserTable(**TABLE, **COMMON), "two categories"),
+    "UserTable, pure": Route(UserTable(**TABLE, **PURE), "two categories"),
+    "UserTable, caps": Route(UserTable(cap=2, groups=2, **TABLE, **COMMON), "two categories"),
+    "UserTable, add/remove": Route(UserTable(**TABLE, **COMMON, **GONE), "two categories"),
     "HypothesisSelector, normals": Route(
         HypothesisSelector(GaussianFamily(np.array([[0.0] * D, [1.0] * D]), 1.0), 4.0)
     ),

@@ -86,3 +86,10 @@ def test_everybody_keeps_a_place():
 def test_values_beyond_the_range_count_as_its_ends():
     steps = VALUE.steps(np.array([[0, 1e308], [0, -1e308], [0, 2.0]])) * VALUE.step
     assert steps.tolist() == [4.0, -4.0, 0.0]
+
+
+def test_nan_in_a_crowd_counts_as_the_middle():
+    crowd = UserData([[0.0, np.nan], [0.0, np.inf]], offsets=[0, 1, 2])
+    cells = ToCells(GroupColumn(1), 1, sums=(VALUE,), medians=(VALUE,))(crowd)
+    assert (cells.X[:, 2] * VALUE.step).tolist() == [0.0, 4.0]
+    assert cells.X[:, 3].tolist() == [2.0, 6.0]

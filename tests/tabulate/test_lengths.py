@@ -75,6 +75,12 @@ def test_counts_are_closer_together_than_signed_numbers():
     assert Lengths(5.0, 1, signed=False).change(Relation.REPLACE)[1] == pytest.approx(5)
 
 
+def test_nan_in_a_cell_is_nothing():
+    bound = Lengths(5.0, 2)
+    steps = capped_steps(np.array([[np.nan], [3.0]]), np.zeros(2, int), 1, bound=bound, step=1.0)
+    assert steps.ravel().tolist() == [0, 3]
+
+
 def test_missing_rows_are_nobody():
     assert Lengths(1.0, 2).clip([[np.nan, 1.0], [np.inf, 0.0]]).tolist() == [[0, 0], [0, 0]]
 

@@ -1,8 +1,9 @@
 """Every estimator of the house, each described once.
 
 ``descriptor`` what there is to say about one · ``means``, ``models``, ``learners``,
-``distributions`` the estimators of a room · ``answers`` what they say after a fit · ``examples``
-small tables for all of them · ``options`` parameters as text · ``checks`` of stored releases.
+``distributions``, ``tabulate`` the estimators of a room · ``answers`` what they say after a fit ·
+``examples`` small tables for all of them · ``options`` parameters as text · ``checks`` of stored
+releases.
 
 >>> describe("UserMean").sentence
 "The mean over users of each user's mean record."
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quorate.catalogue import distributions, learners, means, models
+from quorate.catalogue import distributions, learners, means, models, tabulate
 from quorate.catalogue.answers import Answer, figure
 from quorate.catalogue.descriptor import Descriptor, Example, Target, Wish, open_path
 from quorate.exceptions import ParameterError
@@ -33,7 +34,7 @@ __all__ = [
     "value_types",
 ]
 
-_ROOMS = (means, models, learners, distributions)
+_ROOMS = (means, models, learners, distributions, tabulate)
 
 CATALOGUE: Mapping[str, Descriptor] = {
     each.name: each for room in _ROOMS for each in room.DESCRIPTORS

@@ -16,7 +16,7 @@ from quorate.guarantees import Guarantee
 from quorate.releases.route import Route
 from quorate.tabulate.cells import ToCells, ValueColumn
 from quorate.tabulate.looks import Shape, pure_is_better
-from quorate.tabulate.reading import Reading, Records, ids_of, names_of
+from quorate.tabulate.reading import Reading, Records, ids_of, names_of, with_names
 from quorate.tabulate.usual import usual_units, usual_values
 from quorate.users.crowd import Crowd
 from quorate.users.schema import check_ids, without_rows
@@ -112,14 +112,17 @@ class UserStatistic(UserEstimator):
 
     def _read(self, X: Any, users: Any, reading: Reading) -> Records:
         """Return the records under their users; sets which columns were read."""
+        named = with_names(X)
         if isinstance(X, Crowd):
             records = reading.read(X, self._crowd)
             self._crowd(X)
         else:
             ids = ids_of(X, users)
-            records = reading.read(X, lambda matrix: self._crowd(matrix, None, ids))
-        self.feature_names_in_ = np.asarray(reading.columns, dtype=object)
-        self.n_features_in_ = len(reading.columns)
+            records = reading.read(named, lambda matrix: self._crowd(matrix, None, ids))
+        names = [name for name in names_of(named) if not _is_same(name, users)]
+        self.n_features_in_ = len(names)
+        if is_frame(X) or (isinstance(X, Crowd) and X.feature_names is not None):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
         return records
 
     @staticmethod
@@ -151,6 +154,10 @@ class UserStatistic(UserEstimator):
         _validate.one_of(("auto", "laplace", "gaussian"), algorithm=self.algorithm)
         if self.algorithm == "gaussian" and self.delta == 0:
             raise ParameterError("algorithm='gaussian' needs delta > 0; use 'laplace'.")
+
+
+def _is_same(name: str, users: Any) -> bool:
+    return isinstance(users, str) and users == name
 
 
 def shares(sizes: list[int]) -> list[Fraction]:

@@ -7,7 +7,7 @@ becomes a crowd of cells, which stays where the records are; everything a table 
 from cells.
 
 Public rules: a record whose group is not among the keys is in no cell; a value outside its range
-counts as the nearest end of it.
+counts as the nearest end of it, and NaN, where a crowd holds one, as the middle.
 """
 
 from __future__ import annotations
@@ -112,6 +112,7 @@ class ValueColumn:
             scaled = rows[:, self.column] - self.middle
             scaled /= self.step
             np.clip(scaled, -_STEPS, _STEPS, out=scaled)
+            scaled[np.isnan(scaled)] = 0.0
             return np.asarray(np.rint(scaled, out=scaled))
 
 
@@ -186,6 +187,7 @@ def _summed(places: Integers, table: Integers, steps: Floats) -> NDArray[Any]:
 def _medians(places: Integers, counts: Integers, column: ValueColumn, rows: Floats) -> Floats:
     """Return the median of each cell: the midpoint of the two middle values if there are two."""
     values = np.clip(rows[:, column.column], column.lower, column.upper)
+    values[np.isnan(values)] = column.middle
     ordered = values[np.lexsort((values, places))]
     starts = np.cumsum(counts) - counts
     low, high = ordered[starts + (counts - 1) // 2], ordered[starts + counts // 2]

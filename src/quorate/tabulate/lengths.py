@@ -15,7 +15,7 @@ that it is a sum of at most d numbers >= 0, in any order, and that every number 
 once. Both hold here with d = ``dimension``, since a person has at most that many cells; the same
 factor is then applied to each of them, two more roundings, and truncation makes nothing larger. For
 the L1 length the proof of the simplex does the same. Entries are cut to 2^200 before they are
-squared, so nothing overflows.
+squared, so nothing overflows, and NaN counts as 0.
 
 How far apart two people can be
 -------------------------------
@@ -145,7 +145,7 @@ def capped_steps(
     Parameters
     ----------
     values : array of shape (cells, k)
-        Finite numbers.
+        NaN counts as 0.
     owners : array of shape (cells,)
         The number of each cell's person; a person's cells in one fixed order.
     n_users : int
@@ -169,7 +169,7 @@ def _pulled_in(
     values: Floats, owners: NDArray[np.int64], n_users: int, bound: Lengths, step: float
 ) -> Floats:
     lowest = -_LARGEST_ENTRY if bound.signed else 0.0
-    cut = np.clip(values, lowest, _LARGEST_ENTRY)
+    cut = np.clip(np.where(np.isnan(values), 0.0, values), lowest, _LARGEST_ENTRY)
     radius = bound.radius * (1.0 - (bound.dimension + 8) * 2.0**-52)
     lengths = lengths_of(cut, owners, n_users, norm=bound.norm)
     factors = (radius / step) / np.maximum(lengths, radius)

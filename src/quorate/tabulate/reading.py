@@ -31,7 +31,7 @@ from quorate.users.crowd import Crowd
 from quorate.users.schema import without_rows
 from quorate.users.tables import check_features, check_missing, floats, is_frame, open_frame
 
-__all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "with_names"]
+__all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "schema_of", "with_names"]
 
 Floats = NDArray[np.float64]
 
@@ -43,14 +43,16 @@ def names_of(X: Any) -> tuple[str, ...]:
     >>> names_of(pa.table({"city": ["Bonn"]}))
     ('city',)
     """
-    names = X.feature_names if isinstance(X, Crowd) else None
+    names = None
+    if isinstance(X, Crowd):
+        names = X.feature_names or tuple(f"x{place}" for place in range(X.n_features))
     if is_frame(X):
         empty = without_rows(X)
         names = tuple(open_frame(X if empty is None else empty).column_names)
     if names is None:
         raise SchemaError(
-            "Expected a table with names of columns (pandas, polars, duckdb, pyarrow), or a crowd "
-            f"with names of features, got {type(X).__name__}."
+            "Expected a table with names of columns (pandas, polars, duckdb, pyarrow), or a crowd, "
+            f"got {type(X).__name__}."
         )
     return names
 
@@ -261,6 +263,16 @@ def with_names(X: Any) -> Any:
     rows, _ = as_feature_matrix(X, single=True)
     columns = {f"x{place}": rows[:, place] for place in range(rows.shape[1])}
     return pa.table(columns)
+
+
+def schema_of(X: Any) -> Any:
+    """Return the columns of ``X`` without its records, as far as they declare a type.
+
+    >>> schema_of(np.zeros((3, 2))).num_rows
+    0
+    """
+    empty = None if isinstance(X, Crowd) or is_frame(X) else without_rows(X)
+    return with_names(X if empty is None else empty)
 
 
 def ids_of(X: Any, users: Any) -> Any:

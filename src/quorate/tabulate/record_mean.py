@@ -15,7 +15,7 @@ from quorate.releases.route import Route
 from quorate.tabulate.base import UserStatistic, shape_of, stated
 from quorate.tabulate.blocks import release_block
 from quorate.tabulate.looks import number_of_users
-from quorate.tabulate.reading import with_names
+from quorate.tabulate.reading import schema_of
 from quorate.tabulate.released import means
 from quorate.tabulate.user_count import StatisticError
 from quorate.tabulate.user_sum import asked_columns
@@ -81,6 +81,11 @@ class RecordMean(UserStatistic):
     algorithm_ : Route
     guarantee_ : Guarantee
 
+    References
+    ----------
+    .. [1] Amin, Kulesza, Munoz, Vassilvitskii. Bounding user contributions: a bias-variance
+       trade-off in differential privacy. ICML 2019.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -135,8 +140,7 @@ class RecordMean(UserStatistic):
         """
         self._check_common()
         cap = stated(self.cap, name="cap")
-        X = with_names(X)
-        request, reading = asked_columns(self, X, users, "mean")
+        request, reading = asked_columns(self, schema_of(X), users, "mean")
         account = self._charge(X, None, users)
         records = self._read(X, users, reading)
         crowd, columns, _ = self._cells(records, request.values, (), request.ranges(self.bounds))

@@ -20,7 +20,7 @@ from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.blocks import release_block
 from quorate.tabulate.conditions import as_conditions
 from quorate.tabulate.looks import Shape, number_of_users
-from quorate.tabulate.reading import Reading, with_names
+from quorate.tabulate.reading import Reading, schema_of
 from quorate.tabulate.released import CONFIDENCE, plain
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -113,6 +113,11 @@ class UserCount(UserStatistic):
     algorithm_ : Route
     guarantee_ : Guarantee
 
+    References
+    ----------
+    .. [1] Ghosh, Roughgarden, Sundararajan. Universally utility-maximizing privacy mechanisms.
+       SIAM J. Comput. 41(6), 2012.
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -165,8 +170,7 @@ class UserCount(UserStatistic):
         _validate.one_of(("users", "records"), of=self.of)
         cap = stated(self.cap, name="cap")
         reading = Reading(where=as_conditions(self.where))
-        X = with_names(X)
-        reading.check(X)
+        reading.check(schema_of(X))
         account = self._charge(X, None, users)
         crowd, _, _ = self._cells(self._read(X, users, reading), (), (), {})
         if self.of == "users":

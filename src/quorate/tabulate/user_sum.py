@@ -21,7 +21,7 @@ from quorate.tabulate.blocks import Block, release_block
 from quorate.tabulate.cells import ValueColumn
 from quorate.tabulate.conditions import as_conditions
 from quorate.tabulate.looks import Shape, number_of_users
-from quorate.tabulate.reading import Reading, names_of, with_names
+from quorate.tabulate.reading import Reading, names_of, schema_of
 from quorate.tabulate.released import plain
 from quorate.tabulate.requests import TableRequest, as_request
 from quorate.tabulate.user_count import StatisticError
@@ -85,6 +85,11 @@ class UserSum(UserStatistic):
     algorithm_ : Route
     guarantee_ : Guarantee
 
+    References
+    ----------
+    .. [1] Amin, Kulesza, Munoz, Vassilvitskii. Bounding user contributions: a bias-variance
+       trade-off in differential privacy. ICML 2019.
+
     Examples
     --------
     >>> spent = np.full((4000, 1), 2.5)
@@ -136,8 +141,7 @@ class UserSum(UserStatistic):
             Whose record each row is, or the name of the column that says so.
         """
         self._check_common()
-        X = with_names(X)
-        request, reading = asked_columns(self, X, users, "sum")
+        request, reading = asked_columns(self, schema_of(X), users, "sum")
         ranges = request.ranges(self.bounds)
         caps = self._caps(request.values)
         account = self._charge(X, None, users)

@@ -22,7 +22,7 @@ from quorate.tabulate.conditions import as_conditions
 from quorate.tabulate.keys import as_keys, popular_keys
 from quorate.tabulate.looks import Shape, group_weights, number_of_users, pure_part
 from quorate.tabulate.medians import LOOKS, group_medians
-from quorate.tabulate.reading import Reading, Records, checked_names, with_names
+from quorate.tabulate.reading import Reading, Records, checked_names, schema_of
 from quorate.tabulate.released import Estimates, TableError, arrow_table, means, plain, totals
 from quorate.tabulate.requests import TableRequest, as_request
 from quorate.users.crowd import Crowd
@@ -114,6 +114,13 @@ class UserTable(UserStatistic):
     algorithm_ : Route
     guarantee_ : Guarantee
 
+    References
+    ----------
+    .. [1] Amin, Kulesza, Munoz, Vassilvitskii. Bounding user contributions: a bias-variance
+       trade-off in differential privacy. ICML 2019.
+    .. [2] Wilson et al. Differentially private SQL with bounded user contribution. PETS 2020. (Caps
+       on groups and on each of them, which one length replaces here.)
+
     Examples
     --------
     >>> import pyarrow as pa
@@ -190,8 +197,7 @@ class UserTable(UserStatistic):
             Whose record each row is, or the name of the column that says so.
         """
         request, reading = self._checked()
-        X = with_names(X)
-        reading.check(X)
+        reading.check(schema_of(X))
         reserve = exact(self.delta) / 2 if reading.keys is None else Fraction(0)
         account = self._charge(X, None, users, reserve=reserve)
         records = self._read(X, users, reading)
