@@ -360,14 +360,12 @@ ROUTES = {
     "HypothesisSelector": Route(
         HypothesisSelector(DiscreteFamily([[0.5] + [0.0625] * 8, [1 / 9] * 9]), 4.0), "one category"
     ),
-    "UserCount": Route(UserCount(**PURE)),
-    "UserCount, records": Route(UserCount(of="records", **PURE)),
     "UserCount, a cap": Route(UserCount(of="records", cap=2, **COMMON, **GONE)),
-    "UserSum": Route(UserSum(bounds=9.0, **PURE)),
+    "UserSum, reals": Route(UserSum(bounds=9.0, **PURE)),
     "UserSum, a cap": Route(UserSum(bounds=9.0, cap=5.0, algorithm="gaussian", **COMMON)),
-    "RecordMean": Route(RecordMean(bounds=9.0, **PURE)),
-    "RecordMean, with delta": Route(RecordMean(bounds=9.0, algorithm="gaussian", **COMMON)),
-    "UserTable": Route(UserTable(**TABLE, **COMMON), "two categories"),
+    "RecordMean, reals": Route(RecordMean(bounds=9.0, **PURE)),
+    "RecordMean, gaussian": Route(RecordMean(bounds=9.0, algorithm="gaussian", **COMMON)),
+    "UserTable, categories": Route(UserTable(**TABLE, **COMMON), "two categories"),
     "UserTable, pure": Route(UserTable(**TABLE, **PURE), "two categories"),
     "UserTable, caps": Route(UserTable(cap=2, groups=2, **TABLE, **COMMON), "two categories"),
     "UserTable, add/remove": Route(UserTable(**TABLE, **COMMON, **GONE), "two categories"),
