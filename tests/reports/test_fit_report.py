@@ -30,6 +30,7 @@ def test_all_parts_are_there(mean_fit, mean_plan):
         "Budget",
         "What came out",
         "Expected error",
+        "To repeat it",
     ]
     text = render(page)
     for words in ("age in [0, 300]", "for each patient", "No ledger was charged", "this run"):
