@@ -13,9 +13,11 @@ files, the names of the files and the rows in them; otherwise the partitions of 
 from __future__ import annotations
 
 import logging
+import math
 import pickle
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, pairwise
@@ -44,6 +46,8 @@ _FILE, _ROW = "quorate_file", "quorate_row"
 _PIECES = f"part int, {_FILE} string, {_ROW} long, piece binary"
 _BLOBS = "part int, blob binary"
 _PARTS = 8
+# Small parts share a task, since a task costs a tenth of a second: up to so many bytes.
+_TASK_BYTES = 2**26
 
 
 class SparkCrowd(PartedCrowd):
@@ -67,6 +71,7 @@ class SparkCrowd(PartedCrowd):
     ) -> None:
         super().__init__(schema, n_parts, changes, arguments)
         self._blobs, self._stored_schema = blobs, schema
+        self._shared: list[Any] = []
 
     @classmethod
     def from_frame(
@@ -116,12 +121,24 @@ class SparkCrowd(PartedCrowd):
         return cls(_kept(together), n_parts, layout.schema)
 
     def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
-        found = _mapped(self._blobs, _OnParts(task, tuple(arguments)), _BLOBS).collect()
+        found = _mapped(self._together(), _OnParts(task, tuple(arguments)), _BLOBS).collect()
         outcomes = {row["part"]: pickle.loads(row["blob"]) for row in found}
         return [
             outcomes[number] if number in outcomes else task(self._stored_schema.nobody(), own)
             for number, own in enumerate(arguments)
         ]
+
+    def _together(self) -> Any:
+        """Return the blobs in as many partitions as a round pays for: small ones share a task."""
+        if not self._shared:
+            sizes = [row[0] for row in self._blobs.selectExpr("octet_length(blob)").collect()]
+            tasks = math.ceil(self.n_parts / max(1, _TASK_BYTES // max([1, *sizes])))
+            cores = self.n_parts
+            with suppress(Exception):  # a session over Spark Connect does not tell
+                cores = self._blobs.sparkSession.sparkContext.defaultParallelism
+            few = max(tasks, cores)
+            self._shared += [self._blobs.coalesce(few) if few < self.n_parts else self._blobs]
+        return self._shared[0]
 
     def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
         blobs = _kept(_mapped(self._blobs, _OnParts(task, tuple(arguments)), _BLOBS))
@@ -134,7 +151,7 @@ class SparkCrowd(PartedCrowd):
         arguments: tuple[Arguments, ...],
     ) -> Self:
         made = type(self)(self._blobs, self.n_parts, schema, changes, arguments)
-        made._stored_schema = self._stored_schema
+        made._stored_schema, made._shared = self._stored_schema, self._shared
         return made
 
 
