@@ -45,6 +45,13 @@ def test_many_categories_need_more_people():
     assert likeness_worth_asking(categories=11, **known) is None
 
 
+def test_few_categories_need_more_people():
+    known = {"epsilon": 1.0, "mu": 0.0}
+    assert likeness_worth_asking(users=300, categories=4, **known) is None
+    assert likeness_worth_asking(users=300, categories=5, **known) is not None
+    assert likeness_worth_asking(users=1000, categories=4, **known) is not None
+
+
 def test_many_categories_need_delta():
     known = {"users": 3000, "categories": 1000, "epsilon": 1.0}
     assert likeness_worth_asking(**known, mu=0.0) is None

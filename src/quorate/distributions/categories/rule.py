@@ -7,7 +7,8 @@ alike users have to be follows from the numbers of users and categories; whether
 of disjoint pairs of users, for a few percent of the budget. People outside the ball are counted in
 where they can be seen, with the noise of the whole simplex, so being wrong about them costs half as
 much again and no more; the test is a little stricter unless the caller knows that people are alike.
-Below some 250 users, or 30 for each category, where counts are too noisy, nobody is asked.
+Below some 250 users, or 30 for each category, where counts are too noisy, nobody is asked; nor
+below 1,000 where there are four categories or fewer, because unlike people agree by chance.
 
 The constants were measured on Zipf distributions of 6 to 1000 categories; see
 ``benchmarks/distributions.py``.
@@ -48,6 +49,8 @@ _LENIENT = (15.0, 0.05, 0.015, 0.70)
 # Below this many users times epsilon, in all or for each category, the count of pairs and the rough
 # centre tell too little.
 _FEWEST, _FEWEST_EACH, _MANY = 250.0, 30.0, 1000.0
+# People who hold one label each, of so few categories, are often the same by chance.
+_FEW_CATEGORIES = 4
 # Noise of a ball is normal, which suits people outside less than Laplace noise does.
 _BALL_GAIN = 0.85
 # Where few users make the count noisy, people who are known to be alike are believed sooner.
@@ -204,7 +207,8 @@ def likeness_worth_asking(
     # More users make the count more exact, and the share smaller.
     signal = max(1, users) * epsilon
     share = max(smallest, scale * math.sqrt(max(1.0, signal / 1000.0)) / signal)
-    if not alike and signal < min(_MANY, max(_FEWEST, _FEWEST_EACH * categories)):
+    wanted = min(_MANY, max(_FEWEST, _FEWEST_EACH * categories))
+    if not alike and signal < (_MANY if categories <= _FEW_CATEGORIES else wanted):
         return None
     if share >= largest:
         share, close = largest, _BELIEVED if alike else close
