@@ -17,7 +17,7 @@ FLOORS = [
     ["exceptions", "_validate", "arrays", "guarantees"],
     ["public_randomness", "noise", "rotation", "bounds", "grid", "users", "engines", "concepts"],
     ["accounting", "ranges", "mechanisms"],
-    ["releases", "estimators"],
+    ["releases", "estimators", "pipelines"],
     [
         "auditing",
         "means",

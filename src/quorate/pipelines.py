@@ -1,0 +1,122 @@
+"""What a whole pipeline promises: the guarantees of all its fitted steps together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+
+from quorate.accounting.compose import price
+from quorate.accounting.events import Approximate, Event, compose_events
+from quorate.accounting.rounding import exact, float_up
+from quorate.estimators import UserEstimator
+from quorate.exceptions import ParameterError, RelationMismatchError
+from quorate.guarantees import Guarantee
+
+__all__ = ["total_guarantee"]
+
+
+def total_guarantee(estimator: Any) -> Guarantee:
+    """Return what all private steps of a fitted pipeline promise together.
+
+    Steps of a ``Pipeline``, a ``FeatureUnion`` or a ``ColumnTransformer`` are looked at one after
+    the other, nested ones too. All of them saw the same people, so their costs
+    add up: epsilons and deltas, or less if the accountant can prove less at the same delta.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or pipeline
+
+    Raises
+    ------
+    NotFittedError
+        A private step has no guarantee yet.
+    RelationMismatchError
+        Steps protect different units or hide different neighbours.
+    ParameterError
+        No step is private: then nothing is promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn import config_context
+    >>> from sklearn.pipeline import make_pipeline
+    >>> import quorate as qr
+    >>> rng = np.random.default_rng(0)
+    >>> X, people = rng.normal(size=(20_000, 2)), np.repeat(np.arange(2000), 10)
+    >>> steps = make_pipeline(qr.UserScaler(epsilon=0.5, bounds=6.0), qr.UserMean(0.5, bounds=6.0))
+    >>> with config_context(enable_metadata_routing=True):
+    ...     steps = steps.fit(X, users=people)
+    >>> total_guarantee(steps).epsilon
+    1.0
+    """
+    promises = [_promise(step) for step in _private_steps(estimator)]
+    if not promises:
+        raise ParameterError(
+            f"Expected a pipeline with private steps, got {type(estimator).__name__} without any: "
+            "nothing is promised."
+        )
+    first = promises[0]
+    for other in promises[1:]:
+        if (other.unit, other.relation) != (first.unit, first.relation):
+            raise RelationMismatchError(
+                f"One step protects a {first.unit} ({first.relation.value}), another a "
+                f"{other.unit} ({other.relation.value}): their costs have no sum."
+            )
+    if len(promises) == 1:
+        return first
+    epsilon = float_up(_sum(promise.epsilon for promise in promises))
+    delta = min(float_up(_sum(promise.delta for promise in promises)), 1.0)
+    events = tuple(event for promise in promises for event in _events(promise))
+    numerics = first.numerics
+    for other in promises[1:]:
+        numerics = numerics.weakest(other.numerics)
+    if delta < 1:
+        proved = price(compose_events(events), delta=delta, relation=first.relation)
+        epsilon = min(epsilon, proved)
+    caveats = {promise.caveat for promise in promises if promise.caveat}
+    return replace(
+        first,
+        epsilon=epsilon,
+        delta=delta,
+        numerics=numerics,
+        events=events,
+        caveat="; ".join(sorted(caveats)) or None,
+    )
+
+
+def _sum(values: Iterable[float]) -> Fraction:
+    return sum((exact(value) for value in values), Fraction(0))
+
+
+def _events(promise: Guarantee) -> list[Event]:
+    """Return events that can be priced; a promise without any is its own event."""
+    events = [event for event in promise.events if isinstance(event, Event)]
+    return events or [Approximate(promise.epsilon, promise.delta)]
+
+
+def _promise(step: Any) -> Guarantee:
+    if not isinstance(getattr(step, "guarantee_", None), Guarantee):
+        raise NotFittedError(f"This {type(step).__name__} is not fitted yet: call fit first.")
+    promise: Guarantee = step.guarantee_
+    return promise
+
+
+def _private_steps(estimator: Any) -> Iterator[Any]:
+    """Yield the fitted private estimators inside, each once."""
+    if isinstance(estimator, UserEstimator):
+        yield estimator
+        return
+    # The names under which scikit-learn keeps what it has fitted.
+    for name in ("steps", "transformers_", "transformer_list"):
+        for step in getattr(estimator, name, ()):
+            yield from _private_steps(step[1])
+    best = getattr(estimator, "best_estimator_", None)
+    if best is not None:
+        raise ParameterError(
+            f"{type(estimator).__name__} fitted more models than it shows: search with "
+            "PrivateGridSearch, whose guarantee covers all of them."
+        )

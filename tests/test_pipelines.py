@@ -1,0 +1,73 @@
+"""What a pipeline promises is what its steps cost together, never less."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import quorate as qr
+from quorate.accounting import Composed, price
+from quorate.exceptions import ParameterError, RelationMismatchError
+from quorate.guarantees import Numerics
+from quorate.noise import SeededNoise, use_noise
+
+RNG = np.random.default_rng(0)
+X, PEOPLE = RNG.normal(size=(3000, 2)), np.repeat(np.arange(1000), 3)
+PURE = {"epsilon": 0.5, "bounds": 6.0}
+GAUSSIAN = {"epsilon": 0.5, "delta": 1e-6, "bounds": 6.0}
+
+
+def fitted(*steps):
+    with config_context(enable_metadata_routing=True):
+        return make_pipeline(*steps).fit(X, users=PEOPLE)
+
+
+def test_pure_costs_add_up():
+    steps = fitted(qr.UserScaler(**PURE), qr.UserMean(**PURE))
+    total = qr.total_guarantee(steps)
+    assert (total.epsilon, total.delta) == (1.0, 0.0)
+    assert len(total.events) == 2
+
+
+def test_gaussian_costs_are_what_the_accountant_proves():
+    steps = fitted(qr.UserScaler(**GAUSSIAN), qr.UserCovariance(**GAUSSIAN))
+    total = qr.total_guarantee(steps)
+    events = tuple(event for step in steps for event in step.guarantee_.events)
+    assert total.delta == 2e-6
+    assert total.epsilon == price(Composed(events), delta=2e-6) < 1.0
+
+
+def test_steps_that_hide_inside_others_count_too():
+    inside = FeatureUnion([("a", qr.UserScaler(**PURE)), ("b", FunctionTransformer())])
+    inside.transformer_list[0][1].fit(X, users=PEOPLE)
+    mean = qr.UserMean(**PURE).fit(X, users=PEOPLE)
+    assert qr.total_guarantee(make_pipeline(make_pipeline(inside), mean)).epsilon == 1.0
+    assert qr.total_guarantee(mean) == mean.guarantee_
+
+
+def test_the_weakest_numerics_are_told():
+    scaler = qr.UserScaler(**PURE).fit(X, users=PEOPLE)
+    with use_noise(SeededNoise(0)):
+        mean = qr.UserMean(**PURE).fit(X, users=PEOPLE)
+    total = qr.total_guarantee(make_pipeline(scaler, mean))
+    assert total.numerics is mean.guarantee_.numerics is not Numerics.EXACT
+
+
+def test_what_has_no_sum_is_refused():
+    scaler = qr.UserScaler(**PURE).fit(X, users=PEOPLE)
+    other = qr.UserMean(**PURE, relation=qr.Relation.ADD_REMOVE).fit(X, users=PEOPLE)
+    with pytest.raises(RelationMismatchError):
+        qr.total_guarantee(make_pipeline(scaler, other))
+    with pytest.raises(NotFittedError):
+        qr.total_guarantee(make_pipeline(scaler, qr.UserMean(**PURE)))
+    with pytest.raises(ParameterError, match="nothing is promised"):
+        qr.total_guarantee(make_pipeline(FunctionTransformer()))
+    search = GridSearchCV(FunctionTransformer(), {"validate": [True]})
+    search.best_estimator_ = scaler
+    with pytest.raises(ParameterError, match="PrivateGridSearch"):
+        qr.total_guarantee(search)
