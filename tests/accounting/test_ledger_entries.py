@@ -61,6 +61,14 @@ class TestSettlement:
         with pytest.raises(NumericalFailure):
             account[0].gaussian(np.zeros(1, np.int64), sensitivity_squared=1, sigma=1e9)
 
+    def test_nothing_is_drawn_after_the_settlement_though_something_is_left(self, ledger):
+        mean = UserMean(bounds=5.0, epsilon=0.2, delta=1e-7, ledger=ledger, data_name="visits")
+        account = mean._charge(np.zeros((9, 1)), None, np.arange(9))
+        account.gaussian(np.zeros(1, np.int64), sensitivity_squared=1, sigma=1e9)
+        mean._settle(account)
+        with pytest.raises(NumericalFailure):
+            account.gaussian(np.zeros(1, np.int64), sensitivity_squared=1, sigma=1e9)
+
     def test_models_are_charged_with_a_square_so_that_many_of_them_fit(self, ledger):
         for _ in range(5):
             _fit(_model(ledger))

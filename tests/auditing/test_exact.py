@@ -93,6 +93,9 @@ class TestPureFigures:
         assert audit.tightness == pytest.approx(1.0, abs=1e-15)
         assert audit.slack == 0.0
         assert set(audit.worst_pair) == {(0,), (1,)}
+        # A claim that is too small by a millionth is violated.
+        small = Guarantee(epsilon=math.log(3) * (1 - 1e-6))
+        assert not audit_exactly(law, SmallWorld(records=(0, 1), n_users=1), small).holds
 
     @pytest.mark.parametrize(("relation", "sensitivity"), [(REPLACE, 4), (ADD_REMOVE, 2)])
     def test_the_laplace_sum_is_tight_under_both_relations(self, relation, sensitivity):

@@ -34,6 +34,7 @@ from quorate.concepts.base import (
     as_features,
     check_enumerable,
     feature_names,
+    labelled_records,
 )
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import UserData
@@ -383,3 +384,10 @@ def test_a_line_of_a_caller_is_described_by_each_user_alone():
     # Shown everybody, it fails for everybody.
     with pytest.raises(ValueError, match="31337"):
         OwnLine().mistake_events(users)
+
+
+def test_a_record_with_a_missing_feature_counts_for_nobody():
+    users = UserData(np.array([[np.nan], [2.0], [np.nan]]), [0, 1, 1], offsets=[0, 2, 3])
+    assert labelled_records(users, n_features=1).counts().tolist() == [1, 0]
+    assert Thresholds(0, 3).mistakes(users).max() <= 1
+    assert Thresholds(0, 3).mistake_events(users).initial.tolist() == [0, 0]

@@ -102,6 +102,13 @@ class TestBatches:
         assert store.waiting(SHUFFLE) == 0
         assert store.messages(SHUFFLE) == []
 
+    def test_the_order_of_a_batch_is_drawn(self, store):
+        self.fill(store, 40)
+        kept = b"".join(store.messages(SHUFFLE))
+        store.make_batch(SHUFFLE)
+        # Of 40! orders one is that of the table.
+        assert store.batches(SHUFFLE, outgoing=True)[0][1] != kept
+
     def test_who_sent_what_is_not_in_the_file_any_more(self, tmp_path, store):
         """In no page and not in the log: user and message stood together in one row."""
         messages = self.fill(store, 30)

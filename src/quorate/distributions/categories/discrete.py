@@ -249,6 +249,7 @@ class DiscreteDistribution(UserDistribution):
                 "Expected a crowd with one feature that holds categories which are numbers; pass "
                 "labels as an array, with users=."
             )
+        self._check_one_feature(X)
         account = self._charge(X, None, users)
         if isinstance(X, Crowd):
             crowd, coder = self._crowd(X), _coder_of(labels)
