@@ -9,6 +9,7 @@ from quorate import Relation, UserCount, UserData
 from quorate.auditing import replay
 from quorate.engines import MemoryCrowd
 from quorate.noise import SeededNoise, use_noise
+from quorate.tabulate import StatisticError
 
 RNG = np.random.default_rng(0)
 WHO = RNG.integers(0, 3000, 20_000)
@@ -61,6 +62,13 @@ def test_what_was_drawn_costs_what_is_promised_and_parts_count_alike(of):
     with use_noise(Bill()):
         parts = UserCount(1.0, of=of, relation=Relation.ADD_REMOVE)
         assert parts.fit(MemoryCrowd(crowd, n_parts=5)).count_ == one.count_
+
+
+def test_errors_of_several_columns_can_be_compared():
+    one, other = (StatisticError(standard_error=np.ones(2), bound=np.ones(2)) for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != StatisticError(standard_error=np.ones(2), bound=np.zeros(2))
 
 
 def test_arrays_without_names_can_be_counted():

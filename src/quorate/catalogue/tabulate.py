@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from quorate.catalogue.answers import Answer, figure, way
-from quorate.catalogue.checks import ROUTE
+from quorate.catalogue.checks import ROUTE, are_numbers
 from quorate.catalogue.descriptor import Descriptor, Wish
 from quorate.catalogue.examples import numbers
 from quorate.catalogue.options import number, one_of
@@ -22,6 +23,19 @@ def _bounds(wish: Wish) -> dict[str, Any]:
 
 def _nothing(_: Wish) -> dict[str, Any]:
     return {}
+
+
+def _count_fits(count: Any) -> bool:
+    return math.isfinite(count.count_) and bool(count.error_.bound > 0)
+
+
+def _columns_fit(attribute: str) -> Any:
+    def fits(estimator: Any) -> bool:
+        shape = (estimator.n_features_in_,)
+        values = getattr(estimator, attribute), estimator.error_.bound
+        return all(are_numbers(each, shape) for each in values)
+
+    return fits
 
 
 def _noise(error: Any) -> str:
@@ -75,6 +89,7 @@ DESCRIPTORS = (
         releases={"count_": ("float",), "error_": _ERROR, "algorithm_": ROUTE},
         parameters=_nothing,
         options={"of": one_of("users", "records"), "cap": number},
+        fits=_count_fits,
         answer=_say_count,
         example=lambda: numbers(2),
     ),
@@ -85,6 +100,7 @@ DESCRIPTORS = (
         releases={"sum_": ("ndarray",), "error_": _ERROR, "algorithm_": ROUTE},
         parameters=_bounds,
         options={"cap": number},
+        fits=_columns_fit("sum_"),
         answer=_say_columns("sum", "The sum of each column over all records.", "sum_"),
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),
@@ -100,6 +116,7 @@ DESCRIPTORS = (
         },
         parameters=_bounds,
         options={"cap": number},
+        fits=_columns_fit("mean_"),
         answer=_say_columns("mean", "The mean of each column over all records.", "mean_"),
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),

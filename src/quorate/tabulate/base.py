@@ -94,6 +94,7 @@ class UserStatistic(UserEstimator):
 
     _takes_crowds = True
     _reads_labels = True
+    _single_feature = True
 
     algorithm: str = "auto"
 

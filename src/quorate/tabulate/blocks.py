@@ -18,7 +18,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_down
 from quorate.grid import fitting_grid
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum
-from quorate.tabulate.cells import cells_of
+from quorate.tabulate.cells import cells_of, totals_by_group
 from quorate.tabulate.lengths import Lengths, capped_steps
 from quorate.tabulate.looks import (
     Shape,
@@ -118,10 +118,8 @@ class _Totals:
         owners, groups, X = cells_of(part)
         vectors = self.shape.vectors(owners, groups, X)
         steps = capped_steps(vectors, owners, part.n_users, bound=self.bound, step=self.step)
-        totals = np.zeros((self.shape.coordinates, self.shape.groups), dtype=np.int64)
-        for place, total in enumerate(totals):
-            np.add.at(total, groups, steps[:, place])
-        return totals.ravel()
+        size = self.shape.groups
+        return np.concatenate([totals_by_group(groups, each, size) for each in steps.T])
 
 
 def release_block(

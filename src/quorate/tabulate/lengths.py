@@ -131,7 +131,7 @@ def lengths_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm:
     """
     cut = np.clip(values, -_LARGEST_ENTRY, _LARGEST_ENTRY)
     if norm == 1:
-        own = np.abs(cut).sum(axis=1)
+        own = np.einsum("ij->i", np.abs(cut))
         return np.bincount(owners, weights=own, minlength=n_users).astype(np.float64)
     squares = np.einsum("ij,ij->i", cut, cut)
     return np.sqrt(np.bincount(owners, weights=squares, minlength=n_users))

@@ -35,7 +35,7 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
-from quorate.tabulate.cells import ValueColumn, cells_of
+from quorate.tabulate.cells import ValueColumn, cells_of, totals_by_group
 from quorate.tabulate.lengths import Lengths, capped_steps, lengths_of
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -216,9 +216,7 @@ class _Portions:
             bound=self.bound,
             step=self.step,
         )
-        totals = np.zeros(self.bound.dimension, dtype=np.int64)
-        np.add.at(totals, groups, steps[:, 0])
-        return totals
+        return totals_by_group(groups, steps[:, 0], self.bound.dimension)
 
 
 def group_weights(

@@ -24,7 +24,7 @@ from quorate.accounting.rounding import float_down
 from quorate.grid import fitting_grid
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum
 from quorate.tabulate.blocks import tail_factor
-from quorate.tabulate.cells import ValueColumn, cells_of
+from quorate.tabulate.cells import ValueColumn, cells_of, totals_by_group
 from quorate.tabulate.lengths import Lengths, capped_steps
 from quorate.tabulate.looks import spendable
 from quorate.tabulate.released import CONFIDENCE, Estimates
@@ -59,9 +59,7 @@ class _Votes:
         steps = capped_steps(
             pulled[:, None], owners, part.n_users, bound=self.bound, step=self.step
         )
-        totals = np.zeros(self.bound.dimension, dtype=np.int64)
-        np.add.at(totals, groups, steps[:, 0])
-        return totals
+        return totals_by_group(groups, steps[:, 0], self.bound.dimension)
 
 
 def group_medians(

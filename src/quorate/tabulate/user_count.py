@@ -28,7 +28,7 @@ from quorate.users.data import UserData
 __all__ = ["StatisticError", "UserCount"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticError:
     """How far a released number may be from that of everybody's bounded contributions.
 
@@ -56,6 +56,16 @@ class StatisticError:
     confidence: float = CONFIDENCE
     cap: Any = None
     people_cut: float = 0.0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StatisticError) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        values = (self.standard_error, self.bound, self.confidence, self.cap, self.people_cut)
+        return tuple(None if x is None else np.asarray(x, float).tobytes() for x in values)
 
     def __str__(self) -> str:
         bounds = ", ".join(f"{bound:.3g}" for bound in np.atleast_1d(self.bound))
