@@ -1,6 +1,10 @@
 """Every estimator of the catalogue, fitted on its own example: once a session, with fixed noise."""
 
+from dataclasses import replace
 from functools import cache
+
+import numpy as np
+import pyarrow as pa
 
 from quorate.catalogue import CATALOGUE
 from quorate.noise import SecureNoise, SeededNoise, use_noise
@@ -17,6 +21,19 @@ def fit(name, *, secure=False, **others):
     example = CATALOGUE[name].example()
     with use_noise(SecureNoise() if secure else SeededNoise(0)):
         return make(name, **others).fit(example.X, example.y, users=example.users)
+
+
+def rows(example):
+    """Return the table of an example as a matrix."""
+    X = example.X
+    return X if isinstance(X, np.ndarray) else np.column_stack(X.columns)
+
+
+def with_rows(example, X):
+    """Return the example with another matrix, as a table of its own kind."""
+    if not isinstance(example.X, np.ndarray):
+        X = pa.table(list(X.T), names=example.X.column_names)
+    return replace(example, X=X)
 
 
 @cache

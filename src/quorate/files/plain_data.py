@@ -61,6 +61,8 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if isinstance(value, tuple):
         return {"kind": "tuple", "items": [encode(item) for item in value]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"kind": "dict", "items": [[key, encode(item)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return _encode_array(value)
     name = type(value).__name__
@@ -101,11 +103,19 @@ def _decode(document: Any, depth: int) -> Any:
         return _special_float(document.get("value"))
     if kind == "tuple":
         return tuple(_decode(item, depth - 1) for item in _list(document.get("items")))
+    if kind == "dict":
+        return dict(_pair(item, depth - 1) for item in _list(document.get("items")))
     if kind == "array":
         return _decode_array(document)
     if not (isinstance(kind, str) and kind in _HOMES):
         raise SchemaError(f"Expected a kind of value that model files know, got {kind!r}.")
     return _decode_known(_known(kind), document, depth)
+
+
+def _pair(item: Any, depth: int) -> tuple[str, Any]:
+    if not (isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)):
+        raise SchemaError("Expected pairs of a name and a value in a dictionary.")
+    return item[0], _decode(item[1], depth)
 
 
 def _known(name: str) -> Any:

@@ -146,6 +146,8 @@ class UserVariation(UserEstimator):
     bounds : float, pair, dict or Bound
         Public limits of the features, as in :class:`~quorate.means.user_mean.UserMean`; features
         are compared in units of their widths.
+    delta : 0.0
+        The comparison is purely private and refuses any other.
     relation : Relation, default=Relation.REPLACE
         Must be ``Relation.REPLACE``: when somebody joins, everybody may get another partner.
     ledger, data_name, random_state
@@ -176,12 +178,14 @@ class UserVariation(UserEstimator):
     """
 
     _takes_crowds = True
+    _uses_delta = False
 
     def __init__(
         self,
         epsilon: float = 1.0,
         *,
         bounds: Any = None,
+        delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
@@ -189,6 +193,7 @@ class UserVariation(UserEstimator):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.delta = delta
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
