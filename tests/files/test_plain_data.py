@@ -23,6 +23,7 @@ VALUES = [
     "text",
     [1, [2]],
     (1, (2.5, "x")),
+    {"age": (0, 120), "bmi": {"inner": [1.5]}},
     Relation.ADD_REMOVE,
     RecordRange(4, 8),
     Route(name="clip", reason="few users"),
@@ -67,7 +68,7 @@ def test_arrays_come_back_bit_by_bit(array):
     assert (again.dtype, again.shape) == (array.dtype, array.shape)
 
 
-@pytest.mark.parametrize("value", [print, object(), {"a": 1}, b"x", np.array([1j]), {1, 2}])
+@pytest.mark.parametrize("value", [print, object(), {1: "a"}, b"x", np.array([1j]), {1, 2}])
 def test_what_cannot_be_read_safely_is_not_written(value):
     with pytest.raises(ParameterError):
         encode(value)
@@ -78,6 +79,9 @@ def test_what_cannot_be_read_safely_is_not_written(value):
     [
         {"kind": "os.system", "fields": {"command": "true"}},
         {"kind": "Path", "fields": {}},
+        {"kind": "dict", "items": [["a", 1, 2]]},
+        {"kind": "dict", "items": [[1, 2]]},
+        {"kind": "dict", "items": {"a": 1}},
         {"kind": ["list"], "fields": {}},
         {},
         {"kind": "Relation", "member": "__class__"},
