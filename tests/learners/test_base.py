@@ -81,7 +81,7 @@ every_learner = pytest.mark.parametrize("learner", LEARNERS)
 
 
 def check_that_a_failed_promise_leaves_nothing(learner, data, monkeypatch):
-    public = {*learner.get_params(), "_declared", "n_features_in_"}
+    public = {*learner.get_params(), "_declared", "_receipt", "n_features_in_"}
 
     def refuse(*_, **__):
         raise NumericalFailure("no guarantee is claimed")
