@@ -57,16 +57,13 @@ OF_PEOPLE_ONLY = {
     "ParityLearner": "splits users into groups, whose number has to be public",
     "ConciseLearner": "splits users into groups, whose number has to be public",
 }
-OWN_COLUMNS = {"UserCount": "reads the columns of its conditions only"}
 SKLEARN_DISAGREES = {
     "check_dtype_object": "a column of objects may hold anything; it is refused by its type",
     "check_parameters_default_constructible": "relation is an Enum and not a string, by design",
 }
 
 
-@pytest.mark.parametrize(
-    "exceptions", [WITHOUT_ERROR, OF_PEOPLE_ONLY, OWN_COLUMNS, SKLEARN_DISAGREES]
-)
+@pytest.mark.parametrize("exceptions", [WITHOUT_ERROR, OF_PEOPLE_ONLY, SKLEARN_DISAGREES])
 def test_exceptions_are_few_and_have_reasons(exceptions):
     assert len(exceptions) <= 5
     assert all(exceptions.values())
@@ -190,9 +187,8 @@ class TestFits:
         frame = pd.DataFrame(rows(example), columns=columns)
         with use_noise(SeededNoise(0)):
             estimator = make(name).fit(frame, example.y, users=example.users)
-        kept = [] if name in OWN_COLUMNS else columns
-        assert estimator.n_features_in_ == len(kept)
-        assert estimator.feature_names_in_.tolist() == kept
+        assert estimator.n_features_in_ == len(columns)
+        assert estimator.feature_names_in_.tolist() == columns
         other = frame.rename(columns={columns[0]: "another"})
         for verb in ("predict", "transform", "predict_proba", "decision_function"):
             if hasattr(estimator, verb):

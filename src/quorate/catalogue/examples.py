@@ -5,7 +5,6 @@ They are made by arithmetic, so that they are the same everywhere and nobody's.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.catalogue.descriptor import Example
 
-__all__ = ["N_USERS", "bits", "labelled", "measured", "named", "numbers", "whose"]
+__all__ = ["N_USERS", "bits", "labelled", "measured", "numbers", "whose"]
 
 N_USERS, _RECORDS = 300, 4
 
@@ -65,18 +64,6 @@ def bits(columns: int = 3, **parameters: Any) -> Example:
     X = (_table(columns) % 2).astype(np.float64)
     y = (X[:, :2].sum(axis=1) % 2).astype(np.int64)
     return Example(parameters, X, y, whose())
-
-
-def named(example: Example) -> Example:
-    """Return the same rows as a frame with the columns ``column 0``, ``column 1``, ...
-
-    >>> named(numbers(1)).X.column_names
-    ['column 0']
-    """
-    import pyarrow as pa
-
-    columns = {f"column {j}": column for j, column in enumerate(example.X.T)}
-    return replace(example, X=pa.table(columns))
 
 
 def _table(columns: int) -> NDArray[np.float64]:

@@ -270,8 +270,8 @@ def _parameters(kind: Any, given: Any) -> dict[str, Any]:
 
 def _set_schema(estimator: Any, n_features: Any, names: Any) -> None:
     whole = isinstance(n_features, int) and not isinstance(n_features, bool)
-    if not (whole and 0 <= n_features <= _MOST_FEATURES):
-        raise ModelFileError(f"Expected 0 <= n_features <= {_MOST_FEATURES} in a model file.")
+    if not (whole and 0 < n_features <= _MOST_FEATURES):
+        raise ModelFileError(f"Expected 0 < n_features <= {_MOST_FEATURES} in a model file.")
     estimator.n_features_in_ = n_features
     if names is not None:
         texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
