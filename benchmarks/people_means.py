@@ -141,9 +141,13 @@ def people(means: np.ndarray) -> UserData:
 
 @dataclass
 class Fits:
-    """Errors, stated bounds and ways of repeated fits."""
+    """Errors, and what was said about them, of repeated fits.
+
+    ``errors`` are in half-widths of the ranges; ``lengths`` and ``bounds`` in units of the data.
+    """
 
     errors: np.ndarray
+    lengths: np.ndarray
     bounds: np.ndarray
     routes: Counter
 
@@ -155,12 +159,12 @@ class Fits:
     @property
     def kept(self) -> float:
         """How often the error was within its stated bound."""
-        return float(np.mean(self.errors <= self.bounds))
+        return float(np.mean(self.lengths <= self.bounds))
 
     @property
     def looseness(self) -> float:
         """The median stated bound over the 95 % quantile of the errors."""
-        return float(np.median(self.bounds) / max(np.quantile(self.errors, 0.95), 1e-300))
+        return float(np.median(self.bounds) / max(np.quantile(self.lengths, 0.95), 1e-300))
 
     @property
     def failures(self) -> float:
@@ -183,7 +187,7 @@ def fit_world(world: World, *, runs: int, seed: int, delta: float = DELTA) -> Fi
         errors.append(np.linalg.norm(found - means.mean(axis=0)))
         bounds.append(error.bound)
         routes[route.name] += 1
-    return Fits(np.array(errors), np.array(bounds), routes)
+    return Fits(np.array(errors), np.array(errors), np.array(bounds), routes)
 
 
 def fit_table(table, columns: int, *, runs: int, seed: int, delta: float = DELTA) -> Fits:
@@ -193,10 +197,38 @@ def fit_table(table, columns: int, *, runs: int, seed: int, delta: float = DELTA
     users = UserData(table.users.X[:, :columns], offsets=table.users.offsets)
     means = users.user_means()
     truth = np.clip(means[~np.isnan(means[:, 0])], lower, upper).mean(axis=0)
-    errors, bounds, routes = [], [], Counter()
+    errors, lengths, bounds, routes = [], [], [], Counter()
     for run in range(runs):
         found, error, route = fit(users, bounds=(lower, upper), delta=delta, seed=[seed, run])
         errors.append(np.linalg.norm((found - truth) / half))
-        bounds.append(np.linalg.norm(error.coordinates / half))
+        lengths.append(np.linalg.norm(found - truth))
+        bounds.append(error.bound)
         routes[route.name] += 1
-    return Fits(np.array(errors), np.array(bounds), routes)
+    return Fits(np.array(errors), np.array(lengths), np.array(bounds), routes)
+
+
+def one_record(table, columns: int, rng, *, delta: float = DELTA) -> float:
+    """Return the error of one record a person: the noise of the range, and which record it is."""
+    lower, upper = (limits[:columns] for limits in table.limits)
+    half = (upper - lower) / 2.0
+    held = np.flatnonzero(np.diff(table.users.offsets) > 0)
+    first, last = table.users.offsets[held], table.users.offsets[held + 1]
+    rows = np.clip((table.users.X[:, :columns] - lower) / half - 1.0, -1.0, 1.0)
+    truth = np.add.reduceat(rows, first) / (last - first)[:, None]
+    noise = min(range_laplace(held.size, columns), range_gaussian(held.size, columns, delta))
+    errors = []
+    for _ in range(20):
+        chosen = rows[rng.integers(first, last)]
+        errors.append(np.linalg.norm(chosen.mean(axis=0) - truth.mean(axis=0)))
+    return math.hypot(noise, rms(errors))
+
+
+def group_privacy(table, columns: int) -> float:
+    """Return the noise where every record is hidden alone and a person's by group privacy.
+
+    People hold at most so many records as nine in ten do; what others hold beyond is left out.
+    """
+    counts = np.diff(table.users.offsets)
+    most = max(1.0, float(np.quantile(counts, 0.9)))
+    kept = float(np.minimum(counts, most).sum())
+    return math.sqrt(2.0 * columns) * 2.0 * columns * most / (kept * EPSILON)

@@ -5,8 +5,8 @@ In half-widths of the public range, everything pure and paid from one account:
 1. *spread*: how far apart two people typically are, from hidden random pairs. Where that is not
    much less than the range, nothing more is spent on a search and everybody is clipped to it.
 2. *centre*: a median of each coordinate, no finer than the spread asks for.
-3. *tail*: two quantiles of the distances from the centre, an inner and an outer one; in one
-   dimension and with many users, of both sides apart, because people are skewed.
+3. *tail*: an outer quantile of the distances from the centre and an inner one, for which the spread
+   stands in one dimension; there, with many users, both sides apart, because people are skewed.
 4. *sum*: everybody is clipped to an interval, or to an L1 ball, where noise and clipping are
    expected to cost least (:mod:`quorate.means.tails`).
 """
@@ -58,6 +58,9 @@ _SEEDS = 2**128
 _PER_DOUBLING = 4
 # What the number of users gets of the last step where it is private: in one dimension, and in more.
 _SIZE_SHARES = (0.3, 0.1)
+# The lightest tail that is believed: single numbers are often skewed; lengths of vectors vary less.
+_LIGHTEST = (1.1, 3.0)
+_SKEWED = 2.0
 # Users outside of an L1 ball are pulled in along several coordinates at once.
 _PULL = 0.8
 # So many times as many users as asked for may be beyond the outer quantile, in 98 % of runs.
@@ -172,7 +175,7 @@ class IntervalRun:
             _Apart(centre),
             start=0.25 * self.dimension * spread,
             farthest=farthest,
-            inner=costs.inner,
+            inner_cost=costs.inner,
             outer=costs.outer,
         )
         radii, moved = tail.candidates, _PULL * tail.excess()
@@ -195,7 +198,7 @@ class IntervalRun:
         if ways.is_two_sided(
             users=n, dimension=1, epsilon=float(self.account.epsilon), spread=spread
         ):
-            each = {"inner": costs.inner / 2.0, "outer": costs.outer / 2.0, "whole": 0.5}
+            each = {"inner": spread, "outer": costs.outer / 2.0, "whole": 0.5}
             tails = [
                 self._tail(_Beyond(middle, sign), start=start, farthest=1.0 - sign * middle, **each)
                 for sign in (-1.0, 1.0)
@@ -205,7 +208,7 @@ class IntervalRun:
                 _Beyond(middle),
                 start=start,
                 farthest=1.0 + abs(middle),
-                inner=costs.inner,
+                inner=spread,
                 outer=costs.outer,
             )
             tails = [both]
@@ -228,6 +231,9 @@ class IntervalRun:
         pulls = [
             float(tail.excess(cautious=True)[k]) for tail, k in zip(tails, (i, j), strict=False)
         ]
+        if len(tails) == 1:
+            # Who looks at both sides together does not see that all of the tail is on one of them.
+            pulls = [_SKEWED * pull for pull in pulls]
         farthest = max(1.0 - upper, lower + 1.0, 0.0)
         return Interval(lower, upper), self._cut(max(pulls), tails[0], farthest, len(tails))
 
@@ -242,11 +248,15 @@ class IntervalRun:
         *,
         start: float,
         farthest: float,
-        inner: float,
         outer: float,
+        inner: float | None = None,
+        inner_cost: float = 0.0,
         whole: float = 1.0,
     ) -> Tail:
-        """Release two quantiles of the users' distances on a geometric grid."""
+        """Release an outer quantile of the users' distances.
+
+        Half of them are within ``inner``, which is released too if it is not known.
+        """
         steps = max(1, math.ceil(_PER_DOUBLING * math.log2(max(farthest / start, 1.0))))
         grid = np.minimum(start * 2.0 ** (np.arange(steps + 1.0) / _PER_DOUBLING), farthest)
         grid[-1] = farthest
@@ -256,28 +266,28 @@ class IntervalRun:
         counts[-1] += int(total[0]) - int(below[-1])
         cells = np.repeat(np.arange(steps + 1), counts)
         outside = ways.outside_users(users=whole * self.size.number, epsilon=outer)
-        outer_share = outside / self.size.number
-        inner_share = whole * (0.5 if outer_share < 0.4 * whole else 0.8)
-        found = [
-            grid[
-                PrivateQuantile(
-                    domain=(0, steps),
-                    epsilon=epsilon,
-                    quantile=Fraction(1.0 - share).limit_denominator(1000),
-                    relation=self.relation,
-                ).release(cells, account=self.account)
-            ]
-            for share, epsilon in ((inner_share, inner), (outer_share, outer))
-        ]
+        outer_share, half = outside / self.size.number, whole / 2.0
+        if inner is None:
+            inner = float(grid[self._quantile(cells, steps, half, inner_cost)])
         return Tail(
-            inner=float(found[0]),
-            outer=float(found[1]),
-            inner_share=inner_share,
+            inner=inner,
+            outer=float(grid[self._quantile(cells, steps, outer_share, outer)]),
+            inner_share=half,
             outer_share=outer_share,
             farthest=farthest,
             users=self.size.number,
             whole=whole,
+            lightest=_LIGHTEST[self.dimension > 1],
         )
+
+    def _quantile(self, cells: NDArray[np.int64], last: int, share: float, epsilon: float) -> int:
+        """Release the cell beyond which there is this share of the users."""
+        return PrivateQuantile(
+            domain=(0, last),
+            epsilon=epsilon,
+            quantile=Fraction(1.0 - share).limit_denominator(1000),
+            relation=self.relation,
+        ).release(cells, account=self.account)
 
     def _cut(self, pull: float, tail: Tail, farthest: float, sides: int = 1) -> _Cut:
         """Return what clipping may have moved, per user."""

@@ -21,7 +21,7 @@ __all__ = ["Tail"]
 _HEAVY, _CAUTIOUS = 0.3, 0.8
 _CANDIDATES = 96
 # Limits for what two noisy points say about a tail.
-_EXPONENTS, _POWERS = (0.25, 4.0), (1.1, 12.0)
+_HEAVIEST, _POWERS = 0.25, (1.1, 12.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class Tail:
         How many there are.
     whole : float, default=1.0
         Share of the users that are on this side of the centre.
+    lightest : float, default=4.0
+        The largest exponent that is believed: 1 for an exponential tail, 2 for a normal one.
 
     Examples
     --------
@@ -56,6 +58,7 @@ class Tail:
     farthest: float
     users: float
     whole: float = 1.0
+    lightest: float = 4.0
 
     @property
     def candidates(self) -> NDArray[np.float64]:
@@ -72,10 +75,10 @@ class Tail:
         heavy = _CAUTIOUS if cautious else _HEAVY
         depth = math.log(self.whole / self.outer_share)
         before = math.log(self.whole / self.inner_share)
-        exponent = _EXPONENTS[1]
+        exponent = self.lightest
         if self.outer > 1.05 * self.inner:
             exponent = math.log(depth / before) / math.log(self.outer / self.inner)
-        exponent = min(max(exponent, _EXPONENTS[0]), _EXPONENTS[1])
+        exponent = min(max(exponent, _HEAVIEST), self.lightest)
         power = min(max(exponent * depth, _POWERS[0]), _POWERS[1])
         away = radii / self.outer
         with np.errstate(over="ignore", under="ignore"):

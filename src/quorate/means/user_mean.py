@@ -61,17 +61,23 @@ class UserMean(UserEstimator):
         user. *Gaussian routes*: noisy counts of sensitivity 1 over users or disjoint pairs, clipped
         sums, and the core of ``docs/proofs/friendly_core.md``, each with a part of one
         :class:`~quorate.accounting.account.Account`; decisions use released numbers only; every
-        run costs the account plus the reserve of the core test. *Pure routes*: a median, a
-        quantile and a Laplace sum per coordinate, adding up to ``epsilon``.
+        run costs the account plus the reserve of the core test. *Pure routes*: quantiles of pairs,
+        of coordinates and of distances, a count and a Laplace sum, adding up to ``epsilon``.
+        *Drift*: Gaussian sums in balls, with lifts that cost nothing
+        (``docs/proofs/lifted_ball.md``).
 
     Utility
     -------
-    ``error_.standard_error`` is the root mean square length of the noise, ``error_.bound`` holds it
-    with probability 95 %; ``error_.cut_share`` is the share of users that may have been pulled in.
-    For n users whose means spread by :math:`\tau` (L2) in d dimensions the noise is about
-    :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` = ``gdp_mu(epsilon, delta)``: about 4 times
-    the sampling error at n = 1000, d = 100, epsilon = 1, delta = 1e-6. Below some 300 / epsilon
-    users it is that of clipping to the range, and ``algorithm_`` says so.
+    ``error_.standard_error`` is the root mean square length of the noise; ``error_.bound`` and, for
+    each coordinate, ``error_.coordinates`` hold the error with probability 95 %, clipping and
+    absent people included, if users thin out towards the ends; ``error_.worst`` holds wherever
+    they lie. In few dimensions everybody is clipped to an interval or an L1 ball where noise and
+    clipping are expected to cost least. For n users whose means spread by :math:`\tau` (L2) in
+    d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` =
+    ``gdp_mu(epsilon, delta)``: about 4 times the sampling error at n = 1000, d = 100, epsilon = 1,
+    delta = 1e-6. From some 100 to 450 users / epsilon a ball drifts to where they are; with fewer,
+    or where the range is not much wider than the people, the noise is that of clipping to the
+    range, and ``algorithm_`` says so.
 
     Complexity
     ----------
@@ -87,9 +93,10 @@ class UserMean(UserEstimator):
         Public range of the values: a number b for [-b, b] in each coordinate, (lower, upper), or a
         :class:`~quorate.bounds.Bound`. Loose is fine; it costs a few percent per power of ten.
     algorithm : str, default="auto"
-        ``"clip"`` to the range; ``"quantile"`` (pure, per coordinate); ``"ball"``: private radius,
-        shrinking ball; ``"core"``: private radius, friendly core; ``"winsorized"`` as published
-        (needs ``radius``).
+        ``"clip"`` to the range; ``"interval"``: clip to where quantiles say that users are, for few
+        dimensions; ``"quantile"`` (pure, per coordinate); ``"drift"``: a ball that drifts to few
+        users; ``"ball"``: private radius, shrinking ball; ``"core"``: private radius, friendly
+        core; ``"winsorized"`` as published (needs ``radius``).
     radius : float, optional
         How far users lie from their centre (L2), if that is public knowledge.
     records : int, "auto" or None, default=None

@@ -47,10 +47,12 @@ NEAR = 0.12
 PROMISING, WORTHWHILE = 0.95, 0.9
 # Users x epsilon from which on, and spread up to which, the two sides of one dimension are looked
 # at apart: people are skewed, but two looks cost more than one.
-TWO_SIDES, NARROW = 3000.0, 0.05
+TWO_SIDES, NARROW, MANY_USERS = 3000.0, 0.05, 10_000.0
+# A search that costs no more than this share of epsilon is tried unless users fill the range.
+_CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
-_PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 180.0
+_PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 250.0
 _TEST, _TEST_OF_MANY = 24.0, 40.0
 _CENTRE, _CENTRE_CERTAINTY = 4.0, 7.0
 # The outer quantile leaves so many users outside, times epsilon: fewer, and noise may send it to
@@ -90,8 +92,8 @@ def first_way(*, users: float, dimension: int, epsilon: float, mu: float) -> Rou
     """
     told = users * epsilon
     few_dimensions = mu == 0.0 or dimension < GAUSSIAN_DIMENSIONS
-    # A ball that drifts needs no search, and is as good up to twice as many users.
-    if few_dimensions and told >= SEARCH_USERS * max(1.0 if mu == 0.0 else 2.0, dimension / 2.0):
+    # A ball that drifts needs no search, and is as good up to half as many users more.
+    if few_dimensions and told >= SEARCH_USERS * max(1.0 if mu == 0.0 else 1.5, dimension / 2.0):
         return Route(name="interval", reason="an interval around the users is found by quantiles.")
     if mu == 0.0 and told >= QUANTILE_USERS * dimension:
         return Route(name="quantile", reason="a range is found in each coordinate.")
@@ -154,8 +156,8 @@ def search_costs(
     return SearchCosts(
         spread=min(max(_SPREAD / users, 0.012 * epsilon), 0.12 * epsilon),
         centre=max(_CENTRE * dimension * cells / users, 0.003 * epsilon),
-        inner=sides * _INNER / users,
-        outer=min(max(sides * _OUTER / users, sides * 0.07 * epsilon), 0.25 * epsilon),
+        inner=0.0 if dimension == 1 else _INNER / users,
+        outer=min(sides * max(_OUTER / users, 0.025 * epsilon), 0.25 * epsilon),
     )
 
 
@@ -165,7 +167,8 @@ def is_two_sided(*, users: float, dimension: int, epsilon: float, spread: float)
     >>> is_two_sided(users=10_000, dimension=1, epsilon=1.0, spread=0.01)
     True
     """
-    return dimension == 1 and users * epsilon >= TWO_SIDES and spread <= NARROW
+    told = users * epsilon
+    return dimension == 1 and told >= TWO_SIDES and (spread <= NARROW or told >= MANY_USERS)
 
 
 def outside_users(*, users: float, epsilon: float) -> float:
@@ -184,7 +187,7 @@ def is_worth_searching(
 
     >>> said = {"users": 10_000, "dimension": 1, "epsilon": 1.0}
     >>> costs = search_costs(**said, spread=0.3)
-    >>> is_worth_searching(**said, spread=0.3, costs=costs)
+    >>> is_worth_searching(**said, spread=0.6, costs=costs)
     False
     >>> is_worth_searching(**said, spread=0.01, costs=costs)
     True
@@ -194,6 +197,8 @@ def is_worth_searching(
         # Lengths of vectors vary less than single numbers.
         radius = 1.6 * spread * (0.8 + 2.2 / math.sqrt(dimension))
     left = 1.0 - costs.after_spread / epsilon
+    if left >= 1.0 - _CHEAP and spread < _FULL:
+        return True
     return left > 0.25 and min(1.0, radius) < PROMISING * left
 
 
