@@ -1,5 +1,7 @@
 """Distributions over categories, as callers use them."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from crowds_of_shares import alike, mean_shares
 from quorate.accounting.ledger import Ledger
 from quorate.auditing import replay
 from quorate.distributions import DiscreteDistribution
+from quorate.distributions.categories.discrete import label_places
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
@@ -124,3 +127,18 @@ class TestReleased:
     def test_the_figure_is_drawn(self, fitted, tmp_path):
         fitted.plot(tmp_path / "shares.png")
         assert (tmp_path / "shares.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("categories", [[1, 2], ["a", "b"]], ids=["numbers", "text"])
+@pytest.mark.parametrize(
+    "cell",
+    [(1, 2), [1], {}, None, object(), b"x", 10**400, math.nan, "1", 2.5, 1 + 2j, np.array([1, 2])],
+    ids=lambda cell: type(cell).__name__,
+)
+def test_no_cell_raises_or_moves_another(categories, cell):
+    column = np.empty(9, dtype=object)
+    column[:] = categories[0]
+    expected = label_places(column, tuple(categories))
+    column[4] = cell
+    found = label_places(column, tuple(categories))
+    np.testing.assert_array_equal(np.delete(found, 4), np.delete(expected, 4))

@@ -106,7 +106,12 @@ def _as_numbers(values: Any) -> NDArray[np.float64]:
     column = np.asarray(values)
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
-    return np.asarray(as_array(column.astype(object).tolist()), dtype=np.float64)
+    # A list or a tuple in one cell must not turn the column into a table of rows.
+    cells = [
+        cell if isinstance(cell, str | numbers.Number) else None
+        for cell in column.astype(object).tolist()
+    ]
+    return np.asarray(as_array(cells), dtype=np.float64)
 
 
 class DiscreteDistribution(UserDistribution):
