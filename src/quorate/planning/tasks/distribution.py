@@ -166,12 +166,15 @@ class SharesTask(_DistributionTask):
         """Return the standard deviation of a coordinate by the way that is taken."""
         name = self.way(users, epsilon)[0]
         known = {"users": users, "categories": self.size}
-        if name == "ball":
-            mu = _KEPT_OF_BUDGET * gaussian_mu(epsilon, self.delta)
-            return ball_noise(mu=mu, spread=self._spread, **known)
-        if name == "polytope":
+        if name in ("ball", "polytope"):
+            # Where one way takes over from the other they are about as good. A forecast that steps
+            # up there, by a percent, would say that more epsilon hurts.
             spread = l1_spread(self.size, self._spread)
-            return polytope_noise(epsilon=_KEPT_OF_BUDGET * epsilon, spread=spread, **known)
+            noise = polytope_noise(epsilon=_KEPT_OF_BUDGET * epsilon, spread=spread, **known)
+            if self.delta:
+                mu = _KEPT_OF_BUDGET * gaussian_mu(epsilon, self.delta)
+                noise = min(noise, ball_noise(mu=mu, spread=self._spread, **known))
+            return noise
         moved = 2.0 if self.relation is Relation.REPLACE else 1.0
         return math.sqrt(2.0) * moved / (_KEPT_OF_BUDGET * users * epsilon)
 

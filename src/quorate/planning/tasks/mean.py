@@ -292,6 +292,21 @@ class MeanTask(Task):
         radius = min(widen * _REACH * self.deviation, 2.0 * self.half_width)
         return self._laplace(users, self._diameter * radius / (each * users))
 
+    def group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of hiding single records so well that all of a user's are hidden."""
+        return self._of_people(users, super().group_error(users, epsilon))
+
+    def item_to_user_error(self, users: int, epsilon: float) -> float:
+        """Return the error of Algorithm 1 of Ghazi et al. around a method for single records."""
+        return self._of_people(users, super().item_to_user_error(users, epsilon))
+
+    def _of_people(self, users: int, error: float) -> float:
+        """Return an error for single records, with what those of one user have in common."""
+        single = self.with_records(1).deviation ** 2 / self.records
+        common = max(0.0, self.deviation**2 - single) / users
+        sampling = common * _chi_square(self.dimension, 1.0 - _CAUTION * self.beta)
+        return min(math.sqrt(error**2 + sampling), self.largest_error)
+
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
         return {**super().baselines(), "clip to range": self.clip_error}
