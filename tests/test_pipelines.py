@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -71,3 +73,14 @@ def test_what_has_no_sum_is_refused():
     search.best_estimator_ = scaler
     with pytest.raises(ParameterError, match="PrivateGridSearch"):
         qr.total_guarantee(search)
+
+
+def test_a_promise_that_was_partly_read_from_a_file_costs_what_it_says():
+    """A model that goes on from a stored one carries an event that nobody here can price."""
+    scaler = qr.UserScaler(**PURE).fit(X, users=PEOPLE)
+    mean = qr.UserMean(**PURE).fit(X, users=PEOPLE)
+    stored = object()
+    mean.guarantee_ = replace(
+        mean.guarantee_, epsilon=5.0, events=(stored, *scaler.guarantee_.events)
+    )
+    assert qr.total_guarantee(make_pipeline(scaler, mean)).epsilon == 5.5

@@ -93,9 +93,10 @@ def _sum(values: Iterable[float]) -> Fraction:
 
 
 def _events(promise: Guarantee) -> list[Event]:
-    """Return events that can be priced; a promise without any is its own event."""
+    """Return events that can be priced; a promise that has others too is its own event."""
     events = [event for event in promise.events if isinstance(event, Event)]
-    return events or [Approximate(promise.epsilon, promise.delta)]
+    whole = len(events) == len(promise.events) > 0
+    return events if whole else [Approximate(promise.epsilon, promise.delta)]
 
 
 def _promise(step: Any) -> Guarantee:
