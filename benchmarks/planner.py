@@ -55,12 +55,14 @@ class Setting:
         return f"{self.task} {self.world} eps={self.epsilon:g} error={self.error:g} {numbers}"
 
     def planned(self) -> int | None:
-        """Ask the planner."""
+        """Ask the planner; people are alike unless the setting says how they differ."""
+        alike = {} if self.task != "mean" or "heterogeneity" in self.numbers else {"between": 0.0}
         return plan(
             self.task,
             epsilon=self.epsilon,
             error=self.error,
             confidence=CONFIDENCE,
+            **alike,
             **self.numbers,
         ).users
 

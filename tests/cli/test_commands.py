@@ -152,6 +152,14 @@ class TestPlan:
         assert "users planned" in out
         assert out.splitlines()[-1].startswith("1,000 users reach")
 
+    def test_how_much_people_differ_is_an_option(self, capsys):
+        def error(*options):
+            asked = ["plan", "mean", "--users", "3000", "--epsilon", "1", "--records", "50"]
+            return json.loads(run([*asked, *options, "--json"], capsys)[1])["error"]
+
+        assert error("--between", "0") < error("--between", "0.2") < error()
+        assert error("--between", "0.5") == error()
+
 
 class TestFit:
     def test_model_report_and_ledger(self, visits, book, tmp_path, capsys):

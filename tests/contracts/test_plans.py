@@ -136,7 +136,9 @@ def shares_cases():
         shares = DiscreteDistribution(
             1.0, categories=range(size), **{n: case[n] for n in ("delta", "relation", "alike")}
         )
-        cases.append((users, 1.0, case | {"records": 10**9}, shares, np.zeros(users)))
+        cases.append(
+            (users, 1.0, case | {"records": 10**9, "between": 0.0}, shares, np.zeros(users))
+        )
     return cases
 
 

@@ -52,11 +52,14 @@ def _say_mean(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
 
 
 def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
+    from quorate.planning.tasks.mean import MeanTask
+
     dimension, bound = len(wish.features), wish.half_width
     spread = estimator.algorithm_.spread
     # Users who fill the range evenly, unless the fit found out how far they are apart.
     deviation = bound / math.sqrt(3) if not spread else spread / math.sqrt(dimension)
-    scale = deviation * math.sqrt(wish.records or 1)
+    # That is how far people's means are apart: records vary as much as the planner's share allows.
+    scale = deviation / math.sqrt(MeanTask(records=wish.records or 1).shrunk)
     return {"dimension": dimension, "bounds": bound, "scale": scale}
 
 

@@ -87,7 +87,13 @@ def plan(  # noqa: PLR0913 - one option for each public number
         str | None, typer.Option(help="Public range of the values: 'lower,upper' or 'b'.")
     ] = None,
     scale: Annotated[float | None, typer.Option(help="How much records vary.")] = None,
-    heterogeneity: Annotated[float | None, typer.Option(help="How much users differ.")] = None,
+    between: Annotated[
+        float | None,
+        typer.Option(help="Share of the variance between people, 0 (alike) to 1; default 0.5."),
+    ] = None,
+    heterogeneity: Annotated[
+        float | None, typer.Option(help="Instead: standard deviation of people's own means.")
+    ] = None,
     error_level: Annotated[float | None, typer.Option(help="Error of the best rule.")] = None,
     relation: NeighboursOption = Neighbours.REPLACE,
     as_json: Json = False,
@@ -113,6 +119,7 @@ def plan(  # noqa: PLR0913 - one option for each public number
         domain=domain,
         bounds=None if bounds is None else _one_range(bounds),
         scale=scale,
+        between=between,
         heterogeneity=heterogeneity,
         error_level=error_level,
         relation=Relation[relation.name],

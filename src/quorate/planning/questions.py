@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from quorate import _validate
 from quorate.catalogue import CATALOGUE, open_path
@@ -13,7 +13,10 @@ from quorate.guarantees import Relation
 from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
-from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
+
+if TYPE_CHECKING:
+    from quorate.means.variation import UserVariation, VariationError
 
 __all__ = ["TASKS", "TaskNumbers", "describe_task", "plan", "task_kind"]
 
@@ -35,6 +38,7 @@ class TaskNumbers(TypedDict, total=False):
     domain: int | None
     bounds: Any
     scale: float | None
+    between: float | None
     heterogeneity: float | None
     error_level: float | None
     alike: bool | None
@@ -49,12 +53,13 @@ def plan(
     task: str,
     *,
     users: int | None = None,
-    records: int = 1,
+    records: int | None = None,
     epsilon: float | None = None,
     delta: float = 0.0,
     error: float | None = None,
     confidence: float = 0.9,
     relation: Relation = Relation.REPLACE,
+    pilot: UserVariation | None = None,
     **described: Unpack[TaskNumbers],
 ) -> Plan:
     """Answer one of: how many users, what error, which epsilon, or "are we quorate?".
@@ -67,8 +72,9 @@ def plan(
     task : str
         One of ``quorate.planning.TASKS``, such as "mean", "threshold" or "logistic".
     users : int, optional
-    records : int, default=1
-        Records a user.
+    records : int, optional
+        Records a user, by default 1; where users hold different numbers, the harmonic mean, which
+        is smaller than the average.
     epsilon : float, optional
     delta : float, default=0.0
     error : float, optional
@@ -76,6 +82,9 @@ def plan(
     confidence : float, default=0.9
         Probability with which the error is kept.
     relation : Relation, default=Relation.REPLACE
+    pilot : UserVariation, optional
+        A fitted one, for the tasks that take ``between``: its ``between_`` and ``records_``, at the
+        cautious ends of their 95 % ranges, stand for ``between`` and ``records``.
     dimension : int, optional
         Coordinates of a mean, features of a model.
     size : int, optional
@@ -89,8 +98,12 @@ def plan(
         Select: the public range of the loss.
     scale : float, optional
         A public guess of how much single records vary; see the task.
+    between : float, optional
+        Mean and distributions: share of the variance of single records that lies between people,
+        from 0 (people are alike) to 1. By default a half, and the advice says so.
     heterogeneity : float, optional
-        Standard deviation of the users' own means around the common one, in each coordinate.
+        Mean, instead of ``between``: standard deviation of the users' own means around the common
+        one, in each coordinate; ``scale`` is then that of records around their user's mean.
     error_level : float, optional
         Error of the best rule.
     alike : bool, optional
@@ -105,6 +118,8 @@ def plan(
     >>> again.error <= 0.02
     True
     """
+    if pilot is not None:
+        records = _read_pilot(task, pilot, records, described)
     question = describe_task(
         task, records=records, delta=delta, confidence=confidence, relation=relation, **described
     )
@@ -128,11 +143,31 @@ def plan(
     return _solve(question, solved_for, users=users, error=error, epsilon=epsilon)
 
 
+def _read_pilot(
+    task: str, pilot: UserVariation, records: int | None, described: TaskNumbers
+) -> int:
+    """Write the cautious share between people into ``described``; return the records a user."""
+    if not issubclass(task_kind(task), PeopleTask):
+        raise ParameterError(f"The task {task!r} makes no use of a pilot.")
+    stated = (records, described.get("between"), described.get("heterogeneity"))
+    if any(value is not None for value in stated):
+        raise ParameterError(
+            "Expected a pilot or records, between and heterogeneity, got both: a pilot tells how "
+            "many records people hold and how much they differ."
+        )
+    error: VariationError | None = getattr(pilot, "error_", None)
+    if error is None:
+        raise ParameterError("Expected a pilot that has been fitted.")
+    described["between"] = error.between[1]
+    # Whole records, and the fewest that the pilot allows.
+    return max(1, math.floor(error.records[0]))
+
+
 def task_kind(task: str) -> type[Task]:
     """Return the class that describes a task.
 
     >>> task_kind("median").error_meaning[:4]
-    'rank'
+    'dist'
     """
     _validate.one_of(TASKS, task=task)
     return _KINDS[task]
@@ -194,7 +229,7 @@ def _solve(
         algorithm=algorithm,
         reason=reason,
         warning=warn(task, users=planned, needed=needed, epsilon=epsilon, error=aim, lower=lower),
-        advice=advise(task, users=planned, epsilon=epsilon),
+        advice=(*advise(task, users=planned, epsilon=epsilon), *task.assumptions),
         changes=changes,
         curves=_curves(task, users=planned, epsilon=epsilon),
     )

@@ -13,12 +13,12 @@ from quorate.planning.tasks.median import MedianTask
 
 
 def test_a_task_describes_itself_without_what_all_tasks_share():
-    task = MeanTask(dimension=3, records=5)
+    task = MeanTask(dimension=3, records=5, between=0.2)
     assert dict(task.description) == {
         "dimension": 3,
         "bounds": 100.0,
         "scale": 1.0,
-        "heterogeneity": 0.0,
+        "between": 0.2,
     }
 
 
@@ -28,7 +28,7 @@ def test_one_record_has_no_baseline_of_records():
 
 
 def test_group_privacy_is_the_same_task_with_single_records():
-    task = MeanTask(dimension=4, records=10, delta=1e-6)
+    task = MeanTask(dimension=4, records=10, delta=1e-6, between=0.0)
     each, delta = group_privacy(epsilon=1.0, delta=1e-6, size=10)
     single = MeanTask(dimension=4, records=1, delta=delta)
     assert task.group_error(500, 1.0) == single.error(5000, each)
@@ -36,7 +36,7 @@ def test_group_privacy_is_the_same_task_with_single_records():
 
 
 def test_the_conversion_is_the_same_task_on_the_users_who_are_left():
-    task = MeanTask(dimension=4, records=10_000, delta=1e-6)
+    task = MeanTask(dimension=4, records=10_000, delta=1e-6, between=0.0)
     each, delta = utility_budget(epsilon=1.0, delta=1e-6, users=1000, records=10_000)
     single = MeanTask(dimension=4, records=1, delta=delta)
     assert task.item_to_user_error(1000, 1.0) == single.error((1000 - 192) * 10_000, each)

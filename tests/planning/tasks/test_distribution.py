@@ -62,7 +62,7 @@ class TestForecasts:
                 one = DiscreteDistribution(1.0, categories=range(size), delta=delta)
                 one.fit(labels, users=ids)
             errors.append(0.5 * np.abs(one.pmf_ - zipf(size)).sum())
-        planned = SharesTask(size=size, records=records, delta=delta).error(users, 1.0)
+        planned = SharesTask(size=size, records=records, delta=delta, between=0.0).error(users, 1.0)
         assert share_within(errors, planned) >= 0.75
         assert planned <= 2.5 * np.mean(errors)
 
@@ -74,7 +74,7 @@ class TestForecasts:
                 one = EmpiricalCDF(1.0, bounds=(0.0, 1.0), cells=256)
                 one.fit(values, users=np.arange(4000) // 4)
             errors.append(np.abs(one.cdf_ - one.edges_).max())
-        planned = CdfTask(size=256, records=4).error(1000, 1.0)
+        planned = CdfTask(size=256, records=4, between=0.0).error(1000, 1.0)
         assert share_within(errors, planned) >= 0.75
         assert planned <= 3.0 * np.mean(errors)
 
@@ -86,7 +86,7 @@ class TestForecasts:
                 one = GaussianDistribution(1.0, bounds=1000.0, covariance=[[1.0]])
                 one.fit(rows, users=np.arange(3200) // 16)
             errors.append(abs(one.mean_[0] - 7.0))
-        planned = NormalTask(records=16).error(200, 1.0)
+        planned = NormalTask(records=16, between=0.0).error(200, 1.0)
         assert share_within(errors, planned) >= 0.8
         assert planned <= 4.0 * np.mean(errors)
 

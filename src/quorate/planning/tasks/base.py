@@ -22,7 +22,10 @@ from quorate.planning.limits import (
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 
-__all__ = ["ErrorModel", "Task"]
+__all__ = ["ASSUMED_BETWEEN", "ErrorModel", "PeopleTask", "Task"]
+
+ASSUMED_BETWEEN = 0.5
+"""Share of the variance between people where none is stated: more than most tables show."""
 
 ErrorModel = Callable[[int, float], float]
 """From users and epsilon to the error that is kept with the confidence of the task."""
@@ -35,7 +38,7 @@ class Task(ABC):
     Parameters
     ----------
     records : int, default=1
-        Records a user.
+        Records a user; where users hold different numbers, the harmonic mean of them.
     delta : float, default=0.0
     confidence : float, default=0.9
         Probability with which the error is to be kept.
@@ -68,6 +71,16 @@ class Task(ABC):
         names = (field.name for field in fields(self) if field.name not in shared)
         values = ((name, getattr(self, name)) for name in names)
         return tuple((name, value) for name, value in values if value is not None)
+
+    @property
+    def share_between(self) -> float:
+        """Share of the variance of single records that lies between people."""
+        return 0.0
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        return ()
 
     @property
     @abstractmethod
@@ -134,7 +147,7 @@ class Task(ABC):
             PublishedBound(
                 users=float(super_users(single.users, records=self.records)),
                 theorem="Observation 28 of Ghazi et al. (2023)",
-                holds=single.holds and getattr(self, "heterogeneity", 0.0) == 0,
+                holds=single.holds and self.share_between == 0,
                 note=f"users who are alike, made of single records; {single.theorem}",
             ),
         )
@@ -184,3 +197,46 @@ class Task(ABC):
     def one_record_error(self, users: int, epsilon: float) -> float:
         """Return the error when every user gives one record."""
         return self.with_records(1).error(users, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeopleTask(Task):
+    """A task whose people may differ, so that records replace people only in part.
+
+    The variance of a user's mean record is ``between + (1 - between) / records`` times that of a
+    single record.
+
+    Parameters
+    ----------
+    between : float, optional
+        Share of the variance of single records that lies between people (the intraclass
+        correlation), from 0 (people are alike) to 1; by default ``ASSUMED_BETWEEN``, and the plan
+        says so.
+    """
+
+    between: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.between is not None:
+            _validate.fraction(between=self.between)
+
+    @property
+    def share_between(self) -> float:
+        """Share of the variance of single records that lies between people."""
+        return ASSUMED_BETWEEN if self.between is None else self.between
+
+    @property
+    def shrunk(self) -> float:
+        """Variance of a user's mean record, in units of that of one record."""
+        return self.share_between + (1.0 - self.share_between) / self.records
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        if self.between is not None:
+            return ()
+        return (
+            "Assumes that half of the variance of records lies between people: state between= "
+            "(0 if people are alike), or measure it with UserVariation.",
+        )

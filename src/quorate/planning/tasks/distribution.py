@@ -27,8 +27,8 @@ from quorate.planning.packings import (
     packing_floor,
 )
 from quorate.planning.plan import PublishedBound
-from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import Task
+from quorate.planning.solve import EPSILONS, smallest_users
+from quorate.planning.tasks.base import PeopleTask
 from quorate.planning.tasks.mean import MeanTask
 from quorate.planning.tasks.median import MedianTask
 from quorate.releases.route import Route
@@ -54,31 +54,21 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _DistributionTask(Task):
-    """What the tasks share: people's own distributions differ by ``heterogeneity``.
-
-    Parameters
-    ----------
-    heterogeneity : float, default=0.0
-        Share of the variance of a person's shares that does not shrink with records, from 0 (people
-        are alike) to 1.
-    """
-
-    heterogeneity: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _validate.fraction(heterogeneity=self.heterogeneity)
-
-    @property
-    def _variance(self) -> float:
-        """Variance of a person's share, in units of that of one record."""
-        return self.heterogeneity + (1.0 - self.heterogeneity) / self.records
+class _DistributionTask(PeopleTask):
+    """What the tasks share: people's own distributions differ by ``between``."""
 
     @property
     def largest_error(self) -> float:
         """Nothing in common."""
         return 1.0
+
+    def group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of hiding records one by one, at least that of so few people."""
+        return max(super().group_error(users, epsilon), self.error(users, EPSILONS[1]))
+
+    def item_to_user_error(self, users: int, epsilon: float) -> float:
+        """Return the error of Algorithm 1 of Ghazi et al., at least that of so few people."""
+        return max(super().item_to_user_error(users, epsilon), self.error(users, EPSILONS[1]))
 
     def _floor(self, packing: Packing | None, epsilon: float, theorem: str) -> PublishedBound:
         """Return the packing bound, or with delta the floor for any answer at all."""
@@ -136,7 +126,7 @@ class SharesTask(_DistributionTask):
 
     Examples
     --------
-    >>> task = SharesTask(size=100, records=256, delta=1e-6)
+    >>> task = SharesTask(size=100, records=256, delta=1e-6, between=0.0)
     >>> task.way(3000, 1.0)[0], task.way(300, 1.0)[0]
     ('ball', 'laplace')
     >>> task.error(3000, 1.0) < 0.03
@@ -160,7 +150,7 @@ class SharesTask(_DistributionTask):
     @property
     def _spread(self) -> float:
         """Root mean square distance of alike users with a Zipf distribution."""
-        return math.sqrt(0.9 * self._variance)
+        return math.sqrt(0.9 * self.shrunk)
 
     def _noise(self, users: int, epsilon: float) -> float:
         """Return the standard deviation of a coordinate by the way that is taken."""
@@ -183,7 +173,7 @@ class SharesTask(_DistributionTask):
         # distribution cuts away; and the sampling of people.
         raw = 0.5 * self.size * noise * math.sqrt(0.5)
         cut = raw / (1.0 + _CUT_AWAY * raw)
-        sampling = 0.4 * math.sqrt(self.size * self._variance / users) * 0.8
+        sampling = 0.4 * math.sqrt(self.size * self.shrunk / users) * 0.8
         tail = 1.0 + _TAIL * math.sqrt(-2.0 * math.log(self.beta)) / (2.0 * math.sqrt(self.size))
         return tail * math.hypot(cut, sampling)
 
@@ -249,7 +239,7 @@ class CdfTask(_DistributionTask):
         scale = width * hierarchy.levels / (users * epsilon)
         noise = hierarchy.largest_error(scale=scale, beta=0.8 * self.beta)
         # Kolmogorov's law: the largest distance of n records exceeds s / sqrt(n) with 2 e^(-2 s^2).
-        sampling = math.sqrt(-0.5 * math.log(0.5 * self.beta)) * math.sqrt(self._variance / users)
+        sampling = math.sqrt(-0.5 * math.log(0.5 * self.beta)) * math.sqrt(self.shrunk / users)
         return min(1.0, math.hypot(noise, sampling))
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
@@ -263,7 +253,7 @@ class CdfTask(_DistributionTask):
         """Return the users for which the mechanism's law and sampling suffice, people differing."""
         worst = CdfTask(
             size=self.size,
-            heterogeneity=1.0,
+            between=1.0,
             confidence=self.confidence,
             relation=self.relation,
         )
@@ -295,7 +285,7 @@ class NormalTask(_DistributionTask):
 
     Examples
     --------
-    >>> NormalTask(records=16).error(100, 1.0) < 0.12
+    >>> NormalTask(records=16, between=0.0).error(100, 1.0) < 0.12
     True
     """
 
@@ -320,7 +310,8 @@ class NormalTask(_DistributionTask):
         return MeanTask(
             dimension=self.dimension,
             bounds=self.bounds,
-            scale=math.sqrt(self._variance * self.records),
+            scale=math.sqrt(self.shrunk * self.records),
+            between=0.0,
             records=self.records,
             delta=self.delta,
             confidence=self.confidence,
@@ -334,13 +325,13 @@ class NormalTask(_DistributionTask):
         medians = MedianTask(
             dimension=self.dimension,
             bounds=self.bounds,
-            scale=math.sqrt(self._variance),
+            scale=math.sqrt(self.shrunk),
             confidence=self.confidence,
             relation=self.relation,
         )
         rank, error = medians.error(users, epsilon), self.largest_error
         if rank < 0.5:
-            each = float(ndtri(0.5 + rank)) * math.sqrt(self._variance)
+            each = float(ndtri(0.5 + rank)) * math.sqrt(self.shrunk)
             error = min(error, math.sqrt(self.dimension) * each)
         if self.way(users, epsilon)[0] == "mean":
             # A private radius is looked for only where it is worth it.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
 from quorate.means.gaussian_routes import (
@@ -26,7 +27,7 @@ from quorate.means.ways import first_way
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.base import ErrorModel, PeopleTask
 from quorate.ranges import half_width
 
 __all__ = ["MeanTask"]
@@ -146,7 +147,7 @@ def _chi_square(dimension: int, confidence: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanTask(Task):
+class MeanTask(PeopleTask):
     """The mean over users, as in :class:`~quorate.means.UserMean`.
 
     The error is the Euclidean distance of the released mean from the mean of the population, in
@@ -159,13 +160,18 @@ class MeanTask(Task):
     bounds : float or pair, default=100.0
         Public range of every coordinate: b for [-b, b], or (lower, upper).
     scale : float, default=1.0
-        Standard deviation of one record around its user's mean, in each coordinate.
-    heterogeneity : float, default=0.0
-        Standard deviation of the users' own means, in each coordinate.
+        Standard deviation of single records in each coordinate: of all of them, or around their
+        user's mean if ``heterogeneity`` is given.
+    between : float, optional
+        Share of the variance of single records that lies between people, from 0 (people are alike)
+        to 1; by default a half.
+    heterogeneity : float, optional
+        The same in the units of the data: the standard deviation of the users' own means. Give one
+        of the two.
 
     Examples
     --------
-    >>> task = MeanTask(dimension=100, records=100, delta=1e-6)
+    >>> task = MeanTask(dimension=100, records=100, delta=1e-6, between=0.0)
     >>> task.error(1000, 1.0) < 0.3
     True
     >>> task.way(1000, 1.0)[0], task.way(50, 1.0)[0]
@@ -175,7 +181,7 @@ class MeanTask(Task):
     dimension: int = 1
     bounds: Any = 100.0
     scale: float = 1.0
-    heterogeneity: float = 0.0
+    heterogeneity: float | None = None
 
     name: ClassVar[str] = "mean"
     error_meaning: ClassVar[str] = "Euclidean distance from the population's mean, in data units"
@@ -184,7 +190,13 @@ class MeanTask(Task):
         super().__post_init__()
         _validate.positive_integer(dimension=self.dimension)
         _validate.positive(half_width=self.half_width, scale=self.scale)
-        _validate.non_negative(heterogeneity=self.heterogeneity)
+        if self.heterogeneity is not None:
+            _validate.non_negative(heterogeneity=self.heterogeneity)
+            if self.between is not None:
+                raise ParameterError(
+                    "Expected one of between and heterogeneity, got both: the share of the "
+                    "variance that lies between people, or their standard deviation."
+                )
 
     @property
     def half_width(self) -> float:
@@ -199,9 +211,30 @@ class MeanTask(Task):
     @property
     def deviation(self) -> float:
         """Standard deviation of one user's mean record, in each coordinate."""
-        alone = math.hypot(self.scale / math.sqrt(self.records), self.heterogeneity)
         # Values inside the range cannot deviate by more.
-        return min(alone, self.half_width)
+        return min(self._total * math.sqrt(self.shrunk), self.half_width)
+
+    @property
+    def between_deviation(self) -> float:
+        """Standard deviation of the users' own means, however many records they hold."""
+        return min(self._total * math.sqrt(self.share_between), self.half_width)
+
+    @property
+    def _total(self) -> float:
+        """Standard deviation of single records, whoever they are of."""
+        return math.hypot(self.scale, self.heterogeneity or 0.0)
+
+    @property
+    def share_between(self) -> float:
+        """Share of the variance of single records that lies between people."""
+        if self.heterogeneity is None:
+            return super().share_between
+        return (self.heterogeneity / self._total) ** 2
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        return super().assumptions if self.heterogeneity is None else ()
 
     @property
     def spread(self) -> float:
@@ -420,4 +453,14 @@ class MeanTask(Task):
             holds=True,
             note="this root mean squared error, for the hardest of normal crowds",
         )
-        return (*super().necessary(epsilon=epsilon, error=error), corollary)
+        known = (*super().necessary(epsilon=epsilon, error=error), corollary)
+        if not self.share_between:
+            return known
+        floor = _chi_square(self.dimension, self.confidence) * (self.between_deviation / error) ** 2
+        people = PublishedBound(
+            users=max(1.0, floor),
+            theorem="sampling of people",
+            holds=False,
+            note="normal people far inside the range; no number of records and no epsilon beats it",
+        )
+        return (*known, people)
