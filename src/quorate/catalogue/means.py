@@ -52,15 +52,13 @@ def _say_mean(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
 
 
 def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
-    from quorate.planning.tasks.mean import MeanTask
-
     dimension, bound = len(wish.features), wish.half_width
     spread = estimator.algorithm_.spread
     # Users who fill the range evenly, unless the fit found out how far they are apart.
     deviation = bound / math.sqrt(3) if not spread else spread / math.sqrt(dimension)
-    # That is how far people's means are apart: records vary as much as the planner's share allows.
-    scale = deviation / math.sqrt(MeanTask(records=wish.records or 1).shrunk)
-    return {"dimension": dimension, "bounds": bound, "scale": scale}
+    # That is how far people's means are apart; half of how much records vary lies between people.
+    scale = deviation / math.sqrt(0.5 + 0.5 / (wish.records or 1))
+    return {"dimension": dimension, "bounds": bound, "scale": scale, "between": 0.5}
 
 
 def _quantiles_fit(quantiles: Any) -> bool:
