@@ -83,7 +83,7 @@ class TestTheFirstPage:
             code = main(shlex.split(line))
             played.append((line.split()[0], code))
             assert code == 0, (line, capsys.readouterr().err)
-        assert [name for name, _ in played] == ["ledger", "fit", "fit", "predict", "ledger"]
+        assert [name for name, _ in played] == ["ledger", "fit", "fit", "fit", "predict", "ledger"]
         out = capsys.readouterr().out
         assert "pressure" in out
         assert (tmp_path / "model.json").exists()
