@@ -55,6 +55,16 @@ class TestBetween:
             plan("mean", between=share, **ASKED)
 
 
+    def test_people_who_differ_are_allowed_to_be_skewed(self):
+        alike, different = (
+            MeanTask(between=share, dimension=3, delta=1e-6).error(20_000, 1.0)
+            for share in (0.0, 0.01)
+        )
+        assert different == pytest.approx(1.2 * alike)
+        few = MeanTask(between=0.5, dimension=3, delta=1e-6)
+        assert few.error(20, 1.0) <= few.clip_error(20, 1.0)
+
+
 class TestWhatIsAssumed:
     @pytest.mark.parametrize("task", ["mean", "shares", "cdf", "normal"])
     def test_a_half_is_assumed_and_the_plan_says_so(self, task):

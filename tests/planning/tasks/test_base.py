@@ -30,15 +30,16 @@ def test_one_record_has_no_baseline_of_records():
 def test_group_privacy_is_the_same_task_with_single_records():
     task = MeanTask(dimension=4, records=10, delta=1e-6, between=0.0)
     each, delta = group_privacy(epsilon=1.0, delta=1e-6, size=10)
-    single = MeanTask(dimension=4, records=1, delta=delta)
+    single = MeanTask(dimension=4, records=1, delta=delta, between=0.0)
     assert task.group_error(500, 1.0) == single.error(5000, each)
-    assert task.one_record_error(500, 1.0) == MeanTask(dimension=4, delta=1e-6).error(500, 1.0)
+    one = MeanTask(dimension=4, delta=1e-6, between=0.0)
+    assert task.one_record_error(500, 1.0) == one.error(500, 1.0)
 
 
 def test_the_conversion_is_the_same_task_on_the_users_who_are_left():
     task = MeanTask(dimension=4, records=10_000, delta=1e-6, between=0.0)
     each, delta = utility_budget(epsilon=1.0, delta=1e-6, users=1000, records=10_000)
-    single = MeanTask(dimension=4, records=1, delta=delta)
+    single = MeanTask(dimension=4, records=1, delta=delta, between=0.0)
     assert task.item_to_user_error(1000, 1.0) == single.error((1000 - 192) * 10_000, each)
     assert task.item_to_user_error(192, 1.0) == task.largest_error
     assert "item to user (constants 1)" in task.baselines()

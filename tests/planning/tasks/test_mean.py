@@ -67,7 +67,7 @@ class TestRoutes:
 
 class TestLaws:
     def test_very_many_users_leave_sampling_error_only(self):
-        error = MeanTask(dimension=4, delta=1e-6).error(10**9, 1.0)
+        error = MeanTask(dimension=4, delta=1e-6, between=0.0).error(10**9, 1.0)
         # The square root of a chi-square quantile with 4 degrees of freedom at 0.94.
         assert error == pytest.approx(math.sqrt(9.04 / 1e9), rel=0.01)
 
