@@ -54,7 +54,6 @@ class TestBetween:
         with pytest.raises(ParameterError, match="between"):
             plan("mean", between=share, **ASKED)
 
-
     def test_people_who_differ_are_allowed_to_be_skewed(self):
         alike, different = (
             MeanTask(between=share, dimension=3, delta=1e-6).error(20_000, 1.0)
