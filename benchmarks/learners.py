@@ -76,6 +76,7 @@ def cut_offs(repetitions: int) -> Iterator[Figure]:
         rng = np.random.default_rng([n, m])
         ways = {
             "auto": "auto",
+            "alike": "auto",
             "group": Mistakes(records=m),
             "one": Mistakes(records=1),
             "vote": OwnBest(),
@@ -85,12 +86,15 @@ def cut_offs(repetitions: int) -> Iterator[Figure]:
             people, excess = cut_off_world(n, m, 0.1, rng)
             for name, way in ways.items():
                 with use_noise(SeededNoise([n, m, repetition, len(name)])):
-                    learner = ThresholdLearner(1.0, domain=(0, DOMAIN - 1), algorithm=way)
+                    learner = ThresholdLearner(
+                        1.0, domain=(0, DOMAIN - 1), algorithm=way, alike=name == "alike"
+                    )
                     found[name].append(excess(learner.fit(people).threshold_))
         p90 = {name: float(np.quantile(values, 0.9)) for name, values in found.items()}
-        note = ", ".join(f"{name} {p90[name]:.4f}" for name in ("group", "one", "vote"))
-        title = f"cut-off, noise 0.1, n={n}, m={m}: 90% excess, auto"
-        yield Figure(title, p90["auto"], limit, note)
+        note = ", ".join(f"{name} {p90[name]:.4f}" for name in ("auto", "group", "one", "vote"))
+        # These users are alike, and the learner is told so; the default assumes nothing.
+        title = f"cut-off, noise 0.1, n={n}, m={m}: 90% excess, auto, alike=True"
+        yield Figure(title, p90["alike"], limit, note)
 
 
 # --- finite classes ------------------------------------------------------------------------------

@@ -108,7 +108,6 @@ CASES = {
         LinearRegression(target_bounds=(0, 1), hopeless="constant", epsilon=0.001, delta=1e-9),
         TWO,
         y=LABELS,
-        least=0.85,
     ),
     "cut-off auto": case(ThresholdLearner(domain=(0, 2**32)), ONE, y=LABELS),
     "cut-off published": case(
