@@ -198,7 +198,7 @@ LISTED = [
             "epsilon": 1.0,
             "n_users": 3,
             "records": 9,
-            "alpha": 0.9,
+            "failure": 0.9,
         },
         lambda m: m.release(np.array([[0.1, 0.9], [0.2, np.nan], [0.0, 1e9]])),
         lambda m, beta: m.error_bound(2, beta),
