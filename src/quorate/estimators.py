@@ -13,6 +13,7 @@ scikit-learn's contract, with the parts that leak replaced:
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -144,6 +145,9 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 f"This {type(self).__name__} instance is not fitted yet: call fit before asking "
                 f"for {name}."
             )
+        if isinstance(own := inspect.getattr_static(type(self), name, None), property):
+            # A property of ours refused with a reason of its own: let it speak.
+            return own.__get__(self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __sklearn_tags__(self) -> Any:

@@ -157,7 +157,7 @@ class TestLaplacePrivacy:
 
 
 class HalfTheSigma(GaussianSum):
-    sigma = property(lambda self: GaussianSum.sigma.fget(self) / 2)
+    sigma = property(lambda self: GaussianSum.sigma.func(self) / 2)
 
 
 class NarrowSensitivity(GaussianSum):

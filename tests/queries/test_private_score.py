@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression as PlainRegression
 
-from quorate import ConceptLearner, Ledger, LogisticRegression, ParityLearner, UserData
+from quorate import ConceptLearner, Ledger, LogisticRegression, UserData
 from quorate.accounting.compose import price
 from quorate.concepts import Conjunctions, Thresholds
 from quorate.engines.memory import MemoryCrowd
@@ -113,8 +113,6 @@ class TestCrowds:
             with use_noise(SeededNoise(0)):
                 found.append(private_score(RULE, data, epsilon=1.0).value)
         assert found[0] == found[1]
-        with pytest.raises(ParameterError, match="UserData only"):
-            private_cross_val_score(ParityLearner(), crowd, epsilon=8.0)
 
     def test_models_that_fit_crowds_are_validated_on_them(self):
         rng = np.random.default_rng(0)
