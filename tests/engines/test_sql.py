@@ -91,7 +91,12 @@ def server():
         except KeyError:
             pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
         os.chown(folder, account.pw_uid, account.pw_gid)
-        who = ["runuser", "-u", "postgres", "--"]
+        # Not every PATH has the folder of the administrator's tools.
+        places = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+        switch = shutil.which("runuser", path=places)
+        if switch is None:
+            pytest.skip("PostgreSQL does not run as root, and there is no runuser")
+        who = [switch, "-u", "postgres", "--"]
 
     def run(name, *arguments):
         command = [*who, str(binaries / name), *arguments]
