@@ -12,8 +12,11 @@ import pytest
 
 from quorate import LogisticRegression, UserMean
 from quorate.accounting import (
+    Approximate,
+    Composed,
     Gaussian,
     gaussian_multiplier,
+    price,
 )
 from quorate.accounting.ledger import Ledger, Settlement
 from quorate.accounting.spending import Cost
@@ -85,6 +88,14 @@ class TestSettlement:
         charge = ledger.charge("visits", Guarantee(epsilon=0.1), purpose="a mean")
         before = ledger.fits("visits", gaussian(0.1, 1e-8))
         ledger.settle(charge, (Gaussian(0.5),))
+        assert ledger.fits("visits", gaussian(0.1, 1e-8)) == before
+
+    def test_a_settlement_that_trades_failures_for_squares_raises_no_total(self, ledger):
+        chain = Composed((Gaussian(40.0), Approximate(0.0, 1e-7)))
+        promise = Guarantee(epsilon=price(chain, delta=2e-7), delta=2e-7, events=(chain,))
+        charge = ledger.charge("visits", promise, purpose="a mean")
+        before = ledger.fits("visits", gaussian(0.1, 1e-8))
+        ledger.settle(charge, (Gaussian(20.0),))  # no failure, four times the square
         assert ledger.fits("visits", gaussian(0.1, 1e-8)) == before
 
     def test_a_fit_that_fails_stays_charged_in_full(self, ledger):

@@ -72,6 +72,12 @@ class Cost(NamedTuple):
     square: Fraction | None
     failures: Fraction
 
+    def is_within(self, other: Cost) -> bool:
+        """Whether the second reading costs at most that of ``other``, in both of its numbers."""
+        if self.square is None or self.failures > other.failures:
+            return False
+        return other.square is None or self.square <= other.square
+
     def times(self, count: int) -> Cost:
         """Return the cost of ``count`` such charges."""
         return Cost(
@@ -154,7 +160,8 @@ class Spending:
     def of(cls, change: BudgetChange, limit: Amount, entries: Sequence[Entry]) -> Spending:
         """Return what ``entries``, all of one budget, add up to.
 
-        A settlement stands for the charge it names.
+        A settlement stands for the charge it names where it is cheaper by the second reading; it
+        can raise no total that an earlier charge was let through under.
         """
         settled = {}
         for entry in entries:
@@ -166,10 +173,12 @@ class Spending:
         for entry in entries:
             if entry.kind == "charge":
                 amounts = Fraction(entry.epsilon), Fraction(entry.delta)
-                events = settled.get(entry.id) or json.dumps(json.loads(entry.document)["events"])
-                costs.append(
-                    cost_of(*amounts, events) if tight else Cost(*amounts, None, amounts[1])
-                )
+                if not tight:
+                    costs.append(Cost(*amounts, None, amounts[1]))
+                    continue
+                charged = cost_of(*amounts, json.dumps(json.loads(entry.document)["events"]))
+                drawn = cost_of(*amounts, settled.get(entry.id, "[]"))
+                costs.append(drawn if drawn.is_within(charged) else charged)
         return cls(change, limit, _total(costs))
 
     def admits(self, cost: Cost) -> bool:
