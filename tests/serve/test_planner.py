@@ -197,10 +197,10 @@ def test_a_refusal_is_a_sentence_and_no_figure_stays(browser, address):
     assert browser.evaluate("$('rows').rows.length") == 0
 
 
-def get(held, path):
+def get(held, path, base="http://127.0.0.1"):
     async def ask_once():
         transport = httpx.ASGITransport(app=held.app())
-        async with httpx.AsyncClient(transport=transport, base_url="http://planner") as client:
+        async with httpx.AsyncClient(transport=transport, base_url=base) as client:
             return await client.get(path)
 
     return asyncio.run(ask_once())
@@ -216,6 +216,11 @@ class TestWithoutABrowser:
         assert shown["data"]["visits"]["unit"] == "patient"
         assert get(PlannerPage(book), "/nothing").status_code == 404
         assert get(PlannerPage(), "/ledger").status_code == 404
+
+    def test_a_browser_led_here_by_a_strangers_name_reads_nothing(self, book):
+        for name, code in (("http://evil.example", 400), ("http://localhost", 200)):
+            assert get(PlannerPage(book), "/ledger", name).status_code == code
+        assert get(PlannerPage(book, ("*",)), "/ledger", "http://evil.example").status_code == 200
 
     @pytest.mark.parametrize(
         "query",

@@ -26,7 +26,7 @@ def serve(
     as_json: Json = False,
 ) -> None:
     """Open the planner as a page, until interrupted; no data are read."""
-    from quorate.serve.planner import PlannerPage
+    from quorate.serve.planner import LOOPBACK, PlannerPage
 
     if ledger is not None:
         from quorate.accounting.ledger import Ledger
@@ -36,7 +36,9 @@ def serve(
     def announce(address: str) -> str:
         return json.dumps({"url": address}) if as_json else f"Planning at {address}"
 
-    listen(PlannerPage(ledger).app(), host, port, announce)
+    # Who opens it to others says so by --host; by which names they come is then their business.
+    hosts = LOOPBACK if host in LOOPBACK else ("*",)
+    listen(PlannerPage(ledger, hosts).app(), host, port, announce)
 
 
 def listen(app: Any, host: str, port: int, announce: Callable[[str], str]) -> None:

@@ -20,7 +20,10 @@ from quorate.guarantees import Relation
 from quorate.planning.questions import TASKS, plan, task_kind
 from quorate.planning.tasks.base import Task
 
-__all__ = ["PlannerPage", "ask", "describe_tasks", "page", "request_file"]
+__all__ = ["LOOPBACK", "PlannerPage", "ask", "describe_tasks", "page", "request_file"]
+
+LOOPBACK = ("127.0.0.1", "localhost")
+"""The names of this machine; a page from elsewhere that names it otherwise gets no answer."""
 
 _SHARED = ("users", "error", "epsilon", "delta", "records", "confidence", "relation")
 _WHOLE = frozenset({"users", "records", "dimension", "size", "vc", "domain"})
@@ -106,11 +109,15 @@ def request_file(query: Mapping[str, str]) -> tuple[int, str]:
 class PlannerPage:
     """The page with its addresses, and a ledger to show if there is one.
 
+    ``hosts`` are the names by which it may be called: a browser that a stranger's name led here
+    must not read a ledger to the stranger.
+
     >>> PlannerPage().read_ledger()
     (404, {'refused': 'No ledger was named: start with quorate serve --ledger PATH.'})
     """
 
     ledger: Path | None = None
+    hosts: tuple[str, ...] = LOOPBACK
 
     def read_ledger(self) -> tuple[int, dict[str, Any]]:
         """Return budgets, what is left and the history; never anything about data."""
@@ -133,6 +140,8 @@ class PlannerPage:
         try:
             from starlette.applications import Starlette
             from starlette.concurrency import run_in_threadpool
+            from starlette.middleware import Middleware
+            from starlette.middleware.trustedhost import TrustedHostMiddleware
             from starlette.requests import Request
             from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
             from starlette.routing import Route
@@ -166,7 +175,8 @@ class PlannerPage:
                 Route("/plan", give_plan),
                 Route("/request", give_request),
                 Route("/ledger", give_ledger),
-            ]
+            ],
+            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(self.hosts))],
         )
 
 
