@@ -2,6 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# How long an example takes says something about the machine and nothing about the code.
+settings.register_profile("quorate", deadline=None)
+settings.load_profile("quorate")
 
 
 @pytest.fixture(scope="session")

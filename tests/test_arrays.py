@@ -44,7 +44,7 @@ class TestLists:
     )
 
     @given(st.lists(numbers, min_size=1, max_size=6))
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     def test_numbers_read_one_by_one_are_those_read_at_once(self, held):
         at_once = np.asarray(held, dtype=np.float64)
         one_by_one = arrays.as_array([*held, None, {}])[:-2]

@@ -73,7 +73,7 @@ def roots_rounded_down():
 
 class TestSensitivity:
     @every_bound
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(data=st.data())
     def test_no_values_of_two_users_differ_by_more_than_the_sensitivity(self, bound, data):
         shape = (4, bound.dimension)

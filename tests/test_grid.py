@@ -79,7 +79,7 @@ def grid_of_one():
 
 
 class TestSums:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         n=st.integers(0, 40),
         d=st.integers(1, 4),
@@ -145,7 +145,7 @@ class TestOverflow:
             total = int(sign) * min(n * 2**52, 2**62)
             assert grid.encode_sum(np.full((n, 2), [sign, 0.0])).tolist() == [total, 0]
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(parts=st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=9), times=counts)
     def test_halves_of_parts_add_up_to_the_cut_sum(self, parts, times):
         halves = times * sum(np.array([[p >> 32], [p & (2**32 - 1)]]) for p in parts)
@@ -160,7 +160,7 @@ class TestOverflow:
         wrapped = [int(np.full(n, 2**52).sum()) for n in (2**11, 2**11 - 1)]
         assert abs(wrapped[0] - wrapped[1]) > 2**63
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(
         n=st.integers(0, 2**50),
         radius=st.floats(1e-70, 1e70),

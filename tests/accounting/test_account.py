@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.accounting.account import Account
@@ -70,7 +70,6 @@ class TestPure:
         with pytest.raises(NumericalFailure):
             Account.open(epsilon=100.0).gaussian(ZERO, sensitivity_squared=1, sigma=1e6)
 
-    @settings(deadline=None)
     @given(st.lists(st.fractions(Fraction(1, 1000), 1, max_denominator=1000), max_size=20))
     def test_whatever_is_let_through_adds_up_to_at_most_the_budget(self, losses):
         account = Account.open(epsilon=1.0)
@@ -116,7 +115,6 @@ class TestGaussian:
         with pytest.raises(NumericalFailure):
             account.pay(Gaussian(1000.0))
 
-    @settings(deadline=None)
     @given(
         st.lists(
             st.one_of(st.floats(0.001, 0.3).map(Pure), st.floats(4.0, 60.0).map(Gaussian)),
@@ -224,7 +222,6 @@ class TestAside:
         account = Account.open(epsilon=1.0, delta=1e-6, aside=0.1)
         assert account.mu == pytest.approx(gdp_mu(0.9, 1e-6), rel=1e-8)
 
-    @settings(deadline=None)
     @given(st.lists(st.one_of(st.floats(0.01, 0.2).map(Pure), st.floats(5.0, 60.0).map(Gaussian))))
     def test_nothing_above_the_budget_is_let_through(self, events):
         account = Account.open(epsilon=1.0, delta=1e-6, aside=0.2)

@@ -103,7 +103,7 @@ class TestSplitting:
         first, second = split_mu(1.0, [1.0, 4.0])
         assert first / second == pytest.approx(2.0)
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(
         st.floats(0.01, 10),
         st.floats(1e-10, 1e-2),

@@ -78,7 +78,7 @@ class TestSums:
         spend(ledger, np.float32(0.1))
         assert ledger.spent("visits").epsilon == 1.20000000149011612
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(
         limit=st.floats(min_value=1e-300, max_value=1e300),
         shares=st.lists(st.floats(min_value=0.0, max_value=1.0), min_size=1, max_size=6),

@@ -74,7 +74,7 @@ class TestComposition:
         promise = Guarantee(epsilon=price(above, delta=1e-7), delta=1e-7, events=(above,))
         assert ledger.fits("visits", promise) == 0
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(
         parts=st.lists(
             st.one_of(

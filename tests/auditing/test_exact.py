@@ -172,7 +172,7 @@ class TestApproximateFigures:
         assert at_delta.epsilon == pytest.approx(0.9, rel=1e-9)
         assert set(at_delta.worst_pair) == {(0,), (3,)}
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(
         masses=st.lists(
             st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=2, max_size=2

@@ -25,7 +25,7 @@ def choose(source, draw, **public):
 
 
 class TestTheSameNoise:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(first=vectors, second=vectors, seed=st.integers(0, 2**32))
     def test_additive_noise_is_the_same_integers_on_other_data(self, first, second, seed):
         recorded = RecordedNoise(seed)
@@ -42,7 +42,7 @@ class TestTheSameNoise:
         replayed.finish()
 
     @pytest.mark.parametrize("method", ["permute_and_flip", "gumbel_max"])
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(scores=vectors, raised=st.integers(0, 2), seed=st.integers(0, 2**32))
     def test_a_choice_sees_the_same_noise_per_candidate(self, method, scores, raised, seed):
         """With the same noise a better score lets its candidate win or changes nothing."""

@@ -103,7 +103,7 @@ def count_one_by_one(concepts, people):
 
 class TestMistakes:
     @every_class
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(data=st.data())
     def test_the_closed_form_equals_counting_one_by_one(self, concepts, data, make_users):
         people = data.draw(people_of(concepts.n_features))
@@ -111,7 +111,7 @@ class TestMistakes:
         np.testing.assert_array_equal(concepts.mistakes(users), count_one_by_one(concepts, people))
 
     @every_class
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     @given(data=st.data(), max_users=st.integers(1, 5))
     def test_batches_add_up_to_the_whole(self, concepts, data, max_users, make_users):
         users = make_users(data.draw(people_of(concepts.n_features)), concepts.n_features)
@@ -127,7 +127,7 @@ class TestMistakes:
         assert seen == users.n_users
 
     @every_class
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=10)
     @given(data=st.data())
     def test_a_user_s_row_depends_on_that_user_alone(self, concepts, data, make_users):
         people = data.draw(people_of(concepts.n_features))

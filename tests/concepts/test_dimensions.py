@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.concepts.dimensions import (
@@ -50,19 +50,16 @@ TABLES = st.tuples(st.integers(1, 12), st.integers(1, 5)).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(table=TABLES)
 def test_vc_equals_its_definition(table):
     assert vc_dimension(table) == vc_by_definition(np.array(table))
 
 
-@settings(deadline=None)
 @given(table=TABLES)
 def test_littlestone_equals_its_definition(table):
     assert littlestone_dimension(table) == littlestone_by_definition(np.unique(table, axis=0))
 
 
-@settings(deadline=None)
 @given(table=TABLES, data=st.data())
 def test_repeating_exchanging_and_flipping_change_nothing(table, data):
     table = np.array(table)

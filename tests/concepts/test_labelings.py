@@ -36,7 +36,7 @@ CLASSES = [
 
 @pytest.mark.claim("K2: Corollary 3.6")
 @pytest.mark.parametrize("concepts", CLASSES, ids=lambda c: type(c).__name__)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_every_labeling_is_there_once_and_sauer_bounds_them(concepts, data):
     row = st.tuples(*[st.integers(0, 5).map(float)] * concepts.n_features)

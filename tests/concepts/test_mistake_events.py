@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.concepts import Direction, MistakeEvents, Thresholds
@@ -26,7 +26,6 @@ def both(people, upper, direction, make_users):
 
 
 class TestPieces:
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6), direction=DIRECTION)
     def test_pieces_cover_every_hypothesis_once(self, people, upper, direction, make_users):
         events, mistakes, _ = both(people, upper, direction, make_users)
@@ -36,7 +35,6 @@ class TestPieces:
         assert int(events.lengths.sum()) == events.size
         assert len(events.lengths) == events.n_pieces
 
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6), direction=DIRECTION)
     def test_following_the_changes_gives_every_count(self, people, upper, direction, make_users):
         events, mistakes, _ = both(people, upper, direction, make_users)
@@ -51,7 +49,6 @@ class TestPieces:
             np.testing.assert_array_equal(current, mistakes[:, index])
         assert event == events.positions.size
 
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6), direction=DIRECTION, t=st.integers(0, 9))
     def test_users_above_t_are_counted_on_every_piece(
         self, people, upper, direction, t, make_users
@@ -59,7 +56,6 @@ class TestPieces:
         events, mistakes, spread = both(people, upper, direction, make_users)
         np.testing.assert_array_equal(spread(events.users_above(t)), (mistakes > t).sum(axis=0))
 
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6), direction=DIRECTION, cap=st.integers(1, 9))
     def test_totals_are_cut_per_user(self, people, upper, direction, cap, make_users):
         events, mistakes, spread = both(people, upper, direction, make_users)
@@ -68,7 +64,6 @@ class TestPieces:
             spread(events.total(cap=cap)), np.minimum(mistakes, cap).sum(axis=0)
         )
 
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6), direction=DIRECTION, levels=st.integers(1, 10))
     def test_one_sort_gives_the_fewest_users_for_all_t(
         self, people, upper, direction, levels, make_users
@@ -106,7 +101,6 @@ class TestPieces:
 
 
 class TestBestRanges:
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6), direction=DIRECTION)
     def test_they_hold_exactly_the_best_hypotheses_of_each_user(
         self, people, upper, direction, make_users
@@ -120,14 +114,12 @@ class TestBestRanges:
             best = mistakes == mistakes.min(axis=1, keepdims=True)
             np.testing.assert_array_equal(marked, best)
 
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6), direction=DIRECTION)
     def test_two_ranges_of_a_user_never_touch(self, people, upper, direction, make_users):
         ranges = both(people, upper, direction, make_users)[0].best_ranges()
         same = ranges.user[1:] == ranges.user[:-1]
         assert np.all(ranges.first[1:][same] > ranges.last[:-1][same] + np.uint64(1))
 
-    @settings(deadline=None)
     @given(people=PEOPLE, upper=st.integers(0, 6))
     def test_the_hull_and_the_middle_of_each_user(self, people, upper, make_users):
         events, mistakes, _ = both(people, upper, Direction.ABOVE, make_users)

@@ -36,7 +36,7 @@ def broken(work, lists):
 
 
 class TestSensitivity:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(lists=USERS, steps=st.sampled_from([1, 7, 64, 2**30]), cap=st.sampled_from([1, 2, 5]))
     def test_nobody_leaves_the_simplex(self, lists, steps, cap):
         work = ShareTotals(CategoryCodes(4), 4, steps=steps, cap=cap)
@@ -45,7 +45,7 @@ class TestSensitivity:
     def test_rounding_up_is_caught(self):
         assert broken(RoundedShares(CategoryCodes(4), 4, steps=64), [[0, 1, 2]])
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(lists=USERS)
     def test_totals_are_sums_over_users_alone(self, lists):
         work = ShareTotals(CategoryCodes(4), 4, steps=2**30, cap=3)

@@ -23,7 +23,7 @@ def assert_same(mine, expected):
     assert np.array_equal(mine.y, expected.take(order).y)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from([1.0, 2.5, np.nan])),

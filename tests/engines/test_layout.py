@@ -32,7 +32,7 @@ def assert_same(mine, expected):
 
 
 class TestSameAsUserData:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         rows=st.lists(
             st.tuples(

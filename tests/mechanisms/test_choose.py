@@ -35,7 +35,7 @@ def votes(ballots, n=3):
 
 class TestPrivacy:
     @every_selection
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(data=st.data())
     def test_scores_that_move_by_the_sensitivity_move_the_law_by_epsilon(self, selection, data):
         n = data.draw(st.integers(1, 6))
@@ -51,7 +51,7 @@ class TestPrivacy:
         assert loss <= epsilon * (1 + 1e-9)
 
     @every_selection
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(data=st.data())
     def test_one_sided_scores_cost_half(self, selection, data):
         n = data.draw(st.integers(1, 6))
@@ -126,7 +126,7 @@ class TestPrivacy:
 
 
 class TestLaw:
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=50)
     @given(st.lists(st.integers(-12, 0), min_size=1, max_size=6))
     def test_the_formula_is_permute_and_flip_by_definition(self, exponents):
         exponents = np.array(exponents, dtype=float)
@@ -168,7 +168,7 @@ class TestLaw:
 
 class TestReplay:
     @every_selection
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=30)
     @given(scores=st.lists(st.integers(SMALLEST, LARGEST), min_size=4, max_size=4))
     def test_any_scores_ask_for_the_same_noise(self, selection, scores):
         recorded = RecordedNoise(1)
@@ -208,7 +208,7 @@ class TestUtility:
             assert choose.probabilities(worst)[1:].sum() > beta
 
     @every_selection
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(scores=st.lists(st.integers(-60, 0), min_size=5, max_size=5))
     def test_no_scores_exceed_the_bound(self, selection, scores):
         choose = ChooseBest(candidates=5, epsilon=0.5, selection=selection)

@@ -56,7 +56,7 @@ def true_weights(lengths, losses, rate):
 
 
 class TestEnclosures:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(
         numerator=st.integers(0, 2**90), denominator=st.integers(1, 2**80), bits=st.integers(1, 250)
     )
@@ -77,7 +77,7 @@ class TestEnclosures:
 
 
 class TestProposals:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     @given(drawn=pieces, rate=rates)
     def test_every_weight_is_bounded_from_above(self, drawn, rate):
         lengths, losses = arrays(drawn)
@@ -178,7 +178,7 @@ class TestExactLaw:
 
 
 class TestAcceptance:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(
         length=st.integers(1, 2**63),
         exponent=st.builds(Fraction, st.integers(1, 10**6), st.integers(10**4, 10**5)),
@@ -231,7 +231,7 @@ class TestChoice:
         ]
         assert p_value(np.bincount(drawn, minlength=4), law) < FALSE_ALARM
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(drawn=pieces, rate=rates, seed=st.integers(0, 2**32))
     def test_any_pieces_work_and_empty_ones_are_never_chosen(self, drawn, rate, seed):
         lengths, losses = arrays(drawn)

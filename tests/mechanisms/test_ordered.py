@@ -42,7 +42,7 @@ def distances(records, size=6):
 
 
 class TestPrivacy:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(data=st.data())
     def test_losses_that_move_by_the_sensitivity_move_the_law_by_epsilon(self, data):
         n = data.draw(st.integers(1, 8))
@@ -97,7 +97,7 @@ class TestPrivacy:
         audit = audit_exactly(lambda held: pointwise(twin, distances(held)), world, claim)
         assert not audit.holds
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(st.lists(st.integers(-3, 3), min_size=1, max_size=12))
     def test_how_the_domain_is_cut_does_not_matter(self, losses):
         choice = ChooseOrdered(epsilon=1.0)
@@ -162,7 +162,7 @@ class TestLaw:
 
 
 class TestReplay:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(data=st.data())
     def test_any_pieces_ask_for_the_same_noise(self, data):
         recorded = RecordedNoise(4)
@@ -202,7 +202,7 @@ class TestUtility:
         if bound > 0:
             assert choice.probabilities(lengths, np.array([0, bound]))[1] > beta * (1 - 1e-9)
 
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     @given(st.lists(st.integers(0, 80), min_size=10, max_size=10))
     def test_no_losses_exceed_the_bound(self, losses):
         choice = ChooseOrdered(epsilon=0.5)

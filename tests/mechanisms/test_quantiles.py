@@ -52,12 +52,12 @@ def losses_by_definition(pairs, quantile, domain=(0, 6)):
 
 class TestPieces:
     @every_quantile
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(pairs=users)
     def test_pieces_are_the_definition(self, quantile, pairs):
         assert pointwise_losses(pairs, quantile).tolist() == losses_by_definition(pairs, quantile)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(pairs=users, first=wild, last=wild)
     def test_pieces_cover_any_domain_once_in_a_fixed_number(self, pairs, first, last):
         first, last = min(first, last), max(first, last)
@@ -72,7 +72,7 @@ class TestPieces:
 
 class TestSensitivity:
     @every_quantile
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     @given(pairs=users, old=st.tuples(wild, wild), new=st.tuples(wild, wild))
     def test_one_user_moves_no_loss_by_more_than_the_sensitivity(self, quantile, pairs, old, new):
         before = pointwise_losses([*pairs, old], quantile)
@@ -192,7 +192,7 @@ class TestLaw:
 
 
 class TestReplay:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(pairs=users, others=users)
     def test_any_users_ask_for_the_same_noise(self, pairs, others):
         recorded = RecordedNoise(3)
@@ -218,7 +218,7 @@ class TestUtility:
 
     @every_relation
     @every_quantile
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(values=st.lists(st.integers(0, 30), min_size=1, max_size=60))
     def test_the_rank_is_off_by_at_most_the_bound(self, relation, quantile, values):
         mechanism = PrivateQuantile(

@@ -147,7 +147,7 @@ class TestLaplacePrivacy:
         assert audit.tightness < 0.8
 
     @given(epsilon=st.floats(0.002, 50), radius=st.floats(1e-3, 1e3), d=st.integers(1, 50))
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_the_scale_never_falls_below_its_exact_value(self, epsilon, radius, d):
         for relation in Relation:
             grid = choose_grid(Ball(radius, dimension=d), n_users=10)
@@ -236,7 +236,7 @@ class TestGaussianPrivacy:
         assert Fraction(below) ** 2 - 4 < exact
 
     @given(multiplier=st.floats(0.01, 100), radius=st.floats(1e-3, 1e3), d=st.integers(1, 1000))
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=80)
     def test_sigma_never_falls_below_its_exact_value(self, multiplier, radius, d):
         for relation in Relation:
             grid = choose_grid(Ball(radius, dimension=d), n_users=10)
@@ -260,7 +260,7 @@ MECHANISMS = [
 
 
 class TestSensitivity:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(data=st.data())
     def test_no_neighbours_differ_by_more(self, data):
         mechanism = data.draw(st.sampled_from(MECHANISMS))

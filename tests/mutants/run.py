@@ -159,12 +159,14 @@ def main(arguments=None):
             copies.put(Copy(Path(folder) / str(job)))
         # A test that fails on healthy code would catch everything.
         healthy = copies.get()
-        code, printed = healthy.run(sorted({test for mutant in alive for test in mutant.tests}))
+        for room in sorted({mutant.room for mutant in alive}):
+            tests = {test for mutant in alive if mutant.room == room for test in mutant.tests}
+            code, printed = healthy.run(sorted(tests))
+            if code != 0:
+                print(printed)
+                print(f"Tests of {room} do not pass on the source as it is: nothing was tried.")
+                return 2
         copies.put(healthy)
-        if code != 0:
-            print(printed)
-            print("The tests of the mutants do not pass on the source as it is: nothing was tried.")
-            return 2
         with ThreadPoolExecutor(asked.jobs) as pool:
             list(pool.map(judge, alive))
 

@@ -233,7 +233,7 @@ class TestErrors:
     epsilon=st.sampled_from([0.05, 1.0, 50.0]),
     share=st.sampled_from([0.001, 0.03, 0.3, 1.0, 2.0]),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_no_plan_promises_what_a_theorem_rules_out(task, epsilon, share, **numbers):
     described = describe_task(task, **numbers)
     error = share * described.largest_error

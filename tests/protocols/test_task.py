@@ -149,7 +149,7 @@ class TestRefusals:
         with pytest.raises(SchemaError, match="Expected a task"):
             Task.from_json(text)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(
         field=st.sampled_from(sorted(json.loads(LOCAL.to_json()))),
         value=st.one_of(

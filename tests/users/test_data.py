@@ -32,7 +32,7 @@ def records_by_user(data):
 
 class TestGrouping:
     @given(ids_of_records)
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_every_user_holds_exactly_their_records_in_their_order(self, ids):
         X, users = table_of(ids)
         data = UserData.from_arrays(X, X[:, 0], users=users)
@@ -43,7 +43,7 @@ class TestGrouping:
         ).all()
 
     @given(ids_of_records)
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_means_and_sums_need_no_order(self, ids):
         X, users = table_of(ids)
         data = UserData.from_arrays(X, users=users)
@@ -243,7 +243,7 @@ def others_move(choose, trials=20):
 
 class TestCap:
     @given(ids_of_records, st.integers(1, 8), st.integers(0, 2**32 - 1))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_every_user_keeps_at_most_so_many_of_their_own_records(self, ids, records, seed):
         X, users = table_of(ids)
         data = UserData.from_arrays(X, X[:, 0], users=users)
@@ -398,7 +398,7 @@ class TestTakeAndBatches:
             data.take(wrong)
 
     @given(ids_of_records, st.integers(1, 12))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_batches_hold_whole_users_in_order(self, ids, size):
         X, users = table_of(ids)
         data = UserData.from_arrays(X, X[:, 0], users=users)

@@ -102,7 +102,7 @@ class TestPublicRules:
             assert len(group(empty).codes) == len(group(empty).keys) == 0
 
     @given(st.lists(st.one_of(st.text(), st.integers(), st.none(), st.floats(), st.binary())))
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     def test_no_list_raises(self, ids):
         codes = group(ids).codes
         assert len(codes) == len(ids)
@@ -159,7 +159,7 @@ class TestSeveralColumns:
         assert group((["a", "ab"], ["bc", "c"])).codes.tolist() == [0, 1]
 
     @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=30))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_three_columns_are_numbered_in_lexicographic_order(self, rows):
         places = {row: i for i, row in enumerate(sorted(set(rows)))}
         columns = tuple(np.array(column) for column in zip(*rows, strict=True))
@@ -168,7 +168,7 @@ class TestSeveralColumns:
 
 class TestNumbersAndKeys:
     @given(st.lists(st.integers(0, 9), min_size=1), st.randoms(use_true_random=False))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_the_order_of_rows_changes_nobody_s_number(self, ids, random):
         shuffled = random.sample(ids, len(ids))
         mine = dict(zip(ids, group(np.array(ids)).codes.tolist(), strict=True))
@@ -232,13 +232,13 @@ class TestRefusals:
 
 class TestKernels:
     @given(st.lists(st.integers(0, 5), max_size=40))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_the_counting_sort_is_a_stable_sort(self, codes):
         codes = np.array(codes, dtype=np.int32)
         assert order_by_user(codes, 6).tolist() == np.argsort(codes, kind="stable").tolist()
 
     @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 7))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     def test_the_smallest_numbers_of_each_user_stay(self, counts, records):
         counts = np.array(counts)
         numbers = mix(np.arange(counts.sum(), dtype=np.uint64))

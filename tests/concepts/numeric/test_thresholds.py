@@ -77,7 +77,7 @@ class TestDimensions:
 
 
 class TestHugeDomains:
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(
         records=st.lists(
             st.tuples(st.integers(0, 3), st.integers(0, 2**31).map(float), st.integers(0, 1)),

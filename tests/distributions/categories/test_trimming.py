@@ -75,7 +75,7 @@ class TestSensitivity:
                 assert violations(grid, grid.encode(rows)) == set()
 
     @every_bound
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(
         values=st.lists(
             st.lists(st.floats(allow_nan=True), min_size=8, max_size=8), min_size=2, max_size=4

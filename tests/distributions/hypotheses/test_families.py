@@ -91,7 +91,7 @@ records = st.lists(st.sampled_from([0, 1, 2, 3, 1e308, -5]), max_size=40)
 @pytest.mark.claim("F7: Theorem 41")
 class TestSensitivity:
     @every_clip
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(before=records, after=records)
     def test_one_user_moves_the_worst_duel_by_at_most_the_sensitivity(self, clip, before, after):
         family = DiscreteFamily(PMF)

@@ -134,7 +134,7 @@ def crowds(draw):
 class TestLinesAgreeWithTables:
     @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.name)
     @pytest.mark.parametrize("score", ON_LINES, ids=repr)
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(data=crowds())
     def test_every_piece_has_the_losses_of_its_hypotheses(self, score, direction, data):
         concepts = Thresholds(0, 7, direction=direction)
@@ -143,7 +143,7 @@ class TestLinesAgreeWithTables:
         on_table = score.losses_of_table(MistakeTable(concepts=concepts, users=data))
         np.testing.assert_array_equal(on_line, on_table)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(data=crowds())
     def test_a_crossing_is_the_same_on_both(self, data):
         score = Crossing(rates=(0.0, 0.2, 0.4))

@@ -36,7 +36,7 @@ def by_definition(mistakes, judge):
 
 @pytest.mark.claim("F5: Theorem 37")
 class TestTheDefinition:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(rows=tables, loss=st.integers(1, 3), gain=st.integers(0, 3))
     def test_duels_are_the_worst_sum_of_verdicts(self, rows, loss, gain):
         mistakes = np.array(rows, dtype=np.int64).reshape(-1, 4)
@@ -45,7 +45,7 @@ class TestTheDefinition:
         worst = by_definition(mistakes, lambda d: loss * (d > 0) - gain * (d < 0))
         np.testing.assert_array_equal(losses, 2 * worst - (loss - gain) * len(rows))
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(rows=tables, tau=st.integers(1, 9))
     def test_the_clipped_score_is_that_of_theorem_37(self, rows, tau):
         mistakes = np.array(rows, dtype=np.int64).reshape(-1, 4)
