@@ -59,7 +59,13 @@ from quorate.models import (
     LogisticRegression,
     Ridge,
 )
-from quorate.models.geometry import Geometry, PreconditionedLoss, SecondMoments, _MeanSquares
+from quorate.models.geometry import (
+    Geometry,
+    PreconditionedLoss,
+    SecondMoments,
+    _MeanSquares,
+    _Turned,
+)
 from quorate.models.gradients import ClippedGradients
 from quorate.models.grid_search import UserMarks
 from quorate.models.losses import (
@@ -169,6 +175,11 @@ STATISTICS = {
     "weighted sums": lambda users: users.user_sums(weights=np.sin(users.X[:, 0])),
     "sums of squares": lambda users: users.user_sums(users.X**2),
     "second moments": SecondMoments(np.full(D, 0.1)),
+    "second moments in new coordinates": _Turned(
+        SecondMoments(np.full(D, 0.1), mean=True),
+        SecondMoments(np.full(D, 0.1), mean=True),
+        np.linspace(0.3, 1.7, (D + 1) ** 2).reshape(D + 1, D + 1),
+    ),
     "mean squares": _MeanSquares(np.full(D, 0.1)),
     "lengths of gradients": _LogNorms(gradients(SquaredLoss())),
     "lengths of means": _LogNorms(UserData.user_means),

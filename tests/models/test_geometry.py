@@ -10,6 +10,7 @@ from quorate.models.geometry import (
     PreconditionedLoss,
     SecondMoments,
     release_geometry,
+    whitens_in_rounds,
 )
 from quorate.models.losses import SoftmaxLoss, SquaredLoss
 from quorate.noise import SeededNoise, use_noise
@@ -117,6 +118,57 @@ class TestRelease:
         data = UserData(np.full((300, 2), value), offsets=np.arange(301))
         shape = released(data)
         assert np.all(np.isfinite(shape.whitening))
+
+
+# Spreads from 1 down to a thousandth of it, far from zero.
+ALONG = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0] * [1.0, 0.3, 0.1, 0.03]
+
+
+def narrow(n=5000, m=3):
+    rows = RNG.normal(size=(n * m, 4)) @ ALONG.T + 5.0
+    return UserData(rows, offsets=np.arange(0, n * m + 1, m))
+
+
+def spreads(data, shape):
+    moved = (data.X - shape.centre) @ shape.whitening
+    return np.linalg.eigvalsh(np.cov(moved.T))
+
+
+class TestRounds:
+    def test_small_spreads_are_found_in_the_coordinates_of_the_round_before(self, monkeypatch):
+        data = narrow()
+        found = spreads(data, released(data, mu=0.24))
+        assert found.max() / found.min() < 4.0
+        monkeypatch.setattr(module, "_ROUND_SHARES", (0.16,))
+        once = spreads(data, released(data, mu=0.24))
+        assert once.max() / once.min() > 10.0, "one round with the whole allowance does not do it"
+
+    def test_the_centre_moves_with_the_rounds(self):
+        data = narrow()
+        shape = released(data, mu=0.24)
+        assert np.abs((data.X.mean(axis=0) - shape.centre) @ shape.whitening).max() < 0.2
+
+    def test_rounds_end_when_everything_is_seen(self):
+        account = gaussian_account(1.0)
+        round_people = UserData(RNG.normal(size=(9000, 2)), offsets=np.arange(0, 9001, 3))
+        with use_noise(SeededNoise(1)):
+            release_geometry(UserReleases.start(round_people, account), centred=True)
+        assert float(account.square_left / account.square) > 0.94, "one round, and no more"
+
+    def test_few_users_take_one_round(self):
+        assert not whitens_in_rounds(n_users=300, mu=0.2367, n_features=14)
+        assert not whitens_in_rounds(n_users=10**6, mu=0.2367, n_features=97)
+
+    def test_moments_turn_with_the_coordinates(self):
+        data = UserData(RNG.normal(size=(7, 3)), offsets=[0, 2, 2, 7])
+        whitening, moved = RNG.normal(size=(3, 3)), RNG.normal(size=3)
+        turn = np.eye(4)
+        turn[:3, :3], turn[:3, 3] = whitening, -whitening @ moved
+        moments = SecondMoments(np.zeros(3), mean=True)
+        inside = UserData((data.X - moved) @ whitening.T, offsets=data.offsets)
+        turned = module._Turned(moments, moments, turn)(data)
+        np.testing.assert_allclose(turned, moments(inside), atol=1e-12)
+        assert not turned[1].any()
 
 
 class TestSecondMoments:

@@ -16,10 +16,13 @@ from quorate.models import (
     RestartedDescent,
     SquaredLoss,
     WinsorizedGradients,
+    minimization,
     minimize,
 )
+from quorate.models.gradients import GradientRelease, GradientRun, ReleasedGradient
 from quorate.models.losses import Vectorized
-from quorate.models.minimization import initial_point, plan_steps, with_caveat
+from quorate.models.minimization import descend, initial_point, plan_steps, with_caveat
+from quorate.models.runs import open_run
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -150,3 +153,47 @@ class TestRefusals:
 
     def test_clipped_gradients_may_be_named(self):
         assert fitted(gradients=ClippedGradients(radius=2.0), steps=3).trace[0].radius == 2.0
+
+
+class Fixed(GradientRelease, GradientRun):
+    """Exact gradients of a parabola of the given steepness."""
+
+    def __init__(self, steepness):
+        self.steepness = np.asarray(steepness)
+
+    def start(self, run, loss, *, steps):
+        return self
+
+    def release(self, theta, step):
+        return ReleasedGradient(self.steepness * (theta - 1.0), noise=1e-9, whole=1e-9, radius=1.0)
+
+
+class TestSteepness:
+    def end(self, steepness, curvature=1.0):
+        people = UserData(np.ones((3, 2)), np.ones(3), offsets=np.arange(4))
+        return descend(
+            open_run(people, Account.open(epsilon=1.0, delta=1e-6)),
+            SquaredLoss(intercept=False),
+            steps=30,
+            optimizer=AveragedDescent(),
+            gradients=Fixed(steepness),
+            initial=np.zeros(2),
+            curvature=curvature,
+            shrink=False,
+        ).theta
+
+    def test_a_curvature_above_its_bound_is_noticed(self):
+        np.testing.assert_allclose(self.end([5.0, 1.0]), 1.0, atol=0.01)
+
+    def test_without_the_guard_the_descent_runs_away(self, monkeypatch):
+        monkeypatch.setattr(minimization, "_DOUBT", 1e30)
+        assert np.abs(self.end([5.0, 1.0])).max() > 100.0
+
+    def test_noise_is_not_taken_for_curvature(self):
+        guard = minimization._Steepness(1.0)
+        noisy = {"noise": 1.0, "whole": 1.0, "radius": 1.0}
+        guard.after(np.zeros(1), ReleasedGradient(np.array([-1.0]), **noisy))
+        assert guard.after(np.ones(1), ReleasedGradient(np.array([1.0]), **noisy)) == 1.0
+        sure = {"noise": 1e-3, "whole": 1e-3, "radius": 1.0}
+        guard.after(np.zeros(1), ReleasedGradient(np.array([-1.0]), **sure))
+        assert guard.after(np.ones(1), ReleasedGradient(np.array([0.7]), **sure)) == 1.7

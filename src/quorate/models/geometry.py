@@ -6,6 +6,11 @@ moment about that centre. In the coordinates they define, the second moment of t
 nearly the identity; the curvature of a loss is then known up to a small factor, and no step size
 has to be guessed. Directions whose spread drowns in the noise are left at the size of the noise:
 they are learned more slowly, which is also the right thing to do.
+
+The noise of a round is in proportion to the largest spread, so that one round sees a tenth or a
+hundredth of it and no less. With enough users there are up to three: each sees the features in the
+coordinates of the last one, in which the large spreads are gone, and the mean besides. Rounds end
+when no spread is near the noise any more; what they did not need is left for the descent.
 """
 
 from __future__ import annotations
@@ -19,21 +24,39 @@ from numpy.typing import NDArray
 
 from quorate.arrays import row_lengths, row_products
 from quorate.models.losses import LinearLoss, Loss
-from quorate.releases.user_releases import WIDE, UserReleases
+from quorate.releases.user_releases import WIDE, UserReleases, UserVectors
 from quorate.users import UserData
 
-__all__ = ["Geometry", "PreconditionedLoss", "SecondMoments", "release_geometry"]
+__all__ = [
+    "Geometry",
+    "PreconditionedLoss",
+    "SecondMoments",
+    "release_geometry",
+    "whitens_in_rounds",
+]
 
 Vector = NDArray[np.float64]
 
 _CENTRE_SHARE = 0.02
 _SPREAD_SHARE = 0.06
+# With so many users for each parameter, n mu / (d + 1), there are rounds, with these shares; the
+# first centre may then be rough, because every round moves it.
+_ENOUGH_FOR_ROUNDS = 15.0
+_ROUGH_CENTRE_SHARE = 0.01
+_ROUND_SHARES = (0.03, 0.05, 0.08)
+# Users whose moments are larger than those of this share are clipped to it.
+_ROUND_QUANTILE = 0.75
+# A spread that is this many times the noise needs no further round.
+_SEEN = 4.0
+# Candidates for the radius of later rounds, in which moments have about the size of the identity.
+_KNOWN_SIZE = np.arange(-4.0, 6.0, 0.5)
 # Beyond this dimension a user's second moment is too long a vector; its trace is bought instead.
 _MOST_FEATURES = 96
 # Up to here a pass over all users for each feature is quicker than a product for each user.
 _FEW_FEATURES = 16
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
 _FLOOR = 0.25
+_ROUND_FLOOR = 0.5
 _SMALLEST_SPREAD = 1e-6
 # Numbers that are multiplied at once: they stay in the cache.
 _BLOCK = 2**16
@@ -148,56 +171,110 @@ class PreconditionedLoss(Loss):
 
 @dataclass(frozen=True)
 class SecondMoments:
-    """Each user's mean of (x - centre)(x - centre)', as the upper triangle of a matrix.
+    """Each user's mean of z z', z = x - centre, as the upper triangle of a matrix.
 
     Entries beside the diagonal are multiplied by the root of two, so that lengths are those of the
-    whole matrix.
+    whole matrix. With ``mean`` z = (x - centre, 1), so that the last column is the mean; its last
+    entry is the same for everybody and counts as 0.
 
     Examples
     --------
     >>> people = UserData([[1.0, 2.0]], offsets=[0, 1])
     >>> SecondMoments(np.zeros(2))(people).round(3)
     array([[1.   , 2.828, 4.   ]])
+    >>> SecondMoments(np.zeros(2), mean=True)(people).round(3)
+    array([[1.   , 2.828, 1.414, 4.   , 2.828, 0.   ]])
     """
 
     centre: Vector
+    mean: bool = False
+
+    @property
+    def size(self) -> int:
+        """Length of z."""
+        return self.centre.size + self.mean
 
     @property
     def dimension(self) -> int:
         """Length of the triangle."""
-        return self.centre.size * (self.centre.size + 1) // 2
+        return self.size * (self.size + 1) // 2
 
     def __call__(self, users: UserData) -> Vector:
         """Return one triangle a user; zeros for a user without records."""
-        upper = np.triu_indices(self.centre.size)
+        features = self.centre.size
+        upper = np.triu_indices(features)
         factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
         counts = np.maximum(users.record_counts(), 1)
-        if self.centre.size <= _FEW_FEATURES:
+        if features <= _FEW_FEATURES:
             centred = users.X - self.centre
             # One row of the triangle at a time: no more memory than the records take.
             sums = [
                 users.user_sums(centred[:, first:], weights=centred[:, first])
-                for first in range(self.centre.size)
+                for first in range(features)
             ]
-            return np.concatenate(sums, axis=1) * (factors / counts[:, None])
+            return self._with_means(
+                users, np.concatenate(sums, axis=1) * (factors / counts[:, None])
+            )
         # A product over one user's records at a time, in an order that no arrival can change.
-        triangles = np.zeros((users.n_users, self.dimension))
-        flat = np.ravel_multi_index(upper, (self.centre.size, self.centre.size))
+        triangles = np.zeros((users.n_users, len(factors)))
+        flat = np.ravel_multi_index(upper, (features, features))
         for owners, held in _alike(users):
             held -= self.centre
             products = np.matmul(held.transpose(0, 2, 1), held)
             triangles[owners] = products.reshape(len(owners), -1)[:, flat]
         triangles *= factors
         triangles /= counts[:, None]
-        return triangles
+        return self._with_means(users, triangles)
+
+    def _with_means(self, users: UserData, triangles: Vector) -> Vector:
+        if not self.mean:
+            return triangles
+        rows, columns = np.triu_indices(self.size)
+        last = columns == self.centre.size
+        whole = np.empty((users.n_users, self.dimension))
+        whole[:, ~last] = triangles
+        whole[:, last & (rows < columns)] = (_user_means(users) - self.centre) * math.sqrt(2.0)
+        whole[:, -1] = 0.0
+        whole[users.record_counts() == 0] = 0.0
+        return whole
 
     def matrix(self, triangle: Vector) -> Vector:
         """Return the symmetric matrix of one triangle."""
-        size = self.centre.size
-        upper = np.triu_indices(size)
-        half = np.zeros((size, size))
-        half[upper] = triangle / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-        return half + np.triu(half, 1).T
+        return np.asarray(self.matrices(triangle[np.newaxis])[0])
+
+    def matrices(self, triangles: Vector) -> Vector:
+        """Return the symmetric matrices of many triangles."""
+        rows, columns = np.triu_indices(self.size)
+        entries = triangles / np.where(rows == columns, 1.0, math.sqrt(2.0))
+        whole = np.empty((len(triangles), self.size, self.size))
+        whole[:, rows, columns] = entries
+        whole[:, columns, rows] = entries
+        return whole
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """Triangles of the same users in the coordinates ``turn`` z, for each user on their own."""
+
+    moments: SecondMoments
+    triangles: UserVectors
+    turn: Vector
+
+    def __call__(self, users: UserData) -> Vector:
+        rows, columns = np.triu_indices(self.moments.size)
+        factors = np.where(rows == columns, 1.0, math.sqrt(2.0))
+        turned = np.empty((users.n_users, self.moments.dimension))
+        given = self.triangles(users)
+        few = max(1, _BLOCK // self.moments.size**2)
+        for start in range(0, users.n_users, few):
+            matrices = self.moments.matrices(given[start : start + few])
+            # The last entry is 1, but for users without records, who stay at zero.
+            matrices[:, -1, -1] = np.any(matrices != 0.0, axis=(1, 2))
+            # One product a user: nobody's depends on who else is there.
+            matrices = np.matmul(np.matmul(self.turn, matrices), self.turn.T)
+            turned[start : start + few] = matrices[:, rows, columns] * factors
+        turned[:, -1] = 0.0
+        return turned
 
 
 def _alike(users: UserData) -> Iterator[tuple[NDArray[np.int64], Vector]]:
@@ -249,13 +326,16 @@ def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
     features = run.data.n_features
     budget = float(run.account.square)
     centre = np.zeros(features)
+    rounds = centred and whitens_in_rounds(
+        n_users=run.n_users, mu=run.account.mu, n_features=features
+    )
     if centred:
+        share = _ROUGH_CENTRE_SHARE if rounds else _CENTRE_SHARE
         held, means = run.once(_user_means, dimension=features)
         radius = held.radius(means, WIDE, dimension=features)
-        released = held.mean(
-            means, dimension=features, radius=radius, square=_CENTRE_SHARE * budget
-        )
-        centre = released.value
+        centre = held.mean(means, dimension=features, radius=radius, square=share * budget).value
+    if rounds:
+        return _in_rounds(run, centre)
     if features > _MOST_FEATURES:
         spread = run.radius(_MeanSquares(centre), WIDE, dimension=1)
         return Geometry(centre, np.asarray(1.0 / math.sqrt(spread)))
@@ -266,6 +346,53 @@ def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
         triangles, dimension=moments.dimension, radius=radius, square=_SPREAD_SHARE * budget
     )
     return Geometry(centre, _whitening(moments.matrix(noisy.value), noisy.noise))
+
+
+def whitens_in_rounds(*, n_users: float, mu: float, n_features: int) -> bool:
+    """Tell from public numbers whether the features are whitened in rounds.
+
+    >>> whitens_in_rounds(n_users=4000, mu=0.2367, n_features=14)
+    True
+    >>> whitens_in_rounds(n_users=1000, mu=0.2367, n_features=20)
+    False
+    """
+    return n_features <= _MOST_FEATURES and n_users * mu >= _ENOUGH_FOR_ROUNDS * (n_features + 1)
+
+
+def _in_rounds(run: UserReleases, around: Vector) -> Geometry:
+    """Release centre and spread in the coordinates of the round before, up to three times."""
+    features, budget = around.size, float(run.account.square)
+    moments = SecondMoments(around, mean=True)
+    held, triangles = run.once(moments, dimension=moments.dimension)
+    moved, whitening, candidates = np.zeros(features), np.eye(features), WIDE
+    for share in _ROUND_SHARES:
+        turn = np.eye(features + 1)
+        turn[:features, :features] = whitening
+        turn[:features, features] = -whitening @ moved
+        now, turned = held.once(_Turned(moments, triangles, turn), dimension=moments.dimension)
+        radius = now.radius(
+            turned, candidates, dimension=moments.dimension, outside=1.0 - _ROUND_QUANTILE
+        )
+        noisy = now.mean(turned, dimension=moments.dimension, radius=radius, square=share * budget)
+        joint = moments.matrix(noisy.value)
+        mean = joint[:features, features]
+        moved = moved + np.linalg.solve(whitening, mean)
+        spreads, axes = np.linalg.eigh(joint[:features, :features] - np.outer(mean, mean))
+        reach = noisy.noise * math.sqrt(2.0 * moments.size)
+        floor = max(_ROUND_FLOOR * reach, _SMALLEST_SPREAD * float(np.abs(spreads).max()))
+        root = (axes / np.sqrt(np.maximum(spreads, floor))) @ axes.T
+        # A rotation of the coordinates changes nothing, and a symmetric matrix is what is expected.
+        whitening = _symmetric(root @ whitening)
+        if spreads.min() > _SEEN * reach:
+            break
+        candidates = _KNOWN_SIZE
+    return Geometry(around + moved, whitening)
+
+
+def _symmetric(matrix: Vector) -> Vector:
+    """Return the symmetric factor of a matrix, (M' M)^(1/2)."""
+    _, sizes, axes = np.linalg.svd(matrix)
+    return np.asarray((axes.T * sizes) @ axes)
 
 
 def _whitening(matrix: Vector, noise: float) -> Vector:

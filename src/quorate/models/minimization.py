@@ -22,7 +22,7 @@ from quorate.accounting.events import Event
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.geometry import PreconditionedLoss
-from quorate.models.gradients import ClippedGradients, GradientRelease
+from quorate.models.gradients import ClippedGradients, GradientRelease, ReleasedGradient
 from quorate.models.losses import LinearLoss, Loss
 from quorate.models.optimizers import Adam, AveragedDescent, Optimizer, OptimizerState
 from quorate.models.runs import check_budget, check_public_steps, open_run, setup_mu
@@ -47,6 +47,8 @@ FEWEST_STEPS = 8
 MOST_STEPS = 40
 _STEPS_PER_SIGNAL = 0.6
 _SHRINKAGE = 1.5
+# A curvature that exceeds its bound by so many standard deviations of the noise is believed.
+_DOUBT = 2.0
 # Shorter runs end before anybody wonders.
 _SHORTEST = 5
 
@@ -118,7 +120,8 @@ def descend(
 
     ``shrink`` adds a penalty of the size at which it removes more noise than signal: about
     (variance of the noise) / (squared length of the first gradient). With very little signal this
-    ends near ``initial`` = 0, the constant model.
+    ends near ``initial`` = 0, the constant model. A ``curvature`` that released gradients show to
+    be too low is raised on the way.
 
     Examples
     --------
@@ -142,6 +145,7 @@ def descend(
     state = OptimizerState.start(initial, steps=steps)
     penalized = ~loss.unpenalized(run.data.n_features)
     signal = 0.0
+    steep = _Steepness(curvature)
     trace: list[TraceStep] = []
     for step in follow(range(steps), label="private descent", show=progress):
         theta = optimizer.query(state)
@@ -150,6 +154,7 @@ def descend(
             length = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
             signal = max(length, noisy.radius**2 / theta.size)
             state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
+        bound = steep.after(theta, noisy)
         shrinkage = 0.0
         if shrink:
             shrinkage = _SHRINKAGE * curvature * theta.size * noisy.whole**2 / signal
@@ -158,7 +163,7 @@ def descend(
         state = optimizer.update(
             state,
             gradient,
-            curvature=curvature + stiffness + shrinkage,
+            curvature=bound + stiffness + shrinkage,
             precision=(noisy.whole / noisy.noise) ** 2,
         )
         trace.append(
@@ -171,6 +176,33 @@ def descend(
             )
         )
     return Minimum(theta=optimizer.aggregate(state), event=run.account.event, trace=tuple(trace))
+
+
+class _Steepness:
+    """The bound of the curvature, raised where released gradients show that it is too low.
+
+    Between two points a gradient changes by the curvature times their distance. If it changed by
+    more, beyond the known noise of both gradients, steps as long as the bound allows would
+    overshoot, each farther than the last. This costs nothing: it looks at released numbers only.
+    """
+
+    def __init__(self, bound: float) -> None:
+        self.bound = bound
+        self._last: tuple[Vector, ReleasedGradient] | None = None
+
+    def after(self, theta: Vector, noisy: ReleasedGradient) -> float:
+        """Return the bound after one more gradient."""
+        if self._last is not None:
+            before, other = self._last
+            moved = theta - before
+            length = float(np.linalg.norm(moved))
+            if length > 0.0:
+                seen = float(moved @ (noisy.value - other.value)) / length**2
+                sure = seen - _DOUBT * math.hypot(noisy.noise, other.noise) / length
+                if sure > self.bound:
+                    self.bound = min(seen, 2.0 * self.bound)
+        self._last = theta, noisy
+        return self.bound
 
 
 def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[int]:

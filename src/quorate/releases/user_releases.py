@@ -109,18 +109,21 @@ def cut_share(n_users: float, mu: float) -> float:
     return min(0.5, max(0.1, 120.0 / (max(n_users, 1.0) * mu)))
 
 
-def search_square(candidates: int, *, n_users: float, mu: float) -> float:
+def search_square(
+    candidates: int, *, n_users: float, mu: float, outside: float | None = None
+) -> float:
     """Return the part of ``mu`` squared that a search among ``candidates`` radii costs.
 
-    The noise of a look is a quarter of the share left outside, or, with few users, what 8 % of the
-    budget buys.
+    The noise of a look is a quarter of the share left outside (:func:`cut_share` by default), or,
+    with few users, what 8 % of the budget buys.
 
     >>> share = search_square(128, n_users=5000, mu=0.24) / 0.24**2
     >>> round(share, 4)
     0.0078
     """
     looks = looks_needed(candidates)
-    noise = max(n_users, 1.0) * cut_share(n_users, mu) / 4.0
+    cut = cut_share(n_users, mu) if outside is None else outside
+    noise = max(n_users, 1.0) * cut / 4.0
     return min(looks / noise**2, LARGEST_SEARCH * mu**2)
 
 
@@ -185,19 +188,27 @@ class UserReleases:
         return self.account.relation
 
     def radius(
-        self, vectors: UserVectors, exponents: Vector, *, dimension: int, unit: float = 1.0
+        self,
+        vectors: UserVectors,
+        exponents: Vector,
+        *,
+        dimension: int,
+        unit: float = 1.0,
+        outside: float | None = None,
     ) -> float:
-        """Release a radius that holds all but about :func:`cut_share` of the users' vectors.
+        """Release a radius that holds all but about a share ``outside`` of the users' vectors.
 
-        ``exponents`` are the candidates as powers of two, times ``unit``.
+        By default this is :func:`cut_share`. ``exponents`` are the candidates as powers of two,
+        times ``unit``.
         """
         mu = self.account.mu
-        square = search_square(exponents.size, n_users=self.n_users, mu=mu)
+        cut = cut_share(self.n_users, mu) if outside is None else outside
+        square = search_square(exponents.size, n_users=self.n_users, mu=mu, outside=cut)
         looks = max(1, looks_needed(exponents.size))
         shifted = exponents + math.log2(unit)
         search = NoisySearch(
             thresholds=shifted / _LOG_GRID.step,
-            target=(1.0 - cut_share(self.n_users, mu)) * self.n_users,
+            target=(1.0 - cut) * self.n_users,
             noise_multiplier=self.account.multiplier(square, count=looks),
             relation=self.relation,
         )
