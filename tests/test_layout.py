@@ -15,7 +15,17 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 # itself and from the rooms before it.
 FLOORS = [
     ["exceptions", "_validate", "arrays", "guarantees"],
-    ["public_randomness", "noise", "rotation", "bounds", "grid", "users", "engines", "concepts"],
+    [
+        "public_randomness",
+        "exact_draws",
+        "noise",
+        "rotation",
+        "bounds",
+        "grid",
+        "users",
+        "engines",
+        "concepts",
+    ],
     ["accounting", "ranges", "mechanisms"],
     ["releases", "estimators", "pipelines"],
     [

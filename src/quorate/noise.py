@@ -1,13 +1,13 @@
 """The only randomness that carries privacy, and its doubles for tests.
 
-Additive noise and noisy maxima come from OpenDP; uniform integers come from the operating system's
-entropy (:mod:`secrets`, and whole words of it for many draws at once); Bernoulli(exp(-x)) and the
-one-sided geometric are built on those integers with the rational samplers of Canonne, Kamath and
-Steinke (2020), Algorithms 1 and 2. No floating point takes part in a draw: a scale given as a float
-means that float's exact rational value. OpenDP samples its integer noise in big integers, adds, and
-only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact Bernoulli(exp(-x))
-flips on rationals (with replacement, which is the exponential mechanism, for zero-concentrated
-privacy). [1]_ [2]_ [3]_
+Uniform integers come from the operating system's entropy (:mod:`secrets`, and whole words of it for
+many draws at once). Additive noise is made of those words by :mod:`quorate.exact_draws`, exactly:
+a scale given as a float means that float's exact rational value, and no rounding error decides a
+draw. Bernoulli(exp(-x)) is the rational sampler of Canonne, Kamath and Steinke (2020), Algorithm 1.
+Noisy maxima, and noise of enormous scales, come from OpenDP, which samples its integer noise in big
+integers, adds, and only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact
+Bernoulli(exp(-x)) flips on rationals (with replacement, which is the exponential mechanism, for
+zero-concentrated privacy). [1]_ [2]_ [3]_
 
 OpenDP checks nothing when it is called, so every input is guarded here. How long a draw takes
 depends on the values: whoever can time a release is outside the threat model.
@@ -43,6 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.exact_draws import LARGEST_SCALE, exact_integers
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Numerics
 
@@ -266,6 +267,11 @@ class SecureNoise(NoiseSource):
     numerics = Numerics.EXACT
 
     def _add(self, law: str, values: Integers, scale: float) -> Integers:
+        if scale <= LARGEST_SCALE:
+            words = self._uniform_words
+            return _add_saturating(
+                values, exact_integers(law, len(values), scale=scale, words=words)
+            )
         if law == "geometric":
             totals = (int(value) + self._one_geometric(Fraction(scale)) for value in values)
             return np.fromiter((min(t, _LARGEST) for t in totals), np.int64, count=len(values))
