@@ -39,6 +39,7 @@ def _one_vote(mechanism):
 MOVES = {
     "GaussianSum": _l2,
     "LaplaceSum": _l1,
+    "BalancedSum": _l1,
     "NoisyCount": lambda _: 1.0,
     "NoisySearch": lambda _: float(_FINENESS),
     "CoreTest": lambda _: 1.0,
@@ -71,17 +72,22 @@ class Bill(SeededNoise):
         self.group = None
         self.pure, self.squares, self.sampled = {}, {}, []
         self.pure_squares = {}
+        self.before = None
 
     def _add(self, law, values, scale):
         mechanism, sampled = drawing()
         assert mechanism is not None, f"an unpaid look: {law} of scale {scale}"
         ratio = MOVES[type(mechanism).__name__](mechanism) / scale
-        if law == "discrete_gaussian" and sampled:
+        if type(mechanism).__name__ == "BalancedSum" and law == "discrete_laplace":
+            # One user moves all coordinates together by this much; the first draw has noted it.
+            assert self.before == "balanced_laplace"
+        elif law == "discrete_gaussian" and sampled:
             self.sampled.append(ratio)
         elif law == "discrete_gaussian":
             self._note(self.squares, ratio**2)
         else:
             self._note_pure(ratio)
+        self.before = law
         return super()._add(law, values, scale)
 
     def _truncated(self, size, scale, reach):

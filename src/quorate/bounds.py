@@ -102,6 +102,13 @@ class Bound(ABC):
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
         """Return the largest change of an integer sum by one user: L1 norm, squared L2 norm."""
 
+    def balance_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return how many leading coordinates balance, and the largest change of an integer sum.
+
+        Of these the larger one of the sums of rises and of falls counts, twice; others as in L1.
+        """
+        return 0, self.change_in_steps(step, relation)[0]
+
     @abstractmethod
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the largest change of a real sum by one user: L1 and L2 norm, rounded up."""
@@ -391,6 +398,10 @@ class Simplex(Bound):
         """Count a whole that comes or goes, or that moves from one category to another."""
         wholes, length = self._wholes(relation), int(Fraction(1) / Fraction(step))
         return wholes * length, wholes * length * length
+
+    def balance_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Count a whole that rises somewhere and one that falls: all shares balance."""
+        return self.dimension, 2 * int(Fraction(1) / Fraction(step))
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the number of wholes that change, and its root."""

@@ -1,13 +1,12 @@
 """The only randomness that carries privacy, and its doubles for tests.
 
-Uniform integers come from the operating system's entropy (:mod:`secrets`, and whole words of it for
-many draws at once). Additive noise is made of those words by :mod:`quorate.exact_draws`, exactly:
-a scale given as a float means that float's exact rational value, and no rounding error decides a
-draw. Bernoulli(exp(-x)) is the rational sampler of Canonne, Kamath and Steinke (2020), Algorithm 1.
-Noisy maxima, and noise of enormous scales, come from OpenDP, which samples its integer noise in big
-integers, adds, and only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact
-Bernoulli(exp(-x)) flips on rationals (with replacement, which is the exponential mechanism, for
-zero-concentrated privacy). [1]_ [2]_ [3]_
+Uniform integers come from the operating system's entropy (:mod:`secrets`, or whole words of it).
+Additive noise is made of those words by :mod:`quorate.exact_draws`, exactly: a scale given as a
+float means its exact rational value, and no rounding error decides a draw. Bernoulli(exp(-x)) is
+the rational sampler of Canonne, Kamath and Steinke (2020), Algorithm 1. Noisy maxima, and noise of
+enormous scales, come from OpenDP, which samples integer noise in big integers, adds, and only then
+saturates at 64 bits; its noisy maximum is permute-and-flip with exact flips on rationals (with
+replacement, the exponential mechanism, for zero-concentrated privacy). [1]_ [2]_ [3]_
 
 OpenDP checks nothing when it is called, so every input is guarded here. How long a draw takes
 depends on the values: whoever can time a release is outside the threat model.
@@ -122,6 +121,16 @@ class NoiseSource(ABC):
         """
         return self._add("discrete_gaussian", _integers(values), _scale(sigma=sigma))
 
+    def balanced_laplace(self, values: Integers, *, scale: float) -> Integers:
+        """Add integers z with mass proportional to exp(-(sum(abs(z)) + abs(sum(z))) / scale).
+
+        >>> SecureNoise().balanced_laplace(np.array([10, -10, 0]), scale=1.0).shape
+        (3,)
+        """
+        if not _scale(scale=scale) <= LARGEST_SCALE:
+            raise ParameterError(f"Expected scale <= 2^48 for balanced noise, got scale={scale!r}.")
+        return self._add("balanced_laplace", _integers(values), _scale(scale=scale))
+
     def geometric(self, values: Integers, *, scale: float) -> Integers:
         """Add independent integers z >= 0 with mass proportional to exp(-z / scale).
 
@@ -233,6 +242,13 @@ class NoiseSource(ABC):
             noise[outside] = self._add("discrete_laplace", zeros, scale)
         return noise
 
+    def _balanced(self, values: Integers, scale: float) -> Integers:
+        # Independent noise is kept with the chance that the coordinate which is not drawn adds.
+        while True:
+            noise = self._add("discrete_laplace", np.zeros_like(values), scale)
+            if self._bernoulli_exp(abs(sum(noise.tolist())) / Fraction(scale)):
+                return _add_saturating(values, noise)
+
     def _sample(
         self, method: str, public: dict[str, Any], draw: Sampler, law: Callable[[], PiecewiseLaw]
     ) -> int:
@@ -267,6 +283,8 @@ class SecureNoise(NoiseSource):
     numerics = Numerics.EXACT
 
     def _add(self, law: str, values: Integers, scale: float) -> Integers:
+        if law == "balanced_laplace":
+            return self._balanced(values, scale)
         if scale <= LARGEST_SCALE:
             words = self._uniform_words
             return _add_saturating(
@@ -319,6 +337,8 @@ class SeededNoise(NoiseSource):
         self._generator = np.random.default_rng(seed)
 
     def _add(self, law: str, values: Integers, scale: float) -> Integers:
+        if law == "balanced_laplace":
+            return self._balanced(values, scale)
         draw = {
             "discrete_laplace": self._discrete_laplace,
             "discrete_gaussian": self._discrete_gaussian,

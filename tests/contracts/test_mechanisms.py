@@ -21,8 +21,9 @@ from quorate.accounting.compose import price
 from quorate.accounting.events import Approximate, Event
 from quorate.concepts.linear_equations import pack_bits
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Grid, Interval
+from quorate.grid import Ball, Grid, Interval, Simplex
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
+from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
@@ -86,6 +87,11 @@ LISTED = [
         LaplaceSum,
         {"grid": LINE, "epsilon": 1.0},
         lambda m: m.release_values(np.array([0.2, np.nan, 5.0])),
+    ),
+    Listed(
+        BalancedSum,
+        {"grid": Grid(Simplex(2), step=2.0**-10), "epsilon": 1.0},
+        lambda m: m.release_values(np.array([[0.2, 0.1], [np.inf, 7.0]])),
     ),
     Listed(
         GaussianSum,

@@ -5,6 +5,8 @@ import pytest
 
 from crowds_of_shares import zipf
 from quorate.distributions.projection import (
+    balanced_bound,
+    balanced_noise,
     gaussian_bound,
     laplace_bound,
     laplace_sum,
@@ -111,3 +113,29 @@ def test_noise_of_two_kinds_is_held_as_often_as_is_said(pure, categories):
         found.append(total_variation(nearest_distribution(truth + noise)[0], truth))
     assert np.mean(np.array(found) <= limit) >= 0.95
     assert max(found) > 0.5 * limit
+
+
+class TestBalancedNoise:
+    def test_draws_add_up_to_zero_and_have_the_stated_length(self):
+        noise = balanced_noise(20_000, 6)
+        assert np.abs(noise.sum(axis=1)).max() < 1e-9
+        # Five dimensions: the length is a gamma variable with mean 5.
+        assert np.abs(noise).sum(axis=1).mean() == pytest.approx(5.0, rel=0.02)
+
+    @pytest.mark.parametrize("categories", [3, 7, 21])
+    @pytest.mark.parametrize("scale", [0.002, 0.03])
+    def test_the_bound_holds_for_fresh_noise(self, categories, scale):
+        rng, held, runs = np.random.default_rng(1), 0, 400
+        truth = np.arange(1.0, categories + 1) ** -1
+        truth /= truth.sum()
+        for _ in range(runs):
+            while True:
+                noise = rng.laplace(size=categories - 1)
+                if rng.exponential() >= abs(noise.sum()):
+                    break
+            noise = scale * np.append(noise, -noise.sum())
+            found, level = nearest_distribution(truth + noise)
+            bound = balanced_bound(scale=scale, categories=categories, level=level, beta=0.05)
+            held += total_variation(found, truth) <= bound
+            assert bound < 1.0
+        assert held >= 0.95 * runs

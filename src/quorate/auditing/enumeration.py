@@ -271,6 +271,11 @@ class _EnumeratedNoise(NoiseSource):
         )
 
     def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        if law == "balanced_laplace":
+            if values.size > 1:
+                raise EnumerationError("Balanced noise of several coordinates is one joint draw.")
+            # A single coordinate counts twice, as itself and as what is missing to 0.
+            law, scale = "discrete_laplace", scale / 2
         points = self._cells.representatives(scale)
         noisy = [
             self._draw((law, scale, value), partial(_cell_outcomes, law, scale, value, points))

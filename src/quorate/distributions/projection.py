@@ -31,6 +31,8 @@ from numpy.typing import NDArray
 from quorate.public_randomness import public_generator
 
 __all__ = [
+    "balanced_bound",
+    "balanced_noise",
     "gaussian_bound",
     "laplace_bound",
     "laplace_sum",
@@ -103,6 +105,45 @@ def laplace_bound(*, scale: float, categories: int, level: float, beta: float) -
     return min(1.0, scale * high_size)
 
 
+def balanced_bound(*, scale: float, categories: int, level: float, beta: float) -> float:
+    """Return what the total variation does not exceed, for Laplace noise that adds up to zero.
+
+    Read off public draws, with a margin for their number; one of the categories may be absence.
+
+    >>> round(balanced_bound(scale=2 / 300, categories=6, level=0.001, beta=0.05), 4)
+    0.0373
+    """
+    cell = min(2, math.floor(abs(level) / scale))
+    return min(1.0, scale * _balanced_excess(categories, cell, _peeled(beta, cell)))
+
+
+@lru_cache(maxsize=64)
+def _balanced_excess(categories: int, cell: int, chance: float) -> float:
+    noise = balanced_noise(_DRAWS, categories)
+    excess = np.maximum(noise - cell, 0.0).sum(axis=1)
+    margin = 2.0 * math.sqrt(chance * (1.0 - chance) / _DRAWS)
+    return float(np.quantile(excess, min(1.0, 1.0 - chance + margin)))
+
+
+@lru_cache(maxsize=8)
+def balanced_noise(draws: int, categories: int) -> NDArray[np.float64]:
+    """Return public draws of Laplace noise of scale 1 given that each row adds up to zero.
+
+    >>> bool(np.abs(balanced_noise(3, 5).sum(axis=1)).max() < 1e-9)
+    True
+    """
+    generator = public_generator(_SEED + 1)
+    kept: list[NDArray[np.float64]] = []
+    while sum(map(len, kept)) < draws:
+        noise = generator.laplace(size=(draws, categories - 1))
+        missing = -noise.sum(axis=1)
+        taken = generator.exponential(size=draws) >= np.abs(missing)
+        kept.append(np.column_stack([noise, missing])[taken])
+    found = np.concatenate(kept)[:draws]
+    found.flags.writeable = False
+    return found
+
+
 def gaussian_bound(*, sigma: float, categories: int, level: float, beta: float) -> float:
     r"""Return what the total variation does not exceed, for normal noise of this deviation.
 
@@ -128,14 +169,20 @@ def gaussian_bound(*, sigma: float, categories: int, level: float, beta: float) 
 
 
 def mixed_bound(
-    *, inner: float, outer: float, centre: NDArray[np.float64], pure: bool, beta: float
+    *,
+    inner: float,
+    outer: float,
+    centre: NDArray[np.float64],
+    pure: bool,
+    beta: float,
+    balanced: bool = False,
 ) -> float:
     r"""Return what the total variation does not exceed, for noise of two kinds.
 
     The noise is :math:`z + y - c\sum_j y_j` for a released centre c, with z of size ``inner`` and y
-    of size ``outer``, Laplace or normal. By the inequality at the top the total variation is at
-    most the larger of the sums of its positive and of its negative terms, whose law is read off
-    public draws, with a margin for their number.
+    of size ``outer``, Laplace or normal; ``balanced`` says that z adds up to zero. By the
+    inequality at the top the total variation is at most the larger of the sums of its positive and
+    of its negative terms, whose law is read off public draws, with a margin for their number.
 
     >>> flat = np.full(6, 1 / 6)
     >>> found = mixed_bound(inner=0.0, outer=1.0, centre=flat, pure=True, beta=0.05)
@@ -146,7 +193,8 @@ def mixed_bound(
     generator = public_generator(_SEED)
     make = generator.laplace if pure else generator.normal
     other = make(size=(draws, centre.size))
-    noise = inner * make(size=other.shape) + outer * (other - other.sum(axis=1)[:, None] * centre)
+    own = balanced_noise(*other.shape) if balanced else make(size=other.shape)
+    noise = inner * own + outer * (other - other.sum(axis=1)[:, None] * centre)
     sizes = np.maximum(np.maximum(noise, 0.0).sum(axis=1), np.maximum(-noise, 0.0).sum(axis=1))
     if draws * beta < 8.0:
         return float(sizes.mean() + sizes.std() * (1.0 - 2.0 * math.log(beta)) ** 0.5)

@@ -1,6 +1,7 @@
 """Releases: noise added to sums, or one of many chosen; frozen, priced and exact.
 
 * :mod:`quorate.mechanisms.sums`: noisy sums and counts on a public grid.
+* :mod:`quorate.mechanisms.balanced`: noisy sums of shares, whose noise adds up to zero.
 * :mod:`quorate.mechanisms.choose`: choice among finitely many candidates.
 * :mod:`quorate.mechanisms.ordered`: choice over huge ordered domains.
 * :mod:`quorate.mechanisms.quantiles`: quantiles of one value per user.

@@ -53,7 +53,25 @@ def violations(grid, integers):
             moves = [abs(a - b) for a, b in zip(mine, theirs, strict=True)]
             if sum(moves) > l1 or sum(m * m for m in moves) > squared:
                 broken.add(relation)
+            # In the norm of balanced noise: the larger of all rises and all falls, twice.
+            split, change = Trimmed.balance_in_steps(grid.bound, grid.step, relation)
+            offsets = [a - b for a, b in zip(mine, theirs, strict=True)][:split]
+            sides = [sum(max(sign * o, 0) for o in offsets) for sign in (1, -1)]
+            if 2 * max(sides) + sum(moves[split:]) > change:
+                broken.add(relation)
     return broken
+
+
+class OneSided(Trimmed):
+    """A twin that looks at the sum of all offsets only, so that rises alone may be too long."""
+
+    def offsets_in_steps(self, values, step, *, out):
+        super().offsets_in_steps(values, step, out=out)
+        inner = self.categories
+        offsets = values[:, :inner] - self.centre[:inner]
+        close = np.abs(offsets[:, :-1]).sum(axis=1) <= self.radius
+        out[close, : inner - 1] = offsets[close, :-1] / step
+        out[close, inner:] = 0.0
 
 
 def rows_of(rng, bound, count):
@@ -90,11 +108,13 @@ class TestSensitivity:
         grid = Grid(Trimmed(0.5, CENTRE, norm=norm), 2.0**-20)
         rows = np.zeros((2, 8))
         rows[:, :3] = CENTRE
-        rows[0, 0] += 0.499
-        rows[1, 0] -= 0.499
+        length = 0.499 if norm == 2 else 0.249
+        rows[0, 0] += length
+        rows[1, 0] -= length
         change = np.abs(np.diff(grid.encode(rows), axis=0))
         claimed = grid.bound.change_in_steps(grid.step, Relation.REPLACE)
-        reached = change.sum() if norm == 1 else (change.astype(object) ** 2).sum()
+        # What is missing to 0 is not written, and counts as much.
+        reached = 2 * change.sum() if norm == 1 else (change.astype(object) ** 2).sum()
         assert reached > 0.99 * claimed[norm - 1]
 
     @pytest.mark.parametrize("norm", [1, 2])
@@ -104,7 +124,7 @@ class TestSensitivity:
         rows[1, 0] = rows[2, 2] = 1.0
         rows[3, 7] = 1.0
         rows[0, :3] = CENTRE
-        rows[0, 0] += 0.29
+        rows[0, :2] += [0.14, -0.14] if norm == 1 else [0.29, 0.0]
         honest = Grid(Trimmed(0.3, CENTRE, norm=norm), 2.0**-20)
         found = Grid(twin(0.3, CENTRE, norm=norm), 2.0**-20).encode(rows).astype(object)
         change = honest.l1_sensitivity(Relation.REPLACE)
@@ -119,6 +139,13 @@ class TestSensitivity:
         grid = Grid(Unclipped(0.05, CENTRE, norm=2), 2.0**-12)
         assert violations(grid, grid.encode([[1.0] + [0] * 7, [0, 0, 1.0] + [0] * 5]))
 
+    def test_rises_that_are_too_long_are_caught(self):
+        rows = np.zeros((2, 8))
+        rows[:, :3] = [[0.95, 0.3, 0.2], [0.05, 0.3, 0.2]]
+        honest, twin = (Grid(kind(0.5, CENTRE, norm=1), 2.0**-12) for kind in (Trimmed, OneSided))
+        assert violations(honest, honest.encode(rows)) == set()
+        assert violations(twin, twin.encode(rows))
+
 
 class TestMeaning:
     @pytest.mark.parametrize("norm", [1, 2])
@@ -130,7 +157,8 @@ class TestMeaning:
         assert votes == pytest.approx([1.0 if norm == 2 else 0.0, 1.0], abs=1e-6)
         assert totals[3:6] / grid.bound.whole == pytest.approx([0.0, 0.25, 0.75], abs=1e-6)
         inside = np.array([[0.5, 0.25, 0.25], [0.5, 0.5, 0.0]]) - CENTRE
-        assert totals[:3] == pytest.approx(inside.sum(axis=0), abs=1e-6)
+        written = inside.sum(axis=0) * ([1, 1, 0] if norm == 1 else [1, 1, 1])
+        assert totals[:3] == pytest.approx(written, abs=1e-6)
 
     def test_a_user_is_the_same_in_every_company(self):
         rng = np.random.default_rng(1)

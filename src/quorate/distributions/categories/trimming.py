@@ -26,9 +26,11 @@ from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.users.data import UserData
 
-__all__ = ["Distances", "Trimmed", "TrimmedTotals", "row_lengths"]
+__all__ = ["FEW", "Distances", "Trimmed", "TrimmedTotals", "row_lengths"]
 
 NORMS = (1, 2)
+FEW = 64
+"""Up to so many categories noise balances; beyond, it gains less than one percent."""
 
 
 def row_lengths(offsets: NDArray[np.float64], norm: int) -> NDArray[np.float64]:
@@ -42,6 +44,10 @@ def row_lengths(offsets: NDArray[np.float64], norm: int) -> NDArray[np.float64]:
     return np.asarray(np.sqrt(np.vecdot(offsets, offsets)))
 
 
+def _rises(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.vecdot(np.maximum(offsets, 0.0), np.ones(offsets.shape[1])))
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class Trimmed(Bound):
     r"""An offset of at most ``radius`` from ``centre``, or shares outside, or a vote of absence.
@@ -53,10 +59,13 @@ class Trimmed(Bound):
     >= 0 that add up to at most v, in coordinates of their own, and so are the votes.
 
     *L1:* v = r and there is no vote "outside"; a vote of absence is r long. Two users who do not
-    both have an offset differ by at most r + r. *L2:* v = :math:`\sqrt 2 r`, votes are r long. In
-    squares: offset and outside :math:`r^2 + 2r^2 + r^2`; two users outside, whose votes are the
-    same, :math:`2 v^2 = 4r^2`, since no product of their shares is negative; outside and absent
-    :math:`2r^2 + r^2 + r^2`; offset and absent :math:`2r^2`.
+    both have an offset differ by at most r + r. Of few categories the last offset is not written,
+    since offsets add up to zero; of the others neither the rises nor the falls may add up to more
+    than r / 2, so that two users also differ by at most 2r in the norm of
+    :class:`~quorate.mechanisms.balanced.BalancedSum`. *L2:* v = :math:`\sqrt 2 r`, votes are r
+    long. In squares: offset and outside :math:`r^2 + 2r^2 + r^2`; two users outside, whose votes
+    are the same, :math:`2 v^2 = 4r^2`, since no product of their shares is negative; outside and
+    absent :math:`2r^2 + r^2 + r^2`; offset and absent :math:`2r^2`.
 
     In whole steps: lengths are rounded down, and shares are rounded as in the proof at the top of
     :mod:`quorate.bounds`; offsets are multiplied by a factor below r / length, as there, and then
@@ -74,9 +83,9 @@ class Trimmed(Bound):
     --------
     >>> bound = Trimmed(0.5, np.array([0.5, 0.5]), norm=1)
     >>> bound.clip([[0.6, 0.4, 0, 0, 0, 0], [1.0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]]).round(6)
-    array([[ 0.1, -0.1,  0. ,  0. ,  0. ,  0. ],
-           [ 0. ,  0. ,  0.5,  0. ,  0. ,  0. ],
-           [ 0. ,  0. ,  0. ,  0. ,  0. ,  0.5]])
+    array([[0.1, 0. , 0. , 0. , 0. , 0. ],
+           [0. , 0. , 0.5, 0. , 0. , 0. ],
+           [0. , 0. , 0. , 0. , 0. , 0.5]])
     """
 
     radius: float
@@ -104,6 +113,11 @@ class Trimmed(Bound):
         return (self.dimension - 2) // 2
 
     @property
+    def balanced(self) -> bool:
+        """Whether the last offset is not written."""
+        return self.norm == 1 and self.categories <= FEW
+
+    @property
     def whole(self) -> float:
         """Size of the shares of a user outside, together."""
         return self.radius if self.norm == 1 else math.sqrt(2.0) * self.radius * (1.0 - 2.0**-50)
@@ -121,7 +135,11 @@ class Trimmed(Bound):
         radius = self.radius * (1.0 - (inner + 8) * 2.0**-52)
         with np.errstate(all="ignore"):
             offsets = values[:, :inner] - self.centre[:inner]
-            lengths = row_lengths(offsets, self.norm)
+            if self.balanced:
+                offsets[:, -1] = 0.0
+                lengths = 2.0 * np.maximum(_rises(offsets), _rises(-offsets))
+            else:
+                lengths = row_lengths(offsets, self.norm)
             inside = lengths <= radius
             absent = values[:, -1] > 0.5
             scaled = offsets * (radius / self.radius / step)
@@ -152,6 +170,11 @@ class Trimmed(Bound):
         l1_moves = (apart, l1 + far, l1 + vote, 2 * whole, far + vote)
         moves = (double, squared + far_squared, squared + vote**2, 2 * whole**2)
         return max(l1_moves), max(*moves, far_squared + vote**2)
+
+    def balance_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """All offsets balance if the last one is not written; see the proof."""
+        change = self.change_in_steps(step, relation)[0]
+        return (self.categories - 1 if self.balanced else 0), change
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the same in the units of the shares, rounded up."""

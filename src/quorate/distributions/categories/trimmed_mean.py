@@ -1,0 +1,107 @@
+"""The mean of shares around a centre, read off what was released about those inside and outside."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.distributions.projection import laplace_sum, mixed_bound
+
+__all__ = ["NOTICED", "TrimmedMean"]
+
+# People outside are seen where their pull has this chance or less in noise alone.
+_SURPRISE = 0.004
+NOTICED = 3.0
+"""Votes of up to so many sizes of the noise are ignored: noise alone might explain them."""
+
+
+@dataclass(frozen=True)
+class TrimmedMean:
+    """What was released about the users inside a ball, and about the others.
+
+    All of it is made of released numbers.
+
+    Parameters
+    ----------
+    centre : array of shape (k,)
+    radius : float
+    pure : bool
+    users : int
+    offsets : array of shape (k,)
+        Noisy sum of the offsets of those inside.
+    outside : array of shape (k,)
+        Noisy sum of the shares of those outside.
+    votes : pair of floats
+        Noisy numbers of those outside (in the L2 norm only), and of those who are not there.
+    noise : float
+        Size of the noise of ``offsets``.
+    whole : float
+        Size of the shares of one user outside.
+    """
+
+    centre: NDArray[np.float64]
+    radius: float
+    pure: bool
+    users: int
+    offsets: NDArray[np.float64]
+    outside: NDArray[np.float64]
+    votes: tuple[float, float]
+    noise: float
+    whole: float
+
+    @property
+    def outer_noise(self) -> float:
+        """Size of the noise of ``outside``."""
+        return self.noise / self.whole
+
+    @property
+    def vote_noise(self) -> float:
+        """Size of the noise of a number of votes."""
+        return self.noise / self.radius
+
+    @property
+    def present(self) -> float:
+        """How many users are there; so few absent ones that noise might explain them are none."""
+        absent = self.votes[1]
+        gone = absent if absent > NOTICED * self.vote_noise else 0.0
+        return max(self.users - gone, 0.1 * self.users, 1.0)
+
+    @property
+    def pull(self) -> NDArray[np.float64]:
+        """What those outside would add if they were counted: shares less the centre's."""
+        return np.asarray(self.outside - self.outside.sum() * self.centre)
+
+    @cached_property
+    def noticed(self) -> bool:
+        """Whether those outside pull somewhere by more than noise explains."""
+        many, shares = self.centre.size, self.centre
+        sizes = self.outer_noise * np.sqrt((1.0 - shares) ** 2 + shares**2 * (many - 1))
+        limit = math.log(many) + 5.0 if self.pure else math.sqrt(2.0 * math.log(100.0 * many))
+        if np.any(self.pull > limit * sizes):
+            return True
+        noise = mixed_bound(
+            inner=0.0, outer=self.outer_noise, centre=shares, pure=self.pure, beta=_SURPRISE
+        )
+        return bool(np.maximum(self.pull, 0.0).sum() > noise)
+
+    def inside(self) -> NDArray[np.float64]:
+        """Return the mean of those inside."""
+        gone = float(np.clip(self.outside.sum(), 0.0, 0.5 * self.users)) if self.noticed else 0.0
+        return np.asarray(self.centre + self.offsets / max(1.0, self.present - gone))
+
+    def mean(self) -> NDArray[np.float64]:
+        """Return the mean of all, or of those inside if nobody else is seen."""
+        pull = self.pull if self.noticed else 0.0
+        return np.asarray(self.centre + (self.offsets + pull) / self.present)
+
+    def left_out(self, beta: float) -> float:
+        """Bound the share of those outside, each of whom moves the mean by one person at most."""
+        if self.pure:
+            seen, noise = float(self.outside.sum()), laplace_sum(self.centre.size, beta)
+            return (max(0.0, seen) + self.outer_noise * noise) / self.present
+        noise = self.vote_noise * math.sqrt(-2.0 * math.log(beta))
+        return (max(0.0, self.votes[0]) + noise) / self.present
