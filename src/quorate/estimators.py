@@ -14,7 +14,7 @@ scikit-learn's contract, with the parts that leak replaced:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast
@@ -40,11 +40,13 @@ from quorate.exceptions import (
 )
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
-from quorate.ranges import NO_FEATURES
+from quorate.ranges import NO_FEATURES, coded_bounds, dates_among, names_told
 from quorate.users import UserData
+from quorate.users.assembly import named_users
+from quorate.users.coding import CodedTable, Coding, coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.schema import check_ids, check_targets, without_rows
-from quorate.users.tables import as_matrix, is_frame
+from quorate.users.tables import as_matrix, column_names, is_frame, open_frame
 
 __all__ = ["UserEstimator", "as_feature_matrix"]
 
@@ -60,6 +62,8 @@ def as_feature_matrix(
     (2, 2)
     """
     _refuse_sparse(X)
+    if isinstance(X, CodedTable):
+        return X.matrix(), X.coding.names
     if not is_frame(X):
         X = as_array(X)
         if single and X.ndim == 1:
@@ -76,6 +80,23 @@ def as_feature_matrix(
 def _refuse_sparse(X: Any) -> None:
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
+
+
+def _booleans(table: Any) -> list[str]:
+    """Return the columns of a frame that are declared as booleans."""
+    import pyarrow as pa
+
+    empty = without_rows(table) if is_frame(table) and names_told(table) is not None else None
+    if empty is None:
+        return []
+    return [field.name for field in open_frame(empty).schema if pa.types.is_boolean(field.type)]
+
+
+def _other_names(seen: Any, names: Any) -> str:
+    return (
+        "The feature names should match those that were passed during fit: expected "
+        f"{list(seen)}, got {list(names)}."
+    )
 
 
 def _two_dimensions(found: int) -> str:
@@ -128,10 +149,14 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     _draws_later = False
     # Whether a delta is of any use: one that is not would be charged for nothing.
     _uses_delta = True
+    # Whether ``categories`` and ``bounds`` say how columns of a table become numbers.
+    _codes_columns = False
     # Whether a column of X may hold labels of any kind, which the estimator reads itself.
     _reads_labels = False
 
     epsilon: float
+    bounds: Any = None
+    categories: Any = None
     delta: float = 0.0
     relation: Relation = Relation.REPLACE
     ledger: Ledger | None = None
@@ -247,6 +272,60 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             self.ledger.settle(self._receipt, (account.event,))
         self._receipt = None
 
+    @property
+    def columns_(self) -> tuple[str, ...]:
+        """The names of the columns of numbers that results speak of, in their order."""
+        coding, names = self._coding, getattr(self, "feature_names_in_", None)
+        if coding is not None:
+            return coding.names
+        if names is None:
+            return tuple(f"x{place}" for place in range(self.n_features_in_))
+        return tuple(str(name) for name in names)
+
+    @property
+    def _coding(self) -> Coding | None:
+        """How the columns of the last fit become numbers; None where they are numbers."""
+        coded, names = self._coded_columns(), getattr(self, "feature_names_in_", None)
+        return (
+            Coding.of([str(name) for name in names], coded) if coded and names is not None else None
+        )
+
+    def _coded_columns(self) -> dict[str, Any]:
+        if not self._codes_columns:
+            return {}
+        return coded_columns(self.categories, dates_among(self.bounds))
+
+    def _as_numbers(self, X: Any) -> Any:
+        """Return ``X`` as a table of numbers that nobody has read; refuse it by its columns."""
+        coded = self._coded_columns()
+        if not coded or isinstance(X, CodedTable):
+            return X
+        names = names_told(X)
+        if names is None:
+            raise ParameterError(
+                "Categories and dates are columns of a table with names: pass a frame (pandas, "
+                "polars, Arrow), or UserData.from_frame(table, categories=..., dates=...)."
+            )
+        if isinstance(X, Crowd):
+            Coding.recognised(names, coded)
+            return X
+        coding = Coding.of(names, coded)
+        if (empty := without_rows(X)) is not None:
+            coding.check(open_frame(empty).schema)
+        return CodedTable(X, coding)
+
+    def _public_bounds(self, X: Any) -> Any:
+        """Return ``bounds`` for the columns of numbers of ``X``."""
+        coded = self._coded_columns()
+        if isinstance(X, Crowd):
+            names = X.feature_names
+            coding = Coding.recognised(names, coded) if coded and names is not None else None
+            return self.bounds if coding is None else coded_bounds(self.bounds, coding)
+        bounds, table = self.bounds, X.table if isinstance(X, CodedTable) else X
+        if self._codes_columns and isinstance(bounds, Mapping) and None not in bounds:
+            bounds = {**dict.fromkeys(_booleans(table), (0.0, 1.0)), **bounds}
+        return coded_bounds(bounds, X.coding) if isinstance(X, CodedTable) else bounds
+
     def _check_use(self, X: Any, y: Any, users: Any, *, target: bool) -> None:
         """Refuse what types and shapes show to be wrong."""
         name = type(self).__name__
@@ -320,14 +399,19 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         data: Crowd
         if isinstance(X, Crowd):
             data, names = X, X.feature_names
+            if names is not None and (coded := self._coded_columns()):
+                names = Coding.recognised(names, coded).sources
         else:
             rows, names = as_feature_matrix(X, single=self._single_feature)
-            data = UserData.from_arrays(rows, y, users=users, classes=classes)
+            held = UserData.from_arrays(rows, y, users=users, classes=classes)
+            data = named_users(held, names)
             if data.unit != self._declared.unit:
                 raise ParameterError(
                     f"Several id columns protect a {data.unit}, not a user; the guarantee has to "
                     "say so: pass UserData.from_arrays(X, y, users=..., unit='person x day')."
                 )
+            if isinstance(X, CodedTable):
+                names = X.coding.sources
         if self.relation is Relation.REPLACE and data.n_users == 0:
             raise SchemaError(
                 "Expected at least one user under Relation.REPLACE, where their number is public, "
@@ -335,22 +419,27 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-        self.n_features_in_ = data.n_features
+        self.n_features_in_ = data.n_features if names is None else len(names)
         return data
 
     def _features(self, X: Any) -> NDArray[np.float64]:
-        """Return ``X`` as the matrix ``predict`` works on, with the columns seen in ``fit``."""
+        """Return ``X`` as the matrix ``predict`` works on, with the columns seen in ``fit``.
+
+        Where some of them are coded, ``X`` may be the table as it is or the columns of numbers.
+        """
+        coding, seen = self._coding, getattr(self, "feature_names_in_", None)
+        if coding is not None and column_names(X) in (None, coding.sources) and is_frame(X):
+            return coding.matrix(X)
+        if coding is not None and is_frame(X) and column_names(X) != coding.names:
+            raise SchemaError(_other_names(coding.sources, column_names(X)))
         matrix, names = as_feature_matrix(X, single=self._single_feature)
-        seen = getattr(self, "feature_names_in_", None)
-        if names is not None and seen is not None and tuple(seen) != names:
-            raise SchemaError(
-                "The feature names should match those that were passed during fit: expected "
-                f"{list(seen)}, got {list(names)}."
-            )
-        if matrix.shape[1] != self.n_features_in_:
+        if names is not None and seen is not None and self.columns_ != names:
+            raise SchemaError(_other_names(seen, names))
+        width = len(self.columns_)
+        if matrix.shape[1] != width:
             raise SchemaError(
                 f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input."
+                f"{width} features as input."
             )
         return matrix
 

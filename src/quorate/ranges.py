@@ -5,7 +5,9 @@ anything. A caller may write
 
 * a number b: every column lies in [-b, b];
 * a pair ``(lower, upper)``, each a number or a sequence with one number a column;
-* a dictionary from the names of the columns to numbers or pairs, such as ``{"age": (0, 120)}``;
+* a dictionary from the names of the columns to numbers or pairs, such as ``{"age": (0, 120)}``, or
+  to pairs of dates, ``{"visit": ("2020-01-01", "2024-12-31")}``; a boolean column lies in [0, 1]
+  unless it is named;
 * an :class:`~quorate.bounds.Interval`, a :class:`~quorate.bounds.Box` or a
   :class:`~quorate.bounds.Ball`.
 
@@ -27,7 +29,9 @@ from numpy.typing import NDArray
 from quorate.arrays import described
 from quorate.bounds import Bound, Box, Interval
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
+from quorate.users.coding import Coding, Days, Plain
 from quorate.users.crowd import Crowd
+from quorate.users.dates import days_of
 from quorate.users.tables import column_names
 
 __all__ = [
@@ -35,6 +39,8 @@ __all__ = [
     "Limit",
     "as_bound",
     "as_limits",
+    "coded_bounds",
+    "dates_among",
     "features_told",
     "for_squares",
     "half_width",
@@ -118,6 +124,57 @@ def limits_by_name(
                 f"Expected public bounds for the column {name!r}: they must not be taken from "
                 f"the data. State them, such as {name}=0,100."
             )
+    return found
+
+
+def dates_among(bounds: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the ranges of a dictionary of bounds that are ranges of dates.
+
+    >>> dates_among({"age": (0, 120), "visit": ("2020-01-01", "2024-12-31")})
+    {'visit': ('2020-01-01', '2024-12-31')}
+    """
+    if not isinstance(bounds, Mapping):
+        return {}
+    return {
+        str(name): (pair[0], pair[1])
+        for name, pair in bounds.items()
+        if name is not None
+        and isinstance(pair, tuple | list)
+        and len(pair) == 2
+        and any(days_of(end) is not None for end in pair)
+    }
+
+
+def coded_bounds(bounds: Any, coding: Coding) -> Any:
+    """Return the limits of the columns of numbers that the columns of a table become.
+
+    Zeros and ones lie in [0, 1], days between 0 and the length of their range; numbers have the
+    limits that are stated for them, or for all; without ``bounds`` they have none, and nothing is
+    bounded unless there are no such numbers.
+
+    >>> from quorate.users.coding import Category
+    >>> coding = Coding.of(["age", "region"], {"region": Category("region", ("n", "s"))})
+    >>> coded_bounds({"age": (0, 120)}, coding)
+    {'age': (0, 120), 'region=n': (0.0, 1.0), 'region=s': (0.0, 1.0)}
+    """
+    plain = [column.name for column in coding.columns if isinstance(column, Plain)]
+    if len(plain) == len(coding.columns) or (bounds is None and plain):
+        return bounds
+    own: dict[str, Any] = {}
+    if isinstance(bounds, Mapping):
+        coded = [column.name for column in coding.columns if isinstance(column, Days)]
+        told = {name: limits for name, limits in bounds.items() if name not in coded}
+        own = dict(zip(plain, limits_by_name(told, plain), strict=True))
+    elif bounds is not None:
+        lower, upper = as_limits(bounds, 1)
+        own = dict.fromkeys(plain, (float(lower[0]), float(upper[0])))
+    found: dict[str, Any] = {}
+    for column in coding.columns:
+        for name in column.names:
+            if isinstance(column, Plain):
+                found[name] = own[name]
+            else:
+                found[name] = (0.0, column.length if isinstance(column, Days) else 1.0)
     return found
 
 

@@ -1,5 +1,6 @@
 """Values come back as they were, and nothing else comes back at all."""
 
+import datetime
 import json
 import math
 
@@ -24,6 +25,8 @@ VALUES = [
     [1, [2]],
     (1, (2.5, "x")),
     {"age": (0, 120), "bmi": {"inner": [1.5]}},
+    {0: 1.0, 2.5: 9.0, None: 3, True: 0},
+    {"visit": (datetime.date(2020, 1, 1), datetime.datetime(2021, 1, 1, 12))},
     Relation.ADD_REMOVE,
     RecordRange(4, 8),
     Route(name="clip", reason="few users"),
@@ -68,7 +71,9 @@ def test_arrays_come_back_bit_by_bit(array):
     assert (again.dtype, again.shape) == (array.dtype, array.shape)
 
 
-@pytest.mark.parametrize("value", [print, object(), {1: "a"}, b"x", np.array([1j]), {1, 2}])
+@pytest.mark.parametrize(
+    "value", [print, object(), {(1,): "a"}, {math.nan: 1}, b"x", np.array([1j]), {1, 2}]
+)
 def test_what_cannot_be_read_safely_is_not_written(value):
     with pytest.raises(ParameterError):
         encode(value)

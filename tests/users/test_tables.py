@@ -79,7 +79,7 @@ class TestLoad:
                 tables.as_matrix(wrong)
             assert str(caught.value) == (
                 "Expected numbers in column 'odd', got text; convert it with .astype(float), or "
-                "encode it with public categories first."
+                "name its public values in categories=."
             )
             assert caught.value.__context__ is None
 

@@ -60,7 +60,7 @@ def describe(estimator: Any) -> Descriptor:
 
 
 def answer(estimator: Any, features: tuple[str, ...], labels: tuple[Any, ...] | None) -> Answer:
-    """Describe what ``estimator`` released.
+    """Describe what ``estimator`` released; categories and dates as the numbers they became.
 
     >>> import numpy as np
     >>> from quorate import PrivateMedian
@@ -73,7 +73,8 @@ def answer(estimator: Any, features: tuple[str, ...], labels: tuple[Any, ...] | 
     if say is None:
         known = ", ".join(sorted(each.name for each in TASKS.values()))
         raise ParameterError(f"Expected one of {known}, got {type(estimator).__name__}.")
-    return say(estimator, features, labels)
+    coding = estimator._coding
+    return say(estimator, features if coding is None else coding.names, labels)
 
 
 def value_types() -> dict[str, str]:

@@ -24,7 +24,7 @@ def _bounds(wish: Wish) -> dict[str, Any]:
 
 
 def _mean_fits(mean: Any) -> bool:
-    return are_numbers(mean.mean_, (mean.n_features_in_,))
+    return are_numbers(mean.mean_, (len(mean.columns_),))
 
 
 def _say_mean(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
@@ -63,7 +63,7 @@ def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
 
 def _quantiles_fit(quantiles: Any) -> bool:
     values = quantiles.values_
-    return len(values) > 0 and are_numbers(values, (len(values), quantiles.n_features_in_))
+    return len(values) > 0 and are_numbers(values, (len(values), len(quantiles.columns_)))
 
 
 def _finish_median(median: Any) -> None:
@@ -122,7 +122,7 @@ def _say_quantiles(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
 
 
 def _scaler_fits(scaler: Any) -> bool:
-    shape = (scaler.n_features_in_,)
+    shape = (len(scaler.columns_),)
     fits = are_numbers(scaler.centre_, shape) and are_numbers(scaler.scale_, shape)
     return fits and bool((scaler.scale_ > 0).all())
 
@@ -144,7 +144,7 @@ def _say_scaler(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
 
 
 def _covariance_fits(spread: Any) -> bool:
-    d = spread.n_features_in_
+    d = len(spread.columns_)
     return (
         are_numbers(spread.covariance_, (d, d))
         and are_numbers(spread.variance_, (d,))

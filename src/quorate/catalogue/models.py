@@ -32,13 +32,13 @@ def _bounds_and_target(wish: Wish) -> dict[str, Any]:
 
 
 def _regression_fits(model: Any) -> bool:
-    return are_numbers(model.coef_, (model.n_features_in_,)) and math.isfinite(model.intercept_)
+    return are_numbers(model.coef_, (len(model.columns_),)) and math.isfinite(model.intercept_)
 
 
 def _classifier_fits(model: Any) -> bool:
     places = len(model.classes_)
     rows = 1 if places == 2 else places
-    shape = (rows, model.n_features_in_)
+    shape = (rows, len(model.columns_))
     return are_numbers(model.coef_, shape) and are_numbers(model.intercept_, (rows,))
 
 

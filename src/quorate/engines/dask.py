@@ -72,7 +72,7 @@ class DaskCrowd(PartedCrowd):
         self._groups: list[list[int]] = []
 
     @classmethod
-    def from_frame(
+    def from_frame(  # noqa: PLR0913 - one keyword for each column
         cls,
         frame: Any,
         *,
@@ -82,6 +82,8 @@ class DaskCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
         client: Any = None,
@@ -102,6 +104,8 @@ class DaskCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            categories=categories,
+            dates=dates,
             cap=cap,
             random_state=random_state,
         )
@@ -110,7 +114,7 @@ class DaskCrowd(PartedCrowd):
         return cls._grouped(client, _frame_batches, pieces, layout, n_parts)
 
     @classmethod
-    def from_parquet(
+    def from_parquet(  # noqa: PLR0913 - one keyword for each column
         cls,
         path: str | os.PathLike[str],
         *,
@@ -120,6 +124,8 @@ class DaskCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
         client: Any = None,
@@ -135,6 +141,8 @@ class DaskCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            categories=categories,
+            dates=dates,
             cap=cap,
             random_state=random_state,
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import asdict
@@ -82,6 +82,8 @@ class FileCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
         spool: str | os.PathLike[str] | None = None,
@@ -93,7 +95,7 @@ class FileCrowd(PartedCrowd):
 
         Parameters
         ----------
-        path, user, features, target, unit, missing, classes
+        path, user, features, target, unit, missing, classes, categories, dates
             See :meth:`quorate.UserData.from_frame`.
         cap, random_state : int, optional
             Keep at most so many records of each user, those of :meth:`cap`, and never hold more:
@@ -116,6 +118,8 @@ class FileCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            categories=categories,
+            dates=dates,
             cap=cap,
             random_state=random_state,
         )

@@ -9,7 +9,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
 from quorate.users import grouping, tables
 from quorate.users.assembly import numbered_users
+from quorate.users.coding import Coding, coding_of
 from quorate.users.crowd import public_word
 from quorate.users.data import UserData
 
@@ -43,6 +44,8 @@ class Layout:
     unit : str
     missing : "drop" or float
     classes : tuple or None
+    coding : Coding or None
+        How columns become numbers, where some of them are categories or dates.
     single : bool
         Whether 32-bit floats hold every feature exactly, which follows from the declared types.
     cap : int or None
@@ -66,6 +69,7 @@ class Layout:
     unit: str = "user"
     missing: str | float = "drop"
     classes: tuple[Any, ...] | None = None
+    coding: Coding | None = None
     single: bool = False
     cap: int | None = None
     word: int = 0
@@ -81,6 +85,8 @@ class Layout:
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
     ) -> Layout:
@@ -92,15 +98,23 @@ class Layout:
         if not ids:
             raise ParameterError("Expected at least one column of ids in user=, got none.")
         others = [*ids, *([] if target is None else [target])]
-        names = tables.check_features(schema, features=features, others=others)
+        coding = coding_of(
+            schema, features=features, others=others, categories=categories, dates=dates
+        )
+        if coding is None:
+            names = tables.check_features(schema, features=features, others=others)
+            coding = Coding.of(names, {})
+        kinds = [schema.field(name).type for name in coding.sources]
         return cls(
             user=ids,
-            features=tuple(names),
+            features=coding.names,
             target=target,
             unit=unit or " x ".join(ids),
             missing=missing,
             classes=None if classes is None else tuple(classes),
-            single=all(_fits_single(schema.field(name).type) for name in names)
+            coding=None if coding.is_plain else coding,
+            single=coding.is_plain
+            and all(map(_fits_single, kinds))
             and (missing == "drop" or float(np.float32(missing)) == float(missing)),
             cap=cap,
             word=0 if cap is None else int(public_word(random_state)),
@@ -115,7 +129,8 @@ class Layout:
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
         target = [] if self.target is None else [self.target]
-        return list(dict.fromkeys([*self.features, *self.user, *target]))
+        sources = self.features if self.coding is None else self.coding.sources
+        return list(dict.fromkeys([*sources, *self.user, *target]))
 
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
@@ -130,15 +145,14 @@ class Layout:
         records: Records = np.empty(batch.num_rows, dtype=self.dtype)
         records["key"] = keys
         whole = np.ones(batch.num_rows, dtype=np.bool_)
-        for j, name in enumerate(self.features):
-            values = tables.floats(batch.column(name), single=self.single)
+        for place, values in self._numbers(batch):
             finite = np.isfinite(values)
             if not finite.all():
                 if self.missing == "drop":
-                    whole &= finite
+                    whole &= finite if finite.ndim == 1 else finite.all(axis=1)
                 else:
                     values = np.where(finite, values, values.dtype.type(self.missing))
-            records["x"][:, j] = values
+            records["x"][:, place] = values
         if self.target is not None:
             targets = tables.as_targets(_chunked(batch.column(self.target)), self.classes)
             records["y"] = targets
@@ -146,6 +160,14 @@ class Layout:
         if not whole.all():
             records["x"][~whole] = np.nan
         return records if keep.all() else records[keep]
+
+    def _numbers(self, batch: Any) -> Iterator[tuple[int | slice, NDArray[Any]]]:
+        """Yield where the numbers of each column belong, and the numbers."""
+        if self.coding is not None:
+            yield from self.coding.blocks(batch)
+            return
+        for j, name in enumerate(self.features):
+            yield j, tables.floats(batch.column(name), single=self.single)
 
     def together(self, pieces: Iterable[Records]) -> UserData:
         """Return the users of one part from pieces in the order of the source, under the cap."""

@@ -16,7 +16,7 @@ import logging
 import math
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -74,7 +74,7 @@ class SparkCrowd(PartedCrowd):
         self._shared: list[Any] = []
 
     @classmethod
-    def from_frame(
+    def from_frame(  # noqa: PLR0913 - one keyword for each column
         cls,
         frame: Any,
         *,
@@ -84,6 +84,8 @@ class SparkCrowd(PartedCrowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
         order: str | Sequence[str] | None = None,
@@ -109,6 +111,8 @@ class SparkCrowd(PartedCrowd):
             unit=unit,
             missing=missing,
             classes=classes,
+            categories=categories,
+            dates=dates,
             cap=cap,
             random_state=random_state,
         )

@@ -11,7 +11,7 @@ What a database says when a query fails may quote the row that it stumbled over,
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from quorate.arrays import as_array
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.users.coding import coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 from quorate.users.grouping import as_text
@@ -42,6 +43,8 @@ def from_sql(
     unit: str | None = None,
     missing: str | float = "drop",
     classes: Sequence[Any] | None = None,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+    dates: Mapping[str, tuple[Any, Any]] | None = None,
     spool: bool | str | os.PathLike[str] = False,
 ) -> Crowd:
     """Group the rows of a query by user; see :meth:`quorate.UserData.from_sql`.
@@ -65,10 +68,19 @@ def from_sql(
         "unit": unit,
         "missing": missing,
         "classes": classes,
+        "categories": categories,
+        "dates": dates,
     }
+    coded = coded_columns(categories, dates)
     with _cursor(connection) as cursor:
         schema, batches = query_batches(
-            cursor, query, user=user, features=features, target=target, classes=classes
+            cursor,
+            query,
+            user=user,
+            features=features,
+            target=target,
+            classes=classes,
+            texts=[name for name, column in coded.items() if column.is_text],
         )
         layout = Layout.of(schema, **options)
         if spool:
@@ -86,19 +98,23 @@ def query_batches(
     features: Sequence[str] | None = None,
     target: str | None = None,
     classes: Sequence[Any] | None = None,
+    texts: Sequence[str] = (),
 ) -> tuple[Any, Iterator[Any]]:
-    """Run a query; return the Arrow schema of its rows and an iterator over their batches."""
+    """Run a query; return the Arrow schema of its rows and an iterator over their batches.
+
+    ``texts`` are features that are read as text where the cursor declares no types.
+    """
     _quietly(lambda: cursor.execute(query))
     if hasattr(cursor, "fetch_record_batch"):
         reader = _quietly(cursor.fetch_record_batch)
         return reader.schema, _all(lambda: next(reader, None))
-    numbers = _as_list(features)
-    if not numbers:
+    numbers = [name for name in _as_list(features) if name not in texts]
+    if not _as_list(features):
         raise SchemaError(
             "Expected the names of the feature columns: this cursor declares no types, and they "
             "must not be guessed from the rows. Or use an ADBC driver: pip install 'quorate[sql]'."
         )
-    texts = [*_as_list(user)]
+    texts = [*texts, *(name for name in _as_list(user) if name not in texts)]
     if target is not None:
         labels = classes is not None and not all(isinstance(c, int | float) for c in classes)
         (texts if labels else numbers).append(target)

@@ -255,9 +255,10 @@ def _one_row(estimator: Any) -> Any:
     """Return a row of zeros, with the names of the features if there are any."""
     import pyarrow as pa
 
-    row = np.zeros((1, estimator.n_features_in_))
-    names = getattr(estimator, "feature_names_in_", None)
-    return row if names is None else pa.table(list(row.T), names=names.tolist())
+    columns = estimator.columns_
+    row = np.zeros((1, len(columns)))
+    named = hasattr(estimator, "feature_names_in_")
+    return pa.table(list(row.T), names=list(columns)) if named else row
 
 
 def _parameters(kind: Any, given: Any) -> dict[str, Any]:

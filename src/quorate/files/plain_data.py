@@ -7,6 +7,7 @@ number, but not for code.
 
 from __future__ import annotations
 
+import datetime
 import importlib
 import math
 from dataclasses import fields, is_dataclass
@@ -39,6 +40,8 @@ _HOMES = {
 _DTYPES = ("float64", "int64", "bool")
 _TEXT = "text"
 _DEEPEST = 32
+# What a dictionary may have as keys: names of columns, labels, and None for all others.
+_KEYS = (str, int, float, type(None))
 
 
 def encode(value: Any) -> Any:
@@ -61,7 +64,9 @@ def encode(value: Any) -> Any:
         return [encode(item) for item in value]
     if isinstance(value, tuple):
         return {"kind": "tuple", "items": [encode(item) for item in value]}
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    if isinstance(value, datetime.date):
+        return {"kind": "date", "value": value.isoformat()}
+    if isinstance(value, dict) and all(map(_is_key, value)):
         return {"kind": "dict", "items": [[key, encode(item)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return _encode_array(value)
@@ -105,6 +110,8 @@ def _decode(document: Any, depth: int) -> Any:
         return tuple(_decode(item, depth - 1) for item in _list(document.get("items")))
     if kind == "dict":
         return dict(_pair(item, depth - 1) for item in _list(document.get("items")))
+    if kind == "date":
+        return _date(document.get("value"))
     if kind == "array":
         return _decode_array(document)
     if not (isinstance(kind, str) and kind in _HOMES):
@@ -112,8 +119,23 @@ def _decode(document: Any, depth: int) -> Any:
     return _decode_known(_known(kind), document, depth)
 
 
-def _pair(item: Any, depth: int) -> tuple[str, Any]:
-    if not (isinstance(item, list) and len(item) == 2 and isinstance(item[0], str)):
+def _is_key(key: Any) -> bool:
+    return isinstance(key, _KEYS) and not (isinstance(key, float) and not math.isfinite(key))
+
+
+def _date(text: Any) -> datetime.date:
+    """Return a day, or a moment where there is a time."""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        moment = None
+    if moment is None:
+        raise SchemaError("Expected a date as ISO 8601 writes it.")
+    return moment if "T" in text or " " in text else moment.date()
+
+
+def _pair(item: Any, depth: int) -> tuple[Any, Any]:
+    if not (isinstance(item, list) and len(item) == 2 and _is_key(item[0])):
         raise SchemaError("Expected pairs of a name and a value in a dictionary.")
     return item[0], _decode(item[1], depth)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -93,6 +93,8 @@ class UserCovariance(UserEstimator):
         Must be positive: the noise is Gaussian. Well below one over the number of users.
     bounds : float, pair, dict or Bound
         As in :class:`~quorate.means.user_mean.UserMean`.
+    categories : dict, optional
+        Public values by column; each becomes a column of zeros and ones.
     shape : {"full", "diagonal"}, default="full"
     relation, ledger, data_name, random_state
         As everywhere; nothing here is drawn in public.
@@ -122,6 +124,7 @@ class UserCovariance(UserEstimator):
     """
 
     _takes_crowds = True
+    _codes_columns = True
 
     def __init__(
         self,
@@ -129,6 +132,7 @@ class UserCovariance(UserEstimator):
         *,
         delta: float = 1e-6,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
         shape: str = "full",
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -138,6 +142,7 @@ class UserCovariance(UserEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.categories = categories
         self.shape = shape
         self.relation = relation
         self.ledger = ledger
@@ -148,7 +153,8 @@ class UserCovariance(UserEstimator):
         """Release the covariance of ``X`` (records x features, with ``users``, or a crowd)."""
         _validate.one_of(_SHAPES, shape=self.shape)
         _validate.usual_epsilon(epsilon=self.epsilon)
-        for_squares(told_bound(self.bounds, X))
+        X = self._as_numbers(X)
+        for_squares(told_bound(self._public_bounds(X), X))
         _validate.delta(delta=self.delta)
         if self.delta == 0:
             raise ParameterError(
@@ -158,7 +164,7 @@ class UserCovariance(UserEstimator):
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
         data = self._crowd(X, None, users)
-        bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
+        bound = for_squares(as_bound(self._public_bounds(X), data.n_features, names_told(X)))
         means = CrowdVectors.of(data, UserData.user_means, bound)
         reach, d = bound.l2_radius, data.n_features
         ball = Ball(reach, dimension=d)

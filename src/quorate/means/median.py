@@ -251,6 +251,7 @@ class UserQuantiles(UserEstimator):
     """
 
     _takes_crowds = True
+    _codes_columns = True
     _uses_delta = False
 
     def __init__(
@@ -280,12 +281,13 @@ class UserQuantiles(UserEstimator):
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserQuantiles:
         """Release the quantiles of ``X`` (records x features, with ``users``, or a crowd)."""
+        X = self._as_numbers(X)
         quantiles = self._checked_quantiles()
-        self._mechanisms(told_bound(self.bounds, X), quantiles)
+        self._mechanisms(told_bound(self._public_bounds(X), X), quantiles)
         account = self._charge(X, None, users)
         data = self._crowd(X, None, users)
         mechanisms = self._mechanisms(
-            as_bound(self.bounds, data.n_features, names_told(X)), quantiles
+            as_bound(self._public_bounds(X), data.n_features, names_told(X)), quantiles
         )
         low, high = self._limits()
         lowest = OwnValues.of(data, low)

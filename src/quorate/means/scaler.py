@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -78,6 +79,8 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     delta : float, default=0.0
     bounds : float, pair, dict or Bound
         Public range of the features, as in :class:`~quorate.means.user_mean.UserMean`.
+    categories : dict, optional
+        Public values by column; each becomes a column of zeros and ones.
     relation, ledger, data_name, random_state
         As everywhere; nothing here is drawn in public.
 
@@ -105,6 +108,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     """
 
     _takes_crowds = True
+    _codes_columns = True
 
     def __init__(
         self,
@@ -112,6 +116,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         *,
         delta: float = 0.0,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
@@ -120,6 +125,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.categories = categories
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
@@ -127,13 +133,14 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserScaler:
         """Release centre and scale of ``X`` (records x features with ``users``, or a crowd)."""
+        X = self._as_numbers(X)
         _validate.usual_epsilon(epsilon=self.epsilon)
-        for_squares(told_bound(self.bounds, X))
+        for_squares(told_bound(self._public_bounds(X), X))
         _validate.delta(delta=self.delta)
         reserve = core_reserve(self.delta, self.relation)
         account = self._charge(X, None, users, reserve=reserve)
         data = self._crowd(X, None, users)
-        bound = for_squares(as_bound(self.bounds, data.n_features, names_told(X)))
+        bound = for_squares(as_bound(self._public_bounds(X), data.n_features, names_told(X)))
         release = self._by_moments if self.delta else self._by_quantiles
         centre, scale, error = release(data, bound, account)
         widths = half_widths(bound)
@@ -144,6 +151,11 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         self.centre_ = centre
         self.scale_ = np.where(visible, np.minimum(scale, 2.0 * widths), widths)
         return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the standardised columns; ``input_features`` is not needed."""
+        del input_features
+        return np.array(self.columns_, dtype=object)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Return the standardised rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -92,6 +93,9 @@ class UserMean(UserEstimator):
     bounds : float, pair, dict or Bound
         Public range of the values: a number b for [-b, b] in each coordinate, (lower, upper), or a
         :class:`~quorate.bounds.Bound`. Loose is fine; it costs a few percent per power of ten.
+    categories : dict, optional
+        Public values by column; each becomes a column of zeros and ones, whose mean is a share
+        (:mod:`quorate.users.coding`).
     algorithm : str, default="auto"
         ``"clip"`` to the range; ``"interval"``: clip to where quantiles say that users are, for few
         dimensions; ``"quantile"`` (pure, per coordinate); ``"drift"``: a ball that drifts to few
@@ -136,13 +140,15 @@ class UserMean(UserEstimator):
     """
 
     _takes_crowds = True
+    _codes_columns = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the common keywords
         self,
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
         algorithm: str = "auto",
         radius: float | None = None,
         records: int | str | None = None,
@@ -156,6 +162,7 @@ class UserMean(UserEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.categories = categories
         self.algorithm = algorithm
         self.radius = radius
         self.records = records
@@ -176,10 +183,11 @@ class UserMean(UserEstimator):
         users : array of shape (records,)
             Whose record each row is.
         """
+        X = self._as_numbers(X)
         self._check_parameters(X)
         account = self._charge(X, None, users, reserve=self._reserve())
         data = self._crowd(X, None, users)
-        bound = as_bound(self.bounds, data.n_features, names_told(X))
+        bound = as_bound(self._public_bounds(X), data.n_features, names_told(X))
         release, scales = self._release(data, bound, account)
         self.guarantee_ = self._promise(account)
         offset = np.clip(release.mean * scales, -half_widths(bound), half_widths(bound))
@@ -197,7 +205,7 @@ class UserMean(UserEstimator):
         _validate.one_of(_ALGORITHMS, algorithm=self.algorithm)
         _validate.one_of(CONSTANTS, constants=self.constants)
         _validate.delta(delta=self.delta)
-        bound = told_bound(self.bounds, X)
+        bound = told_bound(self._public_bounds(X), X)
         if self.radius is not None:
             _validate.positive(radius=self.radius)
         _validate.fraction(robust=self.robust)

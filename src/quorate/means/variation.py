@@ -178,6 +178,7 @@ class UserVariation(UserEstimator):
     """
 
     _takes_crowds = True
+    _codes_columns = True
     _uses_delta = False
 
     def __init__(
@@ -201,7 +202,8 @@ class UserVariation(UserEstimator):
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserVariation:
         """Release how the users of ``X`` differ (records x features with ``users``, or a crowd)."""
-        told_bound(self.bounds, X)
+        X = self._as_numbers(X)
+        told_bound(self._public_bounds(X), X)
         _validate.usual_epsilon(epsilon=self.epsilon)
         if self.relation is not Relation.REPLACE:
             raise ParameterError(
@@ -210,7 +212,7 @@ class UserVariation(UserEstimator):
             )
         account = self._charge(X, None, users)
         data = self._crowd(X, None, users)
-        bound = as_bound(self.bounds, data.n_features, names_told(X))
+        bound = as_bound(self._public_bounds(X), data.n_features, names_told(X))
         dimension = data.n_features
         score, noise, usable = _release_scores(data, bound, account)
         records, present, each = _release_records(data, account)

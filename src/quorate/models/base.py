@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ from quorate.bounds import Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
+from quorate.models.class_weights import refuse_weights
 from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.geometry import PreconditionedLoss, release_geometry
 from quorate.models.gradients import ClippedGradients
@@ -111,6 +112,7 @@ class LinearModel(UserEstimator):
     # Largest derivative of the loss by a prediction, where there is one.
     _largest_slope: float | None = None
     _takes_crowds = True
+    _codes_columns = True
 
     def __init__(  # noqa: PLR0913 - the common keywords
         self,
@@ -118,6 +120,7 @@ class LinearModel(UserEstimator):
         *,
         delta: float = 1e-6,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
         fit_intercept: bool = True,
         penalty: float = 0.0,
         records: int | str = "auto",
@@ -134,6 +137,7 @@ class LinearModel(UserEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.bounds = bounds
+        self.categories = categories
         self.fit_intercept = fit_intercept
         self.penalty = penalty
         self.records = records
@@ -156,8 +160,9 @@ class LinearModel(UserEstimator):
             "all records, or use warm_start=True with a ledger that adds up the fits."
         )
 
-    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LinearModel:
+    def fit(self, X: Any, y: Any = None, *, users: Any = None, **refused: Any) -> LinearModel:
         """Fit on records with their users, or on a UserData or another crowd."""
+        refuse_weights(type(self).__name__, refused)
         return self._fit(X, y, users)
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
@@ -224,8 +229,9 @@ class LinearModel(UserEstimator):
         """
         self._check_parameters()
         self._loss()
+        X = self._as_numbers(X)
         if self.bounds is not None:
-            Box(*told_limits(self.bounds, X))
+            Box(*told_limits(self._public_bounds(X), X))
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             users = _counted_once(X, users)
             sizes = public_sizes(X, users)
@@ -237,6 +243,7 @@ class LinearModel(UserEstimator):
         self, X: Any, y: Any, users: Any, *, classes: Sequence[Any] | None = None
     ) -> LinearModel:
         # Before the charge: a refusal costs nothing, as it follows from public knowledge.
+        X = self._as_numbers(X)
         ids = self.refuse(X, users)
         self._refuse_warm_start(features_told(X))
         # The charge forgets what the last fit released.
@@ -244,7 +251,7 @@ class LinearModel(UserEstimator):
         account = self._charge(X, y, users, target=True)
         data = self._crowd(X, y, ids, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
-        limits = FeatureRange(self.bounds, data.n_features, names_told(X))
+        limits = FeatureRange(self._public_bounds(X), data.n_features, names_told(X))
         if last is not None:
             self._refuse_features(last.weights, data.n_features)
         scaled = data.derive(_Scaled(limits, self._scaled_targets))
@@ -256,14 +263,19 @@ class LinearModel(UserEstimator):
     def _only_gaussian(self) -> bool:
         return self.batch_rate is None
 
-    def fit_from(self, data: Crowd, account: Account) -> LinearModel:
+    def fit_from(self, data: Crowd, account: Account, *, told: Any = None) -> LinearModel:
         """Fit as a step of something larger, which checked, charged and pays through ``account``.
 
-        What is promised is what the larger thing promises.
+        What is promised is what the larger thing promises. ``told`` is the table from which the
+        users came, if its types say more about the bounds.
         """
         self._declared = account.declared
         crowd = self._crowd(data)
-        limits = FeatureRange(self.bounds, crowd.n_features, crowd.feature_names)
+        limits = FeatureRange(
+            self._public_bounds(crowd if told is None else told),
+            crowd.n_features,
+            crowd.feature_names,
+        )
         scaled = crowd.derive(_Scaled(limits, self._scaled_targets))
         self._release(scaled, account, limits, None)
         self._set_public()

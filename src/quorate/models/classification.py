@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
+from quorate.models.class_weights import ClassWeighted, public_weights, refuse_weights
 from quorate.models.losses import (
     LinearLoss,
     LogisticLoss,
@@ -39,6 +40,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     _largest_slope = math.sqrt(2.0)
 
     classes: Sequence[Any]
+    class_weight: Mapping[Any, float] | None
 
     def _check_classes(self) -> tuple[Any, ...]:
         plain = not isinstance(self.classes, str | bytes) and np.ndim(self.classes) == 1
@@ -50,7 +52,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             )
         return labels
 
-    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> _LinearClassifier:
+    def fit(self, X: Any, y: Any = None, *, users: Any = None, **refused: Any) -> _LinearClassifier:
         """Fit on records ``X``, labels ``y`` and the ids ``users``, or on a UserData.
 
         Records whose label is not among ``classes`` are left out. In a UserData the target is the
@@ -62,10 +64,21 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         y : array of shape (records,)
         users : array of shape (records,)
             Whose record each row is.
+        refused : dict
+            ``sample_weight`` is refused, with the reason.
         """
+        refuse_weights(type(self).__name__, refused)
         labels = self._check_classes()
         self._fit(X, y, users, classes=labels)
         return self
+
+    def _weighted(self, loss: LinearLoss) -> LinearLoss:
+        """Return the loss whose records count as much as their labels do."""
+        weights = public_weights(self.class_weight, self._check_classes())
+        if weights is None:
+            return loss
+        shares = tuple(map(float, weights))
+        return ClassWeighted(intercept=loss.intercept, inner=loss, weights=shares)
 
     def _set_public(self) -> None:
         self.classes_ = np.asarray(self.classes)
@@ -93,6 +106,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def _constant_offsets(self, means: Vector) -> Vector:
         shares = np.clip(np.concatenate([[1.0 - means.sum()], means]), _SMALLEST_SHARE, 1.0)
         scores = np.log(shares / shares.sum())
+        if (weights := public_weights(self.class_weight, self._check_classes())) is not None:
+            scores += np.log(weights)
         return np.asarray(scores[1:] - scores[0] if scores.size == 2 else scores)
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
@@ -148,9 +163,16 @@ class LogisticRegression(_LinearClassifier):
     classes : sequence, default=(0, 1)
         Public labels, compared as numbers if all are numbers and as text otherwise; records with
         another label are dropped. In a ``UserData`` the targets are places (0, 1, ...) already.
-    bounds : None, float, pair or Box, default=None
-        Public limits of the features; values beyond are cut. Without them features are used as
-        they come: fine when they have comparable scales.
+    bounds : None, float, pair, dict or Box, default=None
+        Public limits of the features, of all or by column; values beyond are cut. A pair of dates
+        makes a column days since the first. Without bounds features are used as they come: fine
+        when they have comparable scales.
+    categories : dict, optional
+        Public values by column, ``{"region": ["north", "south"]}``: each becomes a column of zeros
+        and ones; a value that is not listed has zeros only (:mod:`quorate.users.coding`).
+    class_weight : dict, optional
+        Public weights of labels, such as ``{0: 1, 1: 9}``; 1 for a label without one. They are
+        used divided by the largest, so that no record counts more than once.
     fit_intercept : bool, default=True
     penalty : float, default=0.0
         Strength of penalty / 2 x squared coefficients (of the scaled features if there are bounds).
@@ -203,6 +225,8 @@ class LogisticRegression(_LinearClassifier):
         delta: float = 1e-6,
         classes: Sequence[Any] = (0, 1),
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         fit_intercept: bool = True,
         penalty: float = 0.0,
         records: int | str = "auto",
@@ -220,6 +244,7 @@ class LogisticRegression(_LinearClassifier):
             epsilon,
             delta=delta,
             bounds=bounds,
+            categories=categories,
             fit_intercept=fit_intercept,
             penalty=penalty,
             records=records,
@@ -234,12 +259,14 @@ class LogisticRegression(_LinearClassifier):
             random_state=random_state,
         )
         self.classes = classes
+        self.class_weight = class_weight
 
     def _loss(self) -> LinearLoss:
         labels = self._check_classes()
+        intercept = bool(self.fit_intercept)
         if len(labels) == 2:
-            return LogisticLoss(intercept=bool(self.fit_intercept))
-        return SoftmaxLoss(intercept=bool(self.fit_intercept), classes=len(labels))
+            return self._weighted(LogisticLoss(intercept=intercept))
+        return self._weighted(SoftmaxLoss(intercept=intercept, classes=len(labels)))
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the probability of each class: (records, classes)."""
@@ -288,9 +315,9 @@ class LinearSVC(_LinearClassifier):
         Over which the corner of the hinge is rounded.
     penalty : float, default=0.001
         Strength of penalty / 2 x squared coefficients.
-    bounds, fit_intercept, records, steps, batch_rate, warm_start, hopeless, progress
+    bounds, categories, class_weight, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LogisticRegression`.
-    relation, ledger, data_name, random_state
+    hopeless, progress, relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -320,6 +347,8 @@ class LinearSVC(_LinearClassifier):
         classes: Sequence[Any] = (0, 1),
         width: float = 0.5,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         fit_intercept: bool = True,
         penalty: float = 0.001,
         records: int | str = "auto",
@@ -337,6 +366,7 @@ class LinearSVC(_LinearClassifier):
             epsilon,
             delta=delta,
             bounds=bounds,
+            categories=categories,
             fit_intercept=fit_intercept,
             penalty=penalty,
             records=records,
@@ -351,6 +381,7 @@ class LinearSVC(_LinearClassifier):
             random_state=random_state,
         )
         self.classes = classes
+        self.class_weight = class_weight
         self.width = width
 
     def __sklearn_tags__(self) -> Any:
@@ -366,4 +397,5 @@ class LinearSVC(_LinearClassifier):
                 f"{len(labels)}. Use LogisticRegression for more."
             )
         _validate.positive(width=self.width)
-        return SmoothedHingeLoss(intercept=bool(self.fit_intercept), width=float(self.width))
+        intercept, width = bool(self.fit_intercept), float(self.width)
+        return self._weighted(SmoothedHingeLoss(intercept=intercept, width=width))

@@ -31,6 +31,7 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.choose import ChooseBest
 from quorate.models.base import LinearModel
 from quorate.public_randomness import RandomState
+from quorate.ranges import dates_among
 from quorate.releases.route import Route
 from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
@@ -184,6 +185,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             Whose record each row is.
         """
         settings = self._settings()
+        X = self.estimator._as_numbers(X)
         _validate.probability(
             selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
         )
@@ -201,7 +203,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         # Everybody is in one half: both halves together cost what one of them costs.
         square = exact(self.fit_share) * account.square / len(settings)
         judged = [
-            tuple(self._fitted(part, setting, group.part_of(square=square)) for setting in settings)
+            tuple(
+                self._fitted(part, X, setting, group.part_of(square=square)) for setting in settings
+            )
             for part, group in zip(halves, disjoint_groups(account, 2), strict=True)
         ]
         choice = ChooseBest(
@@ -212,7 +216,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         )
         marks = self._marks(halves[1], judged[0]) + self._marks(halves[0], judged[1])
         chosen = choice.release(marks, account=account)
-        best = self._fitted(data, settings[chosen], account.part_of(square=account.square_left))
+        best = self._fitted(data, X, settings[chosen], account.part_of(square=account.square_left))
         self.guarantee_ = self._promise(account)
         self.best_index_ = chosen
         self.best_params_ = dict(settings[chosen])
@@ -238,6 +242,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
 
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
+
+    def _coded_columns(self) -> dict[str, Any]:
+        return self.estimator._coded_columns()
 
     @property
     def _labels(self) -> Sequence[Any] | None:
@@ -271,7 +278,12 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
                 "Expected an estimator with full batches: sampled chains cost differently, so "
                 "which one is fitted last must not be a choice. Use batch_rate=None."
             )
-        owned.add("batch_rate")
+        owned |= {"batch_rate", "categories"}
+        if any(dates_among(setting.get("bounds")) for setting in settings):
+            raise ParameterError(
+                "Expected the dates among the bounds of the estimator: what a column means must "
+                "not be a choice."
+            )
         taken = owned & {name for setting in settings for name in setting}
         if taken:
             raise ParameterError(
@@ -280,8 +292,10 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             )
         return settings
 
-    def _fitted(self, data: Crowd, setting: Mapping[str, Any], account: Account) -> LinearModel:
-        return self._configured(setting, account.mu).fit_from(data, account)
+    def _fitted(
+        self, data: Crowd, X: Any, setting: Mapping[str, Any], account: Account
+    ) -> LinearModel:
+        return self._configured(setting, account.mu).fit_from(data, account, told=X)
 
     def _configured(self, setting: Mapping[str, Any], mu: float) -> LinearModel:
         model: LinearModel = clone(self.estimator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import FeatureRange, LinearModel
+from quorate.models.class_weights import refuse_weights
 from quorate.models.losses import HuberLoss, LinearLoss, SquaredLoss
 from quorate.public_randomness import RandomState
 
@@ -55,9 +57,13 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     ----------
     epsilon, delta : float
         ``delta`` > 0.
-    bounds : None, float, pair or Box, default=None
-        Public limits of the features; values beyond are cut. Without them features are used as
-        they come: fine when they have comparable scales.
+    bounds : None, float, pair, dict or Box, default=None
+        Public limits of the features, of all or by column; values beyond are cut. A pair of dates
+        makes a column days since the first. Without bounds features are used as they come: fine
+        when they have comparable scales.
+    categories : dict, optional
+        Public values by column, ``{"region": ["north", "south"]}``: each becomes a column of zeros
+        and ones; a value that is not listed has zeros only (:mod:`quorate.users.coding`).
     target_bounds : pair, default=None
         Public limits of the target.
     fit_intercept : bool, default=True
@@ -109,6 +115,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         *,
         delta: float = 1e-6,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
         target_bounds: Any = None,
         fit_intercept: bool = True,
         penalty: float = 0.0,
@@ -127,6 +134,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             epsilon,
             delta=delta,
             bounds=bounds,
+            categories=categories,
             fit_intercept=fit_intercept,
             penalty=penalty,
             records=records,
@@ -142,7 +150,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         )
         self.target_bounds = target_bounds
 
-    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> LinearRegression:
+    def fit(self, X: Any, y: Any = None, *, users: Any = None, **refused: Any) -> LinearRegression:
         """Fit on records ``X``, ``y`` with the ids ``users``, or on a UserData.
 
         Parameters
@@ -151,7 +159,10 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         y : array of shape (records,)
         users : array of shape (records,)
             Whose record each row is.
+        refused : dict
+            ``sample_weight`` is refused, with the reason.
         """
+        refuse_weights(type(self).__name__, refused)
         FeatureRange(self.target_bounds, 1)
         self._fit(X, y, users)
         return self
@@ -245,9 +256,9 @@ class Ridge(LinearRegression):
     epsilon, delta : float
     penalty : float, default=0.01
         Strength of penalty / 2 x squared coefficients, beside a *mean* squared error / 2.
-    bounds, target_bounds, fit_intercept, records, steps, batch_rate, warm_start, hopeless, progress
+    bounds, categories, target_bounds, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LinearRegression`.
-    relation, ledger, data_name, random_state
+    hopeless, progress, relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -275,6 +286,7 @@ class Ridge(LinearRegression):
         *,
         delta: float = 1e-6,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
         target_bounds: Any = None,
         fit_intercept: bool = True,
         penalty: float = 0.01,
@@ -293,6 +305,7 @@ class Ridge(LinearRegression):
             epsilon,
             delta=delta,
             bounds=bounds,
+            categories=categories,
             target_bounds=target_bounds,
             fit_intercept=fit_intercept,
             penalty=penalty,
@@ -336,9 +349,9 @@ class HuberRegression(LinearRegression):
     epsilon, delta : float
     width : float, default=1.0
         Where the loss turns from squared to linear, in units of the target.
-    bounds, target_bounds, fit_intercept, penalty, records, steps, batch_rate, warm_start, hopeless
+    bounds, categories, target_bounds, fit_intercept, penalty, records, steps, batch_rate
         See :class:`LinearRegression`.
-    progress, relation, ledger, data_name, random_state
+    warm_start, hopeless, progress, relation, ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -368,6 +381,7 @@ class HuberRegression(LinearRegression):
         delta: float = 1e-6,
         width: float = 1.0,
         bounds: Any = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
         target_bounds: Any = None,
         fit_intercept: bool = True,
         penalty: float = 0.0,
@@ -386,6 +400,7 @@ class HuberRegression(LinearRegression):
             epsilon,
             delta=delta,
             bounds=bounds,
+            categories=categories,
             target_bounds=target_bounds,
             fit_intercept=fit_intercept,
             penalty=penalty,

@@ -13,6 +13,7 @@ from quorate.users.store import RecordStore, offsets_of
 
 __all__ = [
     "joined_users",
+    "named_users",
     "numbered_records",
     "numbered_users",
     "ordered_users",
@@ -82,6 +83,17 @@ def settled_users(
     )
     return UserData.__new__(UserData)._set(
         changed, users.offsets, users.keys(), users.unit, users.feature_names
+    )
+
+
+def named_users(users: UserData, names: tuple[str, ...] | None) -> UserData:
+    """Return the same users with other names of their features.
+
+    >>> named_users(UserData([[1.0]], offsets=[0, 1]), ("age",)).feature_names
+    ('age',)
+    """
+    return UserData.__new__(UserData)._set(
+        users._store, users.offsets, users.keys(), users.unit, names
     )
 
 

@@ -22,17 +22,18 @@ Public rules, none of which raises because of a value:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.arrays import described, readonly
+from quorate.arrays import readonly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
+from quorate.users.coding import coding_of, names_given
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.store import RecordStore, offsets_of
 
@@ -171,6 +172,8 @@ class UserData(Crowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
     ) -> UserData:
         """Group the rows of a pandas, polars, duckdb or pyarrow table by user.
 
@@ -182,6 +185,10 @@ class UserData(Crowd):
         features : sequence of str, default=all other numeric columns
         target, unit, missing, classes
             See :meth:`from_arrays`; ``target`` is the name of a column.
+        categories : dict, optional
+            Public values by column: ``{"region": ["north", "south"]}``.
+        dates : dict, optional
+            Public ranges of dates by column; for both see :mod:`quorate.users.coding`.
 
         Examples
         --------
@@ -190,10 +197,10 @@ class UserData(Crowd):
         >>> UserData.from_frame(table, user="patient")
         UserData(n_features=1, target=False, unit='patient')
         """
-        others = [*_names(user), *([] if target is None else _names(target))]
-        asked = None if features is None else list(dict.fromkeys([*_names(features), *others]))
+        others = [*names_given(user), *([] if target is None else names_given(target))]
+        asked = None if features is None else list(dict.fromkeys([*names_given(features), *others]))
         source = tables.open_frame(table, asked)
-        return _loaded(source, user, features, target, unit, missing, classes)
+        return _loaded(source, user, features, target, unit, missing, classes, categories, dates)
 
     @classmethod
     def from_parquet(
@@ -201,25 +208,20 @@ class UserData(Crowd):
         path: str | os.PathLike[str],
         *,
         user: str | Sequence[str],
-        features: Sequence[str] | None = None,
-        target: str | None = None,
-        unit: str | None = None,
-        missing: str | float = "drop",
-        classes: Sequence[Any] | None = None,
         memory: int = 2**30,
+        **columns: Any,
     ) -> Any:
         """Group the rows of a Parquet file, or of a folder of them, by user.
 
-        Parameters as in :meth:`from_frame`. Files that together take more than a quarter of
+        Columns as in :meth:`from_frame`. Files that together take more than a quarter of
         ``memory``, in bytes, are grouped on disk: a :class:`~quorate.engines.files.FileCrowd`.
         """
         source = tables.open_parquet(path)
         if tables.size_on_disk(source) > memory // 4:
             from quorate.engines.files import FileCrowd
 
-            columns: Any = {"user": user, "features": features, "target": target, "unit": unit}
-            return FileCrowd.from_parquet(path, missing=missing, classes=classes, **columns)
-        return _loaded(source, user, features, target, unit, missing, classes)
+            return FileCrowd.from_parquet(path, user=user, **columns)
+        return _loaded(source, user, **columns)
 
     @classmethod
     def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
@@ -460,15 +462,21 @@ class UserData(Crowd):
 def _loaded(
     source: Any,
     user: str | Sequence[str],
-    features: Sequence[str] | None,
-    target: str | None,
-    unit: str | None,
-    missing: str | float,
-    classes: Sequence[Any] | None,
+    features: Sequence[str] | None = None,
+    target: str | None = None,
+    unit: str | None = None,
+    missing: str | float = "drop",
+    classes: Sequence[Any] | None = None,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+    dates: Mapping[str, tuple[Any, Any]] | None = None,
 ) -> UserData:
     tables.check_missing(missing)
-    columns = _names(user)
-    read = tables.load(source, users=columns, features=features, target=target)
+    columns = names_given(user)
+    others = columns if target is None else [*columns, target]
+    coding = coding_of(
+        source.schema, features=features, others=others, categories=categories, dates=dates
+    )
+    read = tables.load(source, users=columns, features=features, target=target, coding=coding)
     targets = tables.as_targets(read.target, classes)
     name = unit or " x ".join(columns)
     return _grouped(read.rows, targets, grouping.group(read.ids), missing, name, read.names)
@@ -486,13 +494,6 @@ def _grouped(
     offsets = offsets_of(np.bincount(codes, minlength=len(groups.keys)))
     store = RecordStore.numbered(rows, targets, codes)
     return UserData.__new__(UserData)._set(store, offsets, groups.keys, unit, names)
-
-
-def _names(columns: str | Sequence[str]) -> list[str]:
-    names = [columns] if isinstance(columns, str) else columns
-    if not (isinstance(names, list | tuple) and names and all(isinstance(n, str) for n in names)):
-        raise ParameterError(f"Expected names of columns, got {described(columns)}.")
-    return list(names)
 
 
 def _random_keys(n_users: int) -> NDArray[np.uint64]:

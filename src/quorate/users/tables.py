@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ from numpy.typing import NDArray
 from quorate.arrays import all_finite, as_array, described, finite_rows
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users.grouping import as_text
+from quorate.users.kinds import check_numeric, is_numeric, kind_of
+
+if TYPE_CHECKING:
+    from quorate.users.coding import Coding
 
 __all__ = [
     "Loaded",
@@ -144,8 +148,11 @@ def load(
     users: Sequence[str],
     features: Sequence[str] | None,
     target: str | None,
+    coding: Coding | None = None,
 ) -> Loaded:
     """Read the features, the target and the ids of an Arrow table or dataset, batch by batch.
+
+    With a ``coding``, which the caller has checked, its columns are the features.
 
     >>> import pyarrow as pa
     >>> table = pa.table({"a": [1, None], "b": [True, False], "id": [7, 7]})
@@ -156,18 +163,27 @@ def load(
     import pyarrow as pa
 
     others = [*users, *([] if target is None else [target])]
-    names = check_features(source.schema, features=features, others=others)
+    if coding is None:
+        names = check_features(source.schema, features=features, others=others)
+        width = len(names)
+    else:
+        names, width = list(coding.sources), len(coding.names)
     wanted = list(dict.fromkeys([*names, *others]))
     n_rows = source.num_rows if isinstance(source, pa.Table) else source.count_rows()
     narrow = source.select(wanted).to_batches if isinstance(source, pa.Table) else None
     batches = narrow() if narrow else source.to_batches(columns=wanted)
-    rows, start = np.empty((n_rows, len(names))), 0
+    rows, start = np.empty((n_rows, width)), 0
     kept: dict[str, list[Any]] = {name: [] for name in others}
     for batch in batches:
         for begin in range(0, batch.num_rows, _BLOCK_ROWS):
             block = batch.slice(begin, _BLOCK_ROWS)
-            for j, name in enumerate(names):
-                rows[start : start + block.num_rows, j] = floats(block.column(name))
+            here = rows[start : start + block.num_rows]
+            if coding is None:
+                for j, name in enumerate(names):
+                    here[:, j] = floats(block.column(name))
+            else:
+                for place, numbers_there in coding.blocks(block):
+                    here[:, place] = numbers_there
             start += block.num_rows
         for name, chunks in kept.items():
             chunks.append(batch.column(name))
@@ -177,30 +193,38 @@ def load(
     }
     return Loaded(
         rows=rows,
-        names=tuple(names),
+        names=tuple(names) if coding is None else coding.names,
         ids=tuple(columns[name] for name in users),
         target=None if target is None else columns[target],
     )
 
 
 def check_features(
-    schema: Any, *, features: Sequence[str] | None, others: Sequence[str]
+    schema: Any,
+    *,
+    features: Sequence[str] | None,
+    others: Sequence[str],
+    coded: Mapping[str, Any] | None = None,
 ) -> list[str]:
-    """Return the feature columns: those asked for, or all numeric ones but ``others``."""
+    """Return the feature columns: those asked for, or all but ``others`` that can be read.
+
+    These are numeric ones and those of ``coded`` (:mod:`quorate.users.coding`), whose types are
+    checked by whoever made them.
+    """
     _check_columns(others, schema.names)
+    known = coded or {}
     if features is None:
         chosen = [
-            field.name for field in schema if field.name not in others and _is_numeric(field.type)
+            field.name
+            for field in schema
+            if field.name not in others and (is_numeric(field.type) or field.name in known)
         ]
     else:
         chosen = [features] if isinstance(features, str) else [str(name) for name in features]
         _check_columns(chosen, schema.names)
         for name in chosen:
-            if not _is_numeric(schema.field(name).type):
-                raise SchemaError(
-                    f"Expected numbers in column {name!r}, got {_kind(schema.field(name).type)}; "
-                    "convert it with .astype(float), or encode it with public categories first."
-                )
+            if name not in known:
+                check_numeric(name, schema.field(name).type)
     if not chosen:
         raise SchemaError("Expected at least one numeric feature column, got none.")
     return chosen
@@ -222,7 +246,7 @@ def as_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
     array = as_array(X)
     if array.dtype.kind not in "fiub":
         raise SchemaError(
-            f"Expected numbers in X, got {_kind(array.dtype)}; convert them with X.astype(float)."
+            f"Expected numbers in X, got {kind_of(array.dtype)}; convert them with X.astype(float)."
         )
     if array.ndim == 1:
         array = array[:, None]
@@ -247,7 +271,7 @@ def as_vector(y: Any) -> NDArray[np.float64]:
     array = as_array(y)
     if array.dtype.kind not in "fiub":
         raise SchemaError(
-            f"Expected numbers as targets, got {_kind(array.dtype)}; name the labels with "
+            f"Expected numbers as targets, got {kind_of(array.dtype)}; name the labels with "
             "classes=, or convert them with .astype(float)."
         )
     if array.ndim == 2 and array.shape[1] == 1:
@@ -344,7 +368,7 @@ def _numbers(column: Any, message: str) -> NDArray[np.float64]:
 
     remedy = "convert them with .astype(float)"
     if getattr(column, "dtype", None) == "O":
-        raise SchemaError(message.format(_kind(np.dtype(object)), remedy))
+        raise SchemaError(message.format(kind_of(np.dtype(object)), remedy))
     chunks = None
     with suppress(pa.ArrowException, TypeError, ValueError):
         chunks = pa.chunked_array([column] if isinstance(column, pa.Array) else column)
@@ -352,23 +376,9 @@ def _numbers(column: Any, message: str) -> NDArray[np.float64]:
         (chunks,) = chunks.flatten()
     if chunks is None or pa.types.is_struct(chunks.type):
         raise SchemaError("Expected one target per record, got several columns or types.")
-    if not _is_numeric(chunks.type):
-        raise SchemaError(message.format(_kind(chunks.type), remedy))
+    if not is_numeric(chunks.type):
+        raise SchemaError(message.format(kind_of(chunks.type), remedy))
     return np.concatenate([np.empty(0), *(floats(chunk) for chunk in chunks.chunks)])
-
-
-def _kind(kind: Any) -> str:
-    """Return the word for a type that says nothing about values, such as their longest text."""
-    import pyarrow as pa
-
-    if isinstance(kind, np.dtype):
-        words = {"O": "objects of no declared type", "U": "text", "S": "text", "T": "text"}
-        return words.get(kind.kind, f"dtype={kind}")
-    if pa.types.is_dictionary(kind):
-        return "categories"
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    octets = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-    return "text" if any(test(kind) for test in (*texts, *octets)) else str(kind)
 
 
 def _from_pandas(frame: Any, names: list[str]) -> Any:
@@ -392,18 +402,6 @@ def _check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:
     for name in wanted:
         if name not in known:
             raise SchemaError(f"Expected a column {name!r}, the table has {sorted(known)}.")
-
-
-def _is_numeric(kind: Any) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    )
 
 
 def floats(column: Any, *, single: bool = False) -> NDArray[Any]:

@@ -1,0 +1,111 @@
+"""Public weights of classes: what a record counts follows from its label and a public list.
+
+A weight is at most 1, so that no record counts more than it would without weights and nothing has
+to be bounded anew. Only how they compare matters: weights 2 and 1 are used as 1 and a half.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.arrays import described
+from quorate.exceptions import ParameterError
+from quorate.models.losses import LinearLoss
+
+__all__ = ["ClassWeighted", "public_weights", "refuse_weights"]
+
+Vector = NDArray[np.float64]
+
+
+def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector | None:
+    """Return a weight from 0 to 1 for each label; None where all count the same.
+
+    >>> public_weights({"ill": 3.0}, ("well", "ill"))
+    array([0.33333333, 1.        ])
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):
+        raise ParameterError(
+            f"Expected class_weight as a dictionary from labels to public weights, got "
+            f"{class_weight!r}. How often a class occurs is private: a weight that is taken from "
+            "the data would tell it. State what is known about the shares, such as {0: 1, 1: 9} "
+            "for a class of one tenth, or release them first with DiscreteDistribution."
+        )
+    if not isinstance(class_weight, Mapping):
+        raise ParameterError(
+            f"Expected class_weight as a dictionary from labels to public weights, got "
+            f"{described(class_weight)}."
+        )
+    strange = [label for label in class_weight if label not in labels]
+    if strange:
+        raise ParameterError(
+            f"Expected weights for labels among {list(labels)}, got some for {strange}."
+        )
+    weights = [class_weight.get(label, 1.0) for label in labels]
+    numeric = all(isinstance(w, numbers.Real) and not isinstance(w, bool) for w in weights)
+    if not (numeric and all(0 < float(w) < math.inf for w in weights)):
+        raise ParameterError(
+            f"Expected positive, finite weights of classes, got {described(list(weights))}."
+        )
+    shares = np.array([float(w) for w in weights])
+    return np.asarray(shares / shares.max())
+
+
+def refuse_weights(name: str, given: Mapping[str, Any]) -> None:
+    """Refuse weights of single records with the reason, and unknown keywords as Python does.
+
+    >>> refuse_weights("LogisticRegression", {})
+    """
+    if given.get("sample_weight") is not None:
+        raise ParameterError(
+            f"{name} takes no sample_weight: everybody counts once, whatever their records weigh, "
+            "and weights that follow from the data would be one more thing to hide. Weigh labels "
+            "with class_weight=, which is public, or leave records out before the fit."
+        )
+    strange = [key for key in given if key != "sample_weight"]
+    if strange:
+        raise TypeError(f"{name}.fit() got an unexpected keyword argument {strange[0]!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassWeighted(LinearLoss):
+    """A loss whose records count as much as their label, the place of a public weight.
+
+    Examples
+    --------
+    >>> from quorate.models.losses import LogisticLoss
+    >>> from quorate.users import UserData
+    >>> people = UserData([[2.0], [2.0]], [1.0, 0.0], offsets=[0, 1, 2])
+    >>> loss = ClassWeighted(inner=LogisticLoss(), weights=(0.5, 1.0))
+    >>> loss.user_gradients(people, np.zeros(2))
+    array([[-1.  , -0.5 ],
+           [ 0.5 ,  0.25]])
+    """
+
+    inner: LinearLoss
+    weights: tuple[float, ...]
+
+    @property
+    def curvature(self) -> float:
+        """That of the loss inside: no weight is above 1."""
+        return self.inner.curvature
+
+    @property
+    def outputs(self) -> int:
+        """Those of the loss inside."""
+        return self.inner.outputs
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the slopes of the loss inside, each times the weight of its label."""
+        held = np.zeros(len(targets))
+        for place, weight in enumerate(self.weights):
+            held[targets == place] = weight
+        return np.asarray(self.inner.slopes(predictions, targets) * held[:, None])

@@ -1,0 +1,111 @@
+"""What a declared type holds, in one word, without a look at any value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from quorate.exceptions import SchemaError
+
+__all__ = ["as_octets", "check_numeric", "decoded", "is_numeric", "is_text", "kind_of"]
+
+
+def is_numeric(kind: Any) -> bool:
+    """Tell whether an Arrow type holds numbers; booleans are.
+
+    >>> import pyarrow as pa
+    >>> is_numeric(pa.bool_()), is_numeric(pa.date32())
+    (True, False)
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Tell whether an Arrow type holds text, or bytes that may be text.
+
+    >>> import pyarrow as pa
+    >>> is_text(pa.large_string()), is_text(pa.int64())
+    (True, False)
+    """
+    import pyarrow as pa
+
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    octets = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_binary_view,
+    )
+    return any(test(kind) for test in (*texts, *octets))
+
+
+def kind_of(kind: Any) -> str:
+    """Return the word for a type that says nothing about values, such as their longest text.
+
+    >>> kind_of(np.dtype("U12"))
+    'text'
+    """
+    import pyarrow as pa
+
+    if isinstance(kind, np.dtype):
+        words = {"O": "objects of no declared type", "U": "text", "S": "text", "T": "text"}
+        return words.get(kind.kind, f"dtype={kind}")
+    if pa.types.is_dictionary(kind):
+        return "categories"
+    return "text" if is_text(kind) else str(kind)
+
+
+def check_numeric(name: str, kind: Any) -> None:
+    """Refuse a column by a declared type that holds no numbers, and say what can be done.
+
+    >>> import pyarrow as pa
+    >>> check_numeric("age", pa.int8())
+    """
+    import pyarrow as pa
+
+    if is_numeric(kind):
+        return
+    remedy = "convert it with .astype(float), or name its public values in categories="
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        remedy = "state its public range in dates: bounds={..., " + repr(name)
+        remedy += ": ('2020-01-01', '2024-12-31')}"
+    raise SchemaError(f"Expected numbers in column {name!r}, got {kind_of(kind)}; {remedy}.")
+
+
+def as_octets(column: Any) -> Any:
+    """Return an Arrow array of texts as bytes, by which they are compared.
+
+    >>> import pyarrow as pa
+    >>> as_octets(pa.array(["a"])).type
+    DataType(large_binary)
+    """
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_string_view(kind) or pa.types.is_string(kind):
+        column = column.cast(pa.large_string())
+    return column.cast(pa.large_binary())
+
+
+def decoded(column: Any) -> Any:
+    """Return the values of an Arrow array, where it holds places in a dictionary.
+
+    >>> import pyarrow as pa
+    >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
+    ['a', 'b', 'a']
+    """
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.dictionary
+    return (as_octets(values) if is_text(values.type) else values).take(column.indices)

@@ -1,0 +1,51 @@
+"""Declared types in one word; no value is looked at."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from quorate.exceptions import SchemaError
+from quorate.users import kinds
+
+TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
+NUMBERS = [pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.decimal128(9, 2)]
+OTHERS = [pa.date32(), pa.timestamp("us"), pa.duration("s"), pa.list_(pa.int8()), pa.null()]
+
+
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+def test_text_is_text_and_no_number(kind):
+    assert kinds.is_text(kind)
+    assert not kinds.is_numeric(kind)
+    assert kinds.kind_of(kind) == "text"
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=str)
+def test_numbers_are_numbers_and_no_text(kind):
+    assert kinds.is_numeric(kind)
+    assert not kinds.is_text(kind)
+    kinds.check_numeric("age", kind)
+
+
+@pytest.mark.parametrize("kind", [*TEXTS, *OTHERS], ids=str)
+def test_what_holds_no_numbers_is_refused_by_name(kind):
+    with pytest.raises(SchemaError, match="Expected numbers in column 'age'"):
+        kinds.check_numeric("age", kind)
+
+
+def test_a_refusal_says_what_can_be_done():
+    with pytest.raises(SchemaError, match="categories="):
+        kinds.check_numeric("region", pa.string())
+    with pytest.raises(SchemaError, match=r"bounds=\{\.\.\., 'visit': \('2020-01-01'"):
+        kinds.check_numeric("visit", pa.timestamp("ns", tz="UTC"))
+
+
+@pytest.mark.parametrize("length", [1, 9])
+def test_the_word_for_a_numpy_type_does_not_tell_the_longest_text(length):
+    assert kinds.kind_of(np.dtype(f"U{length}")) == "text"
+    assert kinds.kind_of(np.dtype(f"S{length}")) == "text"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.large_binary()], ids=str)
+def test_texts_of_every_type_are_compared_as_the_same_bytes(kind):
+    column = pa.array(["a", "ü", None]).cast(kind)
+    assert kinds.as_octets(column).to_pylist() == [b"a", "ü".encode(), None]
