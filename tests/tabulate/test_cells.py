@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quorate.tabulate import cells as cells_module
 from quorate.tabulate import cells as module
 from quorate.tabulate.cells import GroupColumn, ToCells, ValueColumn, cells_of
 from quorate.users import UserData
@@ -84,7 +85,7 @@ def test_everybody_keeps_a_place():
 
 
 def test_values_beyond_the_range_count_as_its_ends():
-    steps = VALUE.steps(np.array([[0, 1e308], [0, -1e308], [0, 2.0]])) * VALUE.step
+    steps = VALUE.steps(np.array([1e308, -1e308, 2.0])) * VALUE.step
     assert steps.tolist() == [4.0, -4.0, 0.0]
 
 
@@ -93,3 +94,28 @@ def test_nan_in_a_crowd_counts_as_the_middle():
     cells = ToCells(GroupColumn(1), 1, sums=(VALUE,), medians=(VALUE,))(crowd)
     assert (cells.X[:, 2] * VALUE.step).tolist() == [0.0, 4.0]
     assert cells.X[:, 3].tolist() == [2.0, 6.0]
+
+
+def test_two_threads_count_as_one_does(monkeypatch):
+    rng = np.random.default_rng(3)
+    rows = np.column_stack([rng.integers(-1, 5, 900), rng.normal(size=900)]).astype(float)
+    people = UserData.from_arrays(rows, users=rng.integers(0, 40, 900))
+    change = ToCells(GroupColumn(5), 5, sums=(VALUE,), medians=(VALUE,))
+    alone = change(people)
+    monkeypatch.setattr(cells_module, "_MANY_ROWS", 1)
+    assert np.array_equal(change(people).X, alone.X)
+    with pytest.raises(ZeroDivisionError):
+        cells_module.both(lambda: 1 / 0, lambda: 1, rows=9)
+
+
+def test_a_cell_of_very_many_records_is_added_up_exactly():
+    """The control of the quick way: floats lose the last steps of so many records."""
+    values = np.tile([VALUE.upper, VALUE.middle + VALUE.step], 150_000)
+    rows = np.column_stack([np.zeros(len(values)), values])
+    people = UserData.from_arrays(rows, users=np.zeros(len(values), dtype=int))
+    steps = VALUE.steps(values)
+    exact = sum(map(int, steps.tolist()))
+    quick = cells_module._Sums.of(np.zeros(len(values), np.int64), 1, steps)
+    assert quick.exact(np.zeros(len(values), np.int64), len(values)).tolist() == [exact]
+    assert ToCells(GroupColumn(1), 1, sums=(VALUE,))(people).X[0, 2] == float(exact)
+    assert int(quick.totals[0]) != exact

@@ -27,8 +27,8 @@ def total(steps):
 def test_nobody_exceeds_the_length_and_no_two_people_differ_by_more(rows, norm, signed, radius):
     bound = Lengths(radius, 6, norm=norm, signed=signed)
     owners, step = np.repeat([0, 1], 6), 2.0**-20
-    steps = capped_steps(np.array(rows).reshape(-1, 1), owners, 2, bound=bound, step=step)
-    one, other = steps[:6], steps[6:]
+    steps = capped_steps(np.array(rows).reshape(1, -1), owners, 2, bound=bound, step=step)
+    one, other = steps[0, :6], steps[0, 6:]
     reach = Fraction(radius) / Fraction(step)
     for own in (one, other):
         assert (total(own) if norm == 1 else squared(own)) <= reach**norm
@@ -45,20 +45,20 @@ def test_sparse_cells_and_dense_rows_are_bounded_alike(rows, norm, signed):
     bound = Lengths(2.0, 6, norm=norm, signed=signed)
     dense = bound.clip(np.array(rows))
     cells = capped_steps(
-        np.array(rows).reshape(-1, 1), np.repeat([0, 1], 6), 2, bound=bound, step=2.0**-30
+        np.array(rows).reshape(1, -1), np.repeat([0, 1], 6), 2, bound=bound, step=2.0**-30
     )
     np.testing.assert_allclose(cells.reshape(2, 6) * 2.0**-30, dense, atol=1e-8)
 
 
 def test_a_person_does_not_move_another_ones_last_bit():
     rng = np.random.default_rng(0)
-    mine, bound = rng.normal(size=(50, 2)), Lengths(3.0, 100, norm=2, signed=True)
+    mine, bound = rng.normal(size=(2, 50)), Lengths(3.0, 100, norm=2, signed=True)
     alone = capped_steps(mine, np.zeros(50, np.int64), 1, bound=bound, step=2.0**-40)
     for others in (1, 7, 333):
-        values = np.concatenate([rng.normal(size=(others, 2)) * 1e9, mine])
+        values = np.concatenate([rng.normal(size=(2, others)) * 1e9, mine], axis=1)
         owners = np.concatenate([np.zeros(others, np.int64), np.ones(50, np.int64)])
         both = capped_steps(values, owners, 2, bound=bound, step=2.0**-40)
-        assert np.array_equal(both[others:], alone)
+        assert np.array_equal(both[:, others:], alone)
 
 
 def test_a_bound_group_by_group_would_be_caught():
@@ -77,7 +77,7 @@ def test_counts_are_closer_together_than_signed_numbers():
 
 def test_nan_in_a_cell_is_nothing():
     bound = Lengths(5.0, 2)
-    steps = capped_steps(np.array([[np.nan], [3.0]]), np.zeros(2, int), 1, bound=bound, step=1.0)
+    steps = capped_steps(np.array([[np.nan, 3.0]]), np.zeros(2, int), 1, bound=bound, step=1.0)
     assert steps.ravel().tolist() == [0, 3]
 
 
@@ -92,5 +92,5 @@ def test_strange_lengths_are_refused(radius):
 
 
 def test_lengths_add_up_person_by_person():
-    values = np.array([[3.0, 0.0], [0.0, 4.0], [1.0, 1.0]])
+    values = np.array([[3.0, 0.0, 1.0], [0.0, 4.0, 1.0]])
     assert lengths_of(values, np.array([0, 0, 1]), 3, norm=1).tolist() == [7.0, 2.0, 0.0]

@@ -22,8 +22,12 @@ READING = Reading(
 )
 
 
+def under_users(rows, ids):
+    return UserData.from_arrays(rows, users=ids)
+
+
 def cells(records):
-    made = records.crowd.derive(ToCells(records.numbers, len(records.keys)))
+    made = records.cells(ToCells(records.numbers, len(records.keys)))
     return sorted(map(tuple, made.X.tolist()))
 
 
@@ -31,7 +35,7 @@ def cells(records):
 def test_every_frame_gives_the_same_cells(frame):
     X = frame(TABLE)
     READING.check(X)
-    records = READING.read(X, lambda m: UserData.from_arrays(m, users=TABLE["who"]))
+    records = READING.read(X, under_users, TABLE["who"])
     assert cells(records) == [(0.0, 1.0), (1.0, 1.0)]
 
 
@@ -39,19 +43,19 @@ def test_a_crowd_gives_the_same_cells():
     rows = np.array([[1, 1.0], [2, 2.0], [2, 5.0], [9, 1.0]])
     crowd = UserData(rows, offsets=[0, 2, 4], feature_names=["city", "price"])
     READING.check(crowd)
-    assert cells(READING.read(crowd, lambda _: crowd)) == [(0.0, 1.0), (1.0, 1.0)]
+    assert cells(READING.read(crowd, under_users)) == [(0.0, 1.0), (1.0, 1.0)]
 
 
 def test_text_columns_of_conditions():
     reading = Reading(where=as_conditions({"city": ["b"]}))
     X = pa.table({"city": ["a", "b", None]})
-    records = reading.read(X, lambda m: UserData.from_arrays(m, users=[1, 2, 3]))
+    records = reading.read(X, under_users, [1, 2, 3])
     assert cells(records) == [(0.0, 1.0)]
 
 
 def test_a_number_may_stand_in_for_a_missing_value_but_never_for_a_key():
     reading = Reading(by=("city",), keys=((1, 2),), values=("price",), missing=0.0)
-    records = reading.read(pa.table(TABLE), lambda m: UserData.from_arrays(m, users=TABLE["who"]))
+    records = reading.read(pa.table(TABLE), under_users, TABLE["who"])
     assert cells(records) == [(0.0, 1.0), (0.0, 1.0), (1.0, 1.0), (1.0, 1.0)]
 
 

@@ -216,7 +216,7 @@ def test_a_twin_that_bounds_each_group_by_itself_is_caught(sums, monkeypatch):
 
     def each_alone(values, owners, n_users, *, bound, step):
         del owners, n_users
-        return np.trunc(np.clip(values, -bound.radius, bound.radius) / step).astype(np.int64)
+        return np.trunc(np.clip(values, -bound.radius, bound.radius) / step)
 
     monkeypatch.setattr(blocks, "capped_steps", each_alone)
     estimator = UserTable(3.0, delta=1e-6, cap=3, groups=2, **COMMON)

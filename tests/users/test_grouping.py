@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.exceptions import SchemaError
-from quorate.users.grouping import group, keep_smallest, mix, order_by_user, ranges
+from quorate.users.grouping import _number_near, group, keep_smallest, mix, order_by_user, ranges
 
 NAMES = ["eve", "ann", "eve", "bob", "ann", ""]
 CODES = [3, 1, 3, 2, 1, 0]
@@ -301,3 +301,27 @@ class TestIdsOfOneUserAreReadAlone:
 def test_what_was_grouped_is_not_grouped_again():
     groups = group(["ann", "bob", "ann"])
     assert group(groups) is groups
+
+
+@given(
+    st.sampled_from(["i1", "u1", "i2", "i4", "u4", "i8", "u8"]),
+    st.lists(st.integers(0, 30), min_size=1, max_size=60),
+    st.integers(0, 2),
+)
+def test_near_integers_are_numbered_like_any_others(dtype, steps, end):
+    """At both ends of each type, where differences wrap around."""
+    kind = np.iinfo(dtype)
+    start = (kind.min, 5, kind.max - 30)[end]
+    ids = (np.array(steps, dtype=object) + start).astype(dtype)
+    quick, slow = group(ids), group(np.array([*ids.tolist(), None], dtype=object))
+    assert _number_near(np.tile(ids, 10)) is not None
+    assert partition(quick.codes) == partition(slow.codes[:-1])
+    distinct = sorted(set(ids.tolist()))
+    assert quick.codes.tolist() == [distinct.index(own) for own in ids.tolist()]
+    assert (quick.keys == group(np.array(distinct, dtype=dtype)).keys).all()
+
+
+def test_far_integers_are_not_laid_out_in_a_table():
+    far = np.array([-(2**63), 2**63 - 1, 0])
+    assert _number_near(far) is None
+    assert group(far).codes.tolist() == [0, 2, 1]

@@ -115,16 +115,18 @@ class UserStatistic(UserEstimator):
         """Return the records under their users; sets which columns were read."""
         named = with_names(X)
         if isinstance(X, Crowd):
-            records = reading.read(X, self._crowd)
+            records = reading.read(X, self._under_users)
             self._crowd(X)
         else:
-            ids = ids_of(X, users)
-            records = reading.read(named, lambda matrix: self._crowd(matrix, None, ids))
+            records = reading.read(named, self._under_users, ids_of(X, users))
         names = [name for name in names_of(named) if not _is_same(name, users)]
         self.n_features_in_ = len(names)
         if is_frame(X) or (isinstance(X, Crowd) and X.feature_names is not None):
             self.feature_names_in_ = np.asarray(names, dtype=object)
         return records
+
+    def _under_users(self, rows: Any, ids: Any) -> Crowd:
+        return self._crowd(rows, None, ids)
 
     @staticmethod
     def _cells(
@@ -134,7 +136,7 @@ class UserStatistic(UserEstimator):
         added = tuple(ValueColumn(records.values[name], *ranges[name]) for name in sums)
         middle = tuple(ValueColumn(records.values[name], *ranges[name]) for name in medians)
         change = ToCells(records.numbers, len(records.keys), added, middle)
-        return records.crowd.derive(change, keep=True), added, middle
+        return records.cells(change), added, middle
 
     def _purse(self, account: Account, coordinates: int) -> tuple[Account, int]:
         """Return the account that pays for sums of so many coordinates, and the norm it is about.

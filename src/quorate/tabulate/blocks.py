@@ -119,7 +119,7 @@ class _Totals:
         vectors = self.shape.vectors(owners, groups, X)
         steps = capped_steps(vectors, owners, part.n_users, bound=self.bound, step=self.step)
         size = self.shape.groups
-        return np.concatenate([totals_by_group(groups, each, size) for each in steps.T])
+        return np.concatenate([totals_by_group(groups, each, size) for each in steps])
 
 
 def release_block(

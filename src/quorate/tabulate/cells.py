@@ -12,9 +12,10 @@ counts as the nearest end of it, and NaN, where a crowd holds one, as the middle
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,15 +28,17 @@ from quorate.users.store import offsets_of
 __all__ = [
     "GroupColumn",
     "GroupNumbers",
-    "KnownGroups",
     "ToCells",
     "ValueColumn",
+    "both",
     "cells_of",
     "totals_by_group",
 ]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 # A range has so many steps from its middle to its ends; 2^27 records of a cell stay below 2^63.
 _STEPS = 2.0**36
@@ -43,6 +46,8 @@ _STEPS = 2.0**36
 _EXACT = 2.0**53
 # Up to so many cells a record a table of all cells is quicker than sorting the records.
 _DENSE = 4
+# From so many rows on a second thread is worth its while.
+_MANY_ROWS = 1 << 17
 
 # What was read of the parts that are still there.
 _SEEN_LAST: WeakKeyDictionary[UserData, tuple[Integers, Integers, Floats]] = WeakKeyDictionary()
@@ -71,24 +76,11 @@ class GroupColumn:
 
 
 @dataclass(frozen=True)
-class KnownGroups:
-    """Reads a first column in which our own code has put a number of a group for every record.
-
-    >>> KnownGroups()(np.array([[1.0, 7.5], [0.0, 3.0]])).tolist()
-    [1, 0]
-    """
-
-    def __call__(self, rows: Floats) -> Integers:
-        """Return the numbers."""
-        return rows[:, 0].astype(np.int64)
-
-
-@dataclass(frozen=True)
 class ValueColumn:
     """A column of numbers with its public range.
 
     >>> column = ValueColumn(column=0, lower=0.0, upper=8.0)
-    >>> (column.steps(np.array([[8.0], [4.0], [-5.0], [1e308]])) * column.step).tolist()
+    >>> (column.steps(np.array([8.0, 4.0, -5.0, 1e308])) * column.step).tolist()
     [4.0, 0.0, -4.0, 4.0]
     """
 
@@ -111,13 +103,15 @@ class ValueColumn:
         """What values are rounded to."""
         return self.half_width / _STEPS
 
-    def steps(self, rows: Floats) -> Floats:
-        """Return each record's distance from the middle in whole steps, the nearest number."""
+    def steps(self, values: Floats) -> Floats:
+        """Return each value's distance from the middle in whole steps, the nearest number."""
         with np.errstate(all="ignore"):
-            scaled = rows[:, self.column] - self.middle
+            scaled = values - self.middle
             scaled /= self.step
             np.clip(scaled, -_STEPS, _STEPS, out=scaled)
-            scaled[np.isnan(scaled)] = 0.0
+            unknown = np.isnan(scaled)
+            if unknown.any():
+                scaled[unknown] = 0.0
             return np.asarray(np.rint(scaled, out=scaled))
 
 
@@ -147,27 +141,56 @@ class ToCells:
         """Return the cells of the users of a part, under their keys."""
         rows, users = numbered_records(part)
         groups = self.numbers(rows)
+        return self.of_columns(part, users, groups, [rows[:, j] for j in range(rows.shape[1])])
+
+    def of_columns(
+        self, people: UserData, users: NDArray[Any], groups: Integers, columns: Sequence[Floats]
+    ) -> UserData:
+        """Return the cells of ``people`` from columns that lie as they were read.
+
+        Parameters
+        ----------
+        people : UserData
+            Who there is; their records are not looked at.
+        users : array of integers
+            The number of each record's person.
+        groups : array of integers
+            The number of each record's group, or -1 for none.
+        columns : sequence of arrays
+            What ``column`` of a :class:`ValueColumn` counts through.
+        """
+        wanted = {c.column: columns[c.column] for c in (*self.sums, *self.medians)}
         known = groups >= 0
         if not known.all():
-            rows, users, groups = rows[known], users[known], groups[known]
-        places = users * np.int64(self.groups) + groups
-        size = part.n_users * self.groups
+            users, groups = users[known], groups[known]
+            wanted = {place: column[known] for place, column in wanted.items()}
+        places = np.multiply(users, self.groups, dtype=np.int64)
+        places += groups
+        size = people.n_users * self.groups
+        cells: Integers | None = None
         if size > _DENSE * len(places):
             cells, places = np.unique(places, return_inverse=True)
-            table = np.bincount(places, minlength=len(cells))
-            chosen = np.arange(len(cells))
-        else:
-            table = np.bincount(places, minlength=size)
-            cells = chosen = np.flatnonzero(table)
-        counts = table[chosen]
-        columns = [cells % self.groups, counts]
-        columns += [_summed(places, table, column.steps(rows))[chosen] for column in self.sums]
-        columns += [_medians(places, counts, column, rows) for column in self.medians]
-        held = np.bincount(cells // self.groups, minlength=part.n_users)
-        matrix = np.empty((len(cells), len(columns)))
-        for place, column in enumerate(columns):
-            matrix[:, place] = column
-        return ordered_users(matrix, None, offsets_of(held), part.keys(), part.unit, None)
+            size = len(cells)
+        table, sums = both(
+            lambda: np.bincount(places, minlength=size),
+            lambda: [_Sums.of(places, size, c.steps(wanted[c.column])) for c in self.sums],
+            rows=len(places),
+        )
+        chosen: Any = slice(None)
+        if cells is None:
+            cells = chosen = np.flatnonzero(table > 0)
+        counts, most = table[chosen], int(table.max(initial=0))
+        owners, held = np.divmod(cells, self.groups)
+        matrix = np.empty((len(cells), 2 + len(self.sums) + len(self.medians)), order="F")
+        matrix[:, 0], matrix[:, 1] = held, counts
+        for place, found in enumerate(sums, start=2):
+            matrix[:, place] = found.exact(places, most)[chosen]
+        for place, column in enumerate(self.medians, start=2 + len(self.sums)):
+            matrix[:, place] = _medians(places, counts, column, wanted[column.column])
+        offsets = offsets_of(np.bincount(owners, minlength=people.n_users))
+        made = ordered_users(matrix, None, offsets, people.keys(), people.unit, None)
+        _SEEN_LAST[made] = owners, held, matrix
+        return made
 
 
 def cells_of(part: UserData) -> tuple[Integers, Integers, Floats]:
@@ -186,31 +209,60 @@ def cells_of(part: UserData) -> tuple[Integers, Integers, Floats]:
     return found
 
 
-def totals_by_group(groups: Integers, steps: Integers, size: int) -> Integers:
+def both(
+    first: Callable[[], First], second: Callable[[], Second], *, rows: int
+) -> tuple[First, Second]:
+    """Return what two functions return, one beside the other if there are many rows.
+
+    >>> both(lambda: 1, lambda: 2, rows=10)
+    (1, 2)
+    """
+    if rows < _MANY_ROWS:
+        return first(), second()
+    with ThreadPoolExecutor(1) as other:
+        later = other.submit(first)
+        found = second()
+        return later.result(), found
+
+
+def totals_by_group(groups: Integers, steps: Floats, size: int) -> Integers:
     """Return the exact sum of whole steps in each group, by whichever way is quicker.
 
-    >>> totals_by_group(np.array([0, 2, 0]), np.array([5, -1, 2**60]), 3).tolist()
+    >>> totals_by_group(np.array([0, 2, 0]), np.array([5.0, -1.0, 2.0**60]), 3).tolist()
     [1152921504606846981, 0, -1]
     """
-    if len(steps) * float(np.abs(steps).max(initial=0)) < _EXACT:
+    largest = max(-float(steps.min(initial=0.0)), float(steps.max(initial=0.0)))
+    if len(steps) * largest < _EXACT:
         return np.bincount(groups, weights=steps, minlength=size).astype(np.int64)
     totals = np.zeros(size, dtype=np.int64)
-    np.add.at(totals, groups, steps)
+    np.add.at(totals, groups, steps.astype(np.int64))
     return totals
 
 
-def _summed(places: Integers, table: Integers, steps: Floats) -> NDArray[Any]:
-    """Return the exact sum of the whole steps at each place, by whichever way is quicker."""
-    if table.max(initial=0) * _STEPS < _EXACT:
-        return np.bincount(places, weights=steps, minlength=len(table))
-    totals = np.zeros(len(table), dtype=np.int64)
-    np.add.at(totals, places, steps.astype(np.int64))
-    return totals
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Sums of whole steps at each place, in floats: exact unless a place holds very many."""
+
+    steps: Floats
+    totals: Floats
+
+    @classmethod
+    def of(cls, places: Integers, size: int, steps: Floats) -> _Sums:
+        totals = np.bincount(places, weights=steps, minlength=size)
+        return cls(steps, np.asarray(totals, dtype=np.float64))
+
+    def exact(self, places: Integers, most: int) -> NDArray[Any]:
+        """Return the exact sums, if no place holds more than ``most`` records."""
+        if most * _STEPS < _EXACT:
+            return self.totals
+        totals = np.zeros(len(self.totals), dtype=np.int64)
+        np.add.at(totals, places, self.steps.astype(np.int64))
+        return totals
 
 
-def _medians(places: Integers, counts: Integers, column: ValueColumn, rows: Floats) -> Floats:
+def _medians(places: Integers, counts: Integers, column: ValueColumn, values: Floats) -> Floats:
     """Return the median of each cell: the midpoint of the two middle values if there are two."""
-    values = np.clip(rows[:, column.column], column.lower, column.upper)
+    values = np.clip(values, column.lower, column.upper)
     values[np.isnan(values)] = column.middle
     ordered = values[np.lexsort((values, places))]
     starts = np.cumsum(counts) - counts

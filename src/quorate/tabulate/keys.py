@@ -27,6 +27,7 @@ from quorate.exceptions import ParameterError, SchemaError, UnboundedContributio
 from quorate.mechanisms.stable_choice import StableHistogram
 from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
+from quorate.tabulate.short_texts import ShortTexts
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
@@ -114,6 +115,9 @@ def column_places(column: Any, labels: Labels, *, name: str) -> NDArray[np.int64
     import pyarrow.compute as pc
 
     if pa.types.is_string_view(column.type):
+        short = ShortTexts.of(list(map(str, labels)))
+        if short is not None:
+            return short.places(column)
         column = column.cast(pa.large_string())
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     coded = pa.types.is_dictionary(column.type)

@@ -89,7 +89,7 @@ class Lengths(Bound):
             finite = np.asarray(np.isfinite(values).all(axis=1))
             np.copyto(out, np.where(finite[:, None], values, 0.0))
             owners = np.repeat(np.arange(len(values)), self.dimension)
-            flat = out.reshape(-1, 1)
+            flat = out.reshape(1, -1)
             np.copyto(out, _pulled_in(flat, owners, len(values), self, step).reshape(out.shape))
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
@@ -122,29 +122,29 @@ class Lengths(Bound):
 
 
 def lengths_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm: int) -> Floats:
-    """Return the length of each person's cells: one row of ``values`` a cell.
+    """Return the length of each person's cells: one column of ``values`` a cell.
 
     A person's cells are added up one after the other, so nobody else matters, to the last bit.
 
-    >>> lengths_of(np.array([[3.0], [4.0], [1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
+    >>> lengths_of(np.array([[3.0, 4.0, 1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
     [5.0, 0.0, 1.0]
     """
-    cut = np.clip(values, -_LARGEST_ENTRY, _LARGEST_ENTRY)
-    if norm == 1:
-        own = np.einsum("ij->i", np.abs(cut))
-        return np.bincount(owners, weights=own, minlength=n_users).astype(np.float64)
-    squares = np.einsum("ij,ij->i", cut, cut)
-    return np.sqrt(np.bincount(owners, weights=squares, minlength=n_users))
+    own = np.zeros(values.shape[1])
+    for each in values:
+        cut = np.clip(each, -_LARGEST_ENTRY, _LARGEST_ENTRY)
+        own += np.abs(cut, out=cut) if norm == 1 else np.square(cut, out=cut)
+    sums = np.bincount(owners, weights=own, minlength=n_users)
+    return np.asarray(sums if norm == 1 else np.sqrt(sums), dtype=np.float64)
 
 
 def capped_steps(
     values: Floats, owners: NDArray[np.int64], n_users: int, *, bound: Lengths, step: float
-) -> NDArray[np.int64]:
+) -> Floats:
     """Return the cells in whole steps, everybody's pulled in to the radius of ``bound``.
 
     Parameters
     ----------
-    values : array of shape (cells, k)
+    values : array of shape (k, cells)
         NaN counts as 0.
     owners : array of shape (cells,)
         The number of each cell's person; a person's cells in one fixed order.
@@ -156,24 +156,28 @@ def capped_steps(
     Examples
     --------
     >>> bound = Lengths(5.0, 4, norm=2, signed=True)
-    >>> cells = np.array([[6.0, 0.0], [0.0, 8.0], [1.0, 1.0]])
+    >>> cells = np.array([[6.0, 0.0, 1.0], [0.0, 8.0, 1.0]])
     >>> (capped_steps(cells, np.array([0, 0, 1]), 2, bound=bound, step=2.0**-20) / 2**20).round(3)
-    array([[3., 0.],
-           [0., 4.],
-           [1., 1.]])
+    array([[3., 0., 1.],
+           [0., 4., 1.]])
     """
-    return np.trunc(_pulled_in(values, owners, n_users, bound, step)).astype(np.int64)
+    pulled = _pulled_in(values, owners, n_users, bound, step)
+    return np.asarray(np.trunc(pulled, out=pulled))
 
 
 def _pulled_in(
     values: Floats, owners: NDArray[np.int64], n_users: int, bound: Lengths, step: float
 ) -> Floats:
     lowest = -_LARGEST_ENTRY if bound.signed else 0.0
-    cut = np.clip(np.where(np.isnan(values), 0.0, values), lowest, _LARGEST_ENTRY)
+    cut = np.clip(values, lowest, _LARGEST_ENTRY)
+    unknown = np.isnan(cut)
+    if unknown.any():
+        cut[unknown] = 0.0
     radius = bound.radius * (1.0 - (bound.dimension + 8) * 2.0**-52)
     lengths = lengths_of(cut, owners, n_users, norm=bound.norm)
     factors = (radius / step) / np.maximum(lengths, radius)
-    return np.asarray(cut * factors[owners][:, None])
+    cut *= factors[owners]
+    return np.asarray(cut)
 
 
 def _up(value: float) -> float:

@@ -134,7 +134,7 @@ class Shape:
     >>> shape = Shape(columns=(column,), centres=(5.0,), units=(2.0,), weights=np.ones(2))
     >>> cells = UserData([[1.0, 3.0, 2.0 / column.step]], offsets=[0, 1])
     >>> shape.vectors(*cells_of(cells)).tolist()
-    [[3.0, -0.5]]
+    [[3.0], [-0.5]]
     """
 
     columns: tuple[ValueColumn, ...] = ()
@@ -166,16 +166,20 @@ class Shape:
         return Lengths(radius, self.groups * self.coordinates, norm=self.norm, signed=self.signed)
 
     def vectors(self, owners: NDArray[np.int64], groups: NDArray[np.int64], X: Floats) -> Floats:
-        """Return the weighted coordinates of each cell."""
+        """Return the weighted coordinates, each for all cells."""
         del owners
-        values = np.empty((len(X), self.coordinates))
+        values = np.empty((self.coordinates, len(X)))
         weights, first = self.weights[groups], int(self.counted)
         if self.counted:
-            values[:, 0] = X[:, 1] * weights
-        for place, column in enumerate(self.columns):
-            shift = (column.middle - self.centres[place]) / self.units[place]
-            sums = X[:, self.first + place] * (column.step / self.units[place]) + X[:, 1] * shift
-            values[:, first + place] = sums * weights
+            np.multiply(X[:, 1], weights, out=values[0])
+        for place, column in enumerate(self.columns, start=first):
+            shift = (column.middle - self.centres[place - first]) / self.units[place - first]
+            sums = values[place]
+            np.multiply(
+                X[:, self.first + place - first], column.step / self.units[place - first], out=sums
+            )
+            sums += X[:, 1] * shift
+            sums *= weights
         return values
 
 
@@ -210,13 +214,13 @@ class _Portions:
         portions = X[:, 1] ** self.power
         wholes = np.bincount(owners, weights=portions, minlength=part.n_users)
         steps = capped_steps(
-            (portions / wholes[owners])[:, None],
+            (portions / wholes[owners])[None],
             owners,
             part.n_users,
             bound=self.bound,
             step=self.step,
         )
-        return totals_by_group(groups, steps[:, 0], self.bound.dimension)
+        return totals_by_group(groups, steps[0], self.bound.dimension)
 
 
 def group_weights(

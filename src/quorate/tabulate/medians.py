@@ -56,10 +56,8 @@ class _Votes:
         present = np.bincount(owners, minlength=part.n_users)
         own = lengths(present)[owners] / 2
         pulled = votes * np.minimum(1.0, self.bound.radius / np.maximum(own, 0.5))
-        steps = capped_steps(
-            pulled[:, None], owners, part.n_users, bound=self.bound, step=self.step
-        )
-        return totals_by_group(groups, steps[:, 0], self.bound.dimension)
+        steps = capped_steps(pulled[None], owners, part.n_users, bound=self.bound, step=self.step)
+        return totals_by_group(groups, steps[0], self.bound.dimension)
 
 
 def group_medians(

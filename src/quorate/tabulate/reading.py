@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import all_finite
 from quorate.estimators import as_feature_matrix
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.tabulate.cells import GroupNumbers, KnownGroups
+from quorate.tabulate.cells import GroupNumbers, ToCells, both
 from quorate.tabulate.conditions import Condition
 from quorate.tabulate.keys import (
     LabelNumbers,
@@ -28,6 +29,8 @@ from quorate.tabulate.keys import (
     key_rows,
 )
 from quorate.users.crowd import Crowd
+from quorate.users.data import UserData
+from quorate.users.grouping import Groups, group
 from quorate.users.schema import without_rows
 from quorate.users.tables import check_features, check_missing, floats, is_frame, open_frame
 
@@ -78,6 +81,24 @@ class _OneGroup:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """Records of a frame column by column, as they were read.
+
+    Attributes
+    ----------
+    users : array of integers
+        The number of each record's person.
+    groups : array of integers
+        The number of its group, or -1 for none.
+    values : list of arrays
+    """
+
+    users: NDArray[Any]
+    groups: NDArray[np.int64]
+    values: list[Floats]
+
+
+@dataclass(frozen=True)
 class Records:
     """Records with numbers for keys: who they are, and how their groups are found.
 
@@ -95,6 +116,8 @@ class Records:
     keys : tuple
         One row a group.
     conditions : tuple
+    read : Columns or None
+        The records of a frame whose groups are known; the crowd holds nothing but people then.
     """
 
     crowd: Crowd
@@ -104,6 +127,13 @@ class Records:
     numbers: GroupNumbers = field(default_factory=_OneGroup)
     keys: tuple[Row, ...] = ((),)
     conditions: tuple[tuple[int, Condition], ...] = ()
+    read: Columns | None = None
+
+    def cells(self, change: ToCells) -> Crowd:
+        """Return what each person holds in each group, wherever the records lie."""
+        if self.read is None or not isinstance(self.crowd, UserData):
+            return self.crowd.derive(change, keep=True)
+        return change.of_columns(self.crowd, self.read.users, self.read.groups, self.read.values)
 
     def with_keys(self, keys: tuple[Row, ...]) -> Records:
         """Return the same records in the groups of ``keys``, one label a column of ``by``."""
@@ -159,56 +189,69 @@ class Reading:
             return
         empty = without_rows(X)
         if empty is not None:
-            self._matrix(open_frame(empty, self.columns))
+            self._columns(open_frame(empty, self.columns), 0)
 
-    def read(self, X: Any, grouped: Callable[[Floats], Crowd]) -> Records:
-        """Return the records; ``grouped`` puts rows of numbers under their users."""
+    def read(self, X: Any, grouped: Callable[[Floats, Any], Crowd], ids: Any = None) -> Records:
+        """Return the records; ``grouped`` puts rows of numbers under their users' ``ids``."""
         if isinstance(X, Crowd):
             return self._of_crowd(X)
         table = open_frame(X, self.columns) if self.columns else None
-        matrix, labels = self._matrix(table, len(X))
-        first = matrix.shape[1] - len(self.values)
-        records = Records(
-            grouped(matrix),
-            {name: first + place for place, name in enumerate(self.values)},
-            tuple(range(len(self.by))) if self.keys is None else (),
-            labels,
+        length = len(X) if table is None else table.num_rows
+        (columns, labels), people = both(
+            lambda: self._columns(table, length), lambda: group(ids), rows=length
         )
         if self.keys is None:
-            return records
-        keys = key_rows(self.keys)
-        return Records(records.crowd, records.values, numbers=KnownGroups(), keys=keys)
+            first = len(self.by)
+            matrix = np.column_stack([*columns, np.empty((length, 0))])
+            values = {name: first + place for place, name in enumerate(self.values)}
+            return Records(grouped(matrix, people), values, tuple(range(first)), labels)
+        groups, *numbers = columns
+        if len(people.codes) != length:
+            raise SchemaError("Expected X and users with one entry per row, got several lengths.")
+        # Who there is does not depend on which of their records are of any use.
+        nobody = Groups(people.codes[:0], people.keys, people.n_columns)
+        crowd = grouped(np.empty((0, max(1, len(self.values)))), nobody)
+        for column in (people.codes, *numbers):
+            groups = _without(groups, column)
+        return Records(
+            crowd,
+            {name: place for place, name in enumerate(self.values)},
+            keys=key_rows(self.keys),
+            read=Columns(people.codes, groups, numbers),
+        )
 
-    def _matrix(self, table: Any, length: int = 0) -> tuple[Floats, list[LabelNumbers]]:
-        """Return the numbers of the keys, NaN for none, then the values."""
-        length = length if table is None else table.num_rows
+    def _columns(self, table: Any, length: int) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
+        """Return the keys as numbers, NaN or -1 for none, then the values."""
         if self.values:
             check_features(table.schema, features=self.values, others=[])
         columns, labels = self._key_columns(table, length)
-        matrix = np.empty((length, len(columns) + len(self.values)))
-        for place, column in enumerate(columns):
-            matrix[:, place] = column
         for condition in self.where:
             chosen = _chosen(table.column(condition.column), condition)
-            matrix[~chosen, : len(columns)] = np.nan
-        for place, name in enumerate(self.values, start=len(columns)):
-            values = np.concatenate([np.empty(0), *map(floats, table.column(name).chunks)])
-            if self.missing != "drop":
+            for column in columns:
+                column[~chosen] = -1 if column.dtype == np.int64 else np.nan
+        for name in self.values:
+            values = _floats_of(table.column(name))
+            if self.missing != "drop" and not all_finite(values):
                 values = np.where(np.isfinite(values), values, float(self.missing))
-            matrix[:, place] = values
-        return matrix, labels
+            columns.append(values)
+        return columns, labels
 
-    def _key_columns(self, table: Any, length: int) -> tuple[list[Floats], list[LabelNumbers]]:
+    def _key_columns(
+        self, table: Any, length: int
+    ) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
         if self.keys is None:
             codes = [PrivateLabels(table.column(name)) for name in self.by]
             return [code.numbers for code in codes], list[LabelNumbers](codes)
-        found = np.zeros(length)
+        found: NDArray[np.int64] | None = None
         for name, labels in zip(self.by, self.keys, strict=True):
             places = column_places(table.column(name), labels, name=name)
-            found *= len(labels)
-            found += places
-            found[places < 0] = np.nan
-        return [found], []
+            if found is None:
+                found = places
+                continue
+            outside = (found < 0) | (places < 0)
+            found = found * len(labels) + places
+            found[outside] = -1
+        return [np.zeros(length, dtype=np.int64) if found is None else found], []
 
     def _crowd_keys(self) -> tuple[Labels, ...]:
         keys = self.keys or ()
@@ -241,7 +284,21 @@ def _chosen(column: Any, condition: Condition) -> NDArray[np.bool_]:
     if condition.labels is not None:
         return column_places(column, condition.labels, name=condition.column) >= 0
     _numeric(column, condition.column)
-    return condition.holds(np.concatenate([np.empty(0), *map(floats, column.chunks)]))
+    return condition.holds(_floats_of(column))
+
+
+def _floats_of(column: Any) -> Floats:
+    """Return a column of numbers as floats, NaN for null; not copied if it need not be."""
+    if column.num_chunks == 1:
+        return floats(column.chunk(0))
+    return np.concatenate([np.empty(0), *map(floats, column.chunks)])
+
+
+def _without(groups: NDArray[np.int64], column: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the groups, none for records with a missing number or nobody's."""
+    if column.dtype == np.float64:
+        return groups if all_finite(column) else np.where(np.isfinite(column), groups, -1)
+    return groups if column.min(initial=0) >= 0 else np.where(column >= 0, groups, -1)
 
 
 def _numeric(column: Any, name: str) -> None:

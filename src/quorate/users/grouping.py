@@ -52,6 +52,8 @@ _WHAT_TO_DO = (
     "rows are never taken for people."
 )
 _BLOCK = 2**16
+# Integers within so many times their number are numbered by a table.
+_SPAN = 4
 
 
 @dataclass(frozen=True)
@@ -392,8 +394,13 @@ def _text(value: object) -> bytes | None:
 
 def _number(values: Any) -> tuple[NDArray[Any], Any]:
     """Return the place of each value among the sorted distinct ones (-1 for null), and these."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_integer(values.type) and values.null_count == 0:
+        found = _number_near(values.to_numpy())
+        if found is not None:
+            return found[0], pa.array(found[1])
     encoded = values.dictionary_encode()
     codes, distinct = encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary
     order = pc.sort_indices(distinct).to_numpy().astype(np.int64)
@@ -402,6 +409,24 @@ def _number(values: Any) -> tuple[NDArray[Any], Any]:
     if not np.array_equal(order, np.arange(len(order))):
         codes, distinct = places[codes], distinct.take(order)
     return codes, distinct
+
+
+def _number_near(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]] | None:
+    """Return places and distinct values of integers that lie close together, by a table."""
+    if not len(values):
+        return None
+    low, high = values.min(), values.max()
+    span = int(high) - int(low) + 1
+    if span > min(_SPAN * len(values), 2**31):
+        return None
+    # Differences wrap around like the integers themselves: as unsigned numbers they are right.
+    places = (values - low).view(f"u{values.itemsize}").astype(np.int64, copy=False)
+    seen = np.zeros(span, dtype=np.bool_)
+    seen[places] = True
+    numbers = np.cumsum(seen, dtype=np.int32)
+    numbers -= 1
+    distinct = np.flatnonzero(seen).astype(values.dtype) + low
+    return numbers[places], distinct
 
 
 def _keys(distinct: Any) -> NDArray[np.uint64]:
