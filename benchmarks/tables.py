@@ -21,6 +21,14 @@ the exact table and picks caps and the upper bound of the values: once for the w
 product of the three errors), and once more for each statistic by itself, which no single run of the
 peer can reach.
 
+Two more peers. Tumult Analytics (``MaxGroupsPerID`` and ``MaxRowsPerGroupPerID``) and OpenDP's
+query interface (``truncate_num_groups``, ``truncate_per_group``) sample records and groups of a
+person down in the same way and add Gaussian noise of L2 sensitivity sqrt(groups) x records to
+counts, and x the largest absolute value to sums, which they count from zero; a mean is the ratio.
+The same formulas stand for both, computed here: neither package installs beside this polars and
+this Spark. Both get half of the budget for each of the two, converted by tight Gaussian accounting,
+which is more than either's own conversion from zero-concentrated privacy gives them.
+
 Times are medians of fits from a polars frame to an Arrow table, against a polars group-by of the
 same statistics: by group, and by person and group, which any bounded table has to look at.
 """
@@ -98,8 +106,14 @@ def errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
     return np.sqrt(np.mean((found - exact) ** 2, axis=-1))
 
 
-def peer(world: World, *, runs: int) -> list[tuple[tuple[int, int, float], np.ndarray]]:
-    """Return the errors of the peer at many caps: ((groups, records, upper), errors)."""
+Tried = list[tuple[tuple[int, int, float], np.ndarray]]
+
+
+def peers(world: World, *, runs: int) -> tuple[Tried, Tried]:
+    """Return the errors of both kinds of peers at many caps: ((groups, records, upper), errors).
+
+    The first count sums from the middle of the bounds, as PipelineDP does, the others from zero.
+    """
     rng = np.random.default_rng(1)
     order = rng.permutation(len(world.who))
     who, group, value = world.who[order], world.group[order], world.value[order]
@@ -117,26 +131,24 @@ def peer(world: World, *, runs: int) -> list[tuple[tuple[int, int, float], np.nd
     place = np.repeat(place, sizes)
     group, value = group[by_cell], value[by_cell]
     deviation = np.sqrt(2.0) / gdp_mu(EPSILON, DELTA)  # two Gaussian releases, tightly composed
-    exact, found = world.table(), []
+    exact, found = world.table(), ([], [])
     for l0 in (g for g in (1, 2, 3, 5, 8, 12, 20, 30, 50) if g <= world.groups):
         for linf in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80):
             kept = (rank < linf) & (place < l0)
             scale = deviation * np.sqrt(l0) * linf
             counts = np.bincount(group[kept], minlength=world.groups)
             for upper in (50.0, 100.0, UPPER):
-                middle = upper / 2
-                about = np.bincount(
-                    group[kept],
-                    weights=np.minimum(value[kept], upper) - middle,
-                    minlength=world.groups,
-                )
-                each = []
-                for _ in range(runs):
-                    noisy = counts + rng.normal(0, scale, world.groups)
-                    sums = about + rng.normal(0, scale * middle, world.groups)
-                    means = np.clip(middle + sums / np.maximum(noisy, 1), 0, upper)
-                    each.append(errors(np.array([noisy, means * noisy, means]), exact))
-                found.append(((l0, linf, upper), np.mean(each, axis=0)))
+                clipped = np.minimum(value[kept], upper)
+                totals = np.bincount(group[kept], weights=clipped, minlength=world.groups)
+                for centre, tried in zip((upper / 2, 0.0), found, strict=True):
+                    about, each = totals - centre * counts, []
+                    for _ in range(runs):
+                        noisy = counts + rng.normal(0, scale, world.groups)
+                        sums = about + rng.normal(0, scale * (upper - centre), world.groups)
+                        means = np.clip(centre + sums / np.maximum(noisy, 1), 0, upper)
+                        added = means * noisy if centre else sums
+                        each.append(errors(np.array([noisy, added, means]), exact))
+                    tried.append(((l0, linf, upper), np.mean(each, axis=0)))
     return found
 
 
@@ -203,38 +215,6 @@ def real_peer(world: World, caps: tuple[int, int, float], report: Report) -> Non
         report.line(f"PipelineDP itself, {name}, one run", error, None, f"{taken:.0f} s")
 
 
-def others() -> None:
-    """Say which further peers are not there."""
-    for name, package in (("Tumult Analytics", "tmlt.analytics"), ("OpenDP queries", "opendp")):
-        top = package.split(".")[0]
-        installed = importlib.util.find_spec(top) is not None
-        if top == "opendp":
-            # Its query interface runs in a polars of its own making, which must be that version.
-            installed = importlib.util.find_spec("opendp.extras.polars") is not None and (
-                importlib.util.find_spec("polars") is not None and _opendp_runs()
-            )
-        if not installed:
-            print(f"       {name}: skipped, not installed (or not for this polars)")
-
-
-def _opendp_runs() -> bool:
-    try:
-        import opendp.prelude as dp
-        import polars as pl
-
-        dp.enable_features("contrib")
-        dp.Context.compositor(
-            data=pl.LazyFrame({"who": [1], "group": [1]}),
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-7),
-            split_evenly_over=1,
-            margins=[dp.polars.Margin(max_length=1)],
-        ).query().select(dp.len()).release()
-    except Exception:  # whatever it is that another polars breaks
-        return False
-    return True
-
-
 def times(world: World, report: Report, *, strict: bool) -> None:
     """Compare the time of a fit with polars group-bys of the same frame."""
     import polars as pl
@@ -270,8 +250,9 @@ def main() -> int:
     print(f"{size[0]:,} rows, {size[1]:,} people, {size[2]} groups; epsilon {EPSILON:g}")
     for name, (activity, taste) in worlds.items():
         world = people(*size, activity=activity, taste=taste)
-        tried = peer(world, runs=3)
+        tried, others = peers(world, runs=3)
         caps, best = min(tried, key=lambda one: float(np.prod(one[1])))
+        theirs, zero = min(others, key=lambda one: float(np.prod(one[1])))
         own = ours(world, runs=5 if full else 10)
         for place, statistic in enumerate(STATISTICS):
             note = f"{own[place]:.4g} against {best[place]:.4g} at {caps}"
@@ -280,9 +261,12 @@ def main() -> int:
             )
             alone = min(error[place] for _, error in tried)
             report.line(f"{name}: {statistic}, caps for it alone", own[place] / alone, None)
+            note = f"against {zero[place]:.4g} at {theirs}"
+            report.line(
+                f"{name}: {statistic}, Tumult and OpenDP", own[place] / zero[place], None, note
+            )
         if name == "people differ":
             real_peer(world, caps, report)
-            others()
             times(world, report, strict=full)
     return int(report.missed > 0)
 
