@@ -58,7 +58,6 @@ __all__ = [
 _LARGEST = np.iinfo(np.int64).max
 _SMALLEST = np.iinfo(np.int64).min
 _WORDS = 1 << 64
-_FEW = 16
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -294,8 +293,7 @@ class SecureNoise(NoiseSource):
         if law == "geometric":
             totals = (int(value) + self._one_geometric(Fraction(scale)) for value in values)
             return np.fromiter((min(t, _LARGEST) for t in totals), np.int64, count=len(values))
-        # A handful of numbers crosses over to OpenDP sooner as a list than as an array.
-        given = values.tolist() if 0 < values.size <= _FEW else values
+        given = values.tolist() if values.size == 1 else values  # crosses over to OpenDP sooner
         return np.array(_opendp()[law](scale=scale)(given), dtype=np.int64)
 
     def _choose(self, law: str, scores: Integers, scale: float) -> int:
