@@ -55,8 +55,7 @@ __all__ = [
     "use_noise",
 ]
 
-_LARGEST = np.iinfo(np.int64).max
-_SMALLEST = np.iinfo(np.int64).min
+_SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _WORDS = 1 << 64
 
 Integers = NDArray[np.int64]
@@ -293,7 +292,7 @@ class SecureNoise(NoiseSource):
         if law == "geometric":
             totals = (int(value) + self._one_geometric(Fraction(scale)) for value in values)
             return np.fromiter((min(t, _LARGEST) for t in totals), np.int64, count=len(values))
-        given = values.tolist() if values.size == 1 else values  # crosses over to OpenDP sooner
+        given = [int(values[0])] if len(values) == 1 else values  # a list crosses over sooner
         return np.array(_opendp()[law](scale=scale)(given), dtype=np.int64)
 
     def _choose(self, law: str, scores: Integers, scale: float) -> int:
