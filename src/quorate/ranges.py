@@ -17,9 +17,11 @@ quote single numbers only: whoever passes data by mistake finds none of it in an
 
 from __future__ import annotations
 
+import datetime
 import math
 import numbers
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,14 +72,25 @@ class Limit:
     Limit(lower=0, upper=120, column='age')
     >>> Limit.parse("2.5")
     Limit(lower=-2.5, upper=2.5, column=None)
+    >>> Limit.parse("visit=2020-01-01,2024-12-31").is_date
+    True
     """
 
-    lower: Number
-    upper: Number
+    lower: Any
+    upper: Any
     column: str | None = None
 
+    @property
+    def is_date(self) -> bool:
+        """Whether it is a range of dates."""
+        return isinstance(self.lower, datetime.date)
+
     def __post_init__(self) -> None:
-        if not (self.lower < self.upper and _is_finite(self.lower, self.upper)):
+        if isinstance(self.lower, datetime.date) or isinstance(self.upper, datetime.date):
+            if self.column is None:
+                raise ParameterError("Expected a range of dates for a column, such as 'visit=...'.")
+            Days(self.column, self.lower, self.upper)
+        elif not (self.lower < self.upper and _is_finite(self.lower, self.upper)):
             raise ParameterError(
                 "Expected a finite range with lower < upper, within what 64-bit floats can hold."
             )
@@ -87,15 +100,17 @@ class Limit:
         """Read ``"column=lower,upper"``, ``"lower,upper"`` or ``"b"`` for [-b, b]."""
         column, _, written = text.rpartition("=")
         try:
-            values = [_number(part) for part in written.split(",")]
+            values = [_number_or_date(part) for part in written.split(",")]
         except ValueError:
             values = []
+        if any(isinstance(value, datetime.date) for value in values):
+            return cls(values[0], values[-1], column or None)
         if len(values) == 1:
             values = [-values[0], values[0]]
         if len(values) != 2 or not (values[0] < values[1] and _is_finite(*values)):
             raise ParameterError(
-                "Expected bounds as 'lower,upper', 'b' or 'column=lower,upper', in finite numbers, "
-                f"got {text!r}."
+                "Expected bounds as 'lower,upper', 'b' or 'column=lower,upper', in finite numbers "
+                f"or in dates such as 2020-01-01, got {text!r}."
             )
         return cls(values[0], values[1], column or None)
 
@@ -382,8 +397,8 @@ def _is_finite(lower: Number, upper: Number) -> bool:
         return False
 
 
-def _number(text: str) -> Number:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
+def _number_or_date(text: str) -> Any:
+    for read in (int, float, datetime.date.fromisoformat):
+        with suppress(ValueError):
+            return read(text.strip())
+    return datetime.datetime.fromisoformat(text.strip())

@@ -8,6 +8,8 @@ import sys
 import time
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quorate import Ledger, __version__
@@ -223,6 +225,90 @@ class TestFit:
         code, out, _ = run([*asked, "--bounds", "0,9", "--epsilon", "1"], capsys)
         assert code == 0
         assert "[bold]x[/bold]" in out
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory):
+    """One table as CSV and as Parquet: text, days and booleans."""
+    rng = np.random.default_rng(1)
+    n = 4000
+    region = rng.choice(["north", "south", "mars"], n)
+    visit = np.datetime64("2020-01-01") + rng.integers(0, 365, n)
+    smokes = rng.random(n) < 0.3
+    cost = 50 + 20 * (region == "north") - 10 * (region == "south") + 10 * smokes
+    ids = [f"p{i % 400}" for i in range(n)]
+    columns = {"patient": ids, "region": region, "visit": visit, "smokes": smokes, "cost": cost}
+    folder = tmp_path_factory.mktemp("clinic")
+    pq.write_table(pa.table(columns), folder / "clinic.parquet")
+    lines = ["patient,region,visit,smokes,cost"]
+    lines += [
+        f"{i},{r},{v},{'yes' if s else 'no'},{c}"
+        for i, r, v, s, c in zip(ids, region, visit, smokes, cost, strict=True)
+    ]
+    (folder / "clinic.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+class TestColumns:
+    def asked(self, table, *more):
+        given = ["fit", table, "--task", "linear", "--user", "patient", "--target", "cost"]
+        given += ["--features", "region,visit,smokes", "--bounds", "cost=0,100", "--epsilon", "20"]
+        given += ["--bounds", "visit=2020-01-01,2020-12-31", "--delta", "1e-6"]
+        return [*given, "--categories", "region=north,south", *more]
+
+    @pytest.mark.parametrize("kind", ["csv", "parquet"])
+    def test_text_days_and_booleans_from_table_to_prediction(self, clinic, kind, tmp_path, capsys):
+        table, model, report = clinic / f"clinic.{kind}", tmp_path / "m.json", tmp_path / "r.html"
+        more = ["--categories", "smokes=yes"] if kind == "csv" else []
+        code, out, _ = run(
+            self.asked(table, *more, "--model", model, "--report", report, "--json"), capsys
+        )
+        assert code == 0
+        found = json.loads(out)["released"]["coefficients"]
+        assert set(found) == {
+            "region=north",
+            "region=south",
+            "visit (days since 2020-01-01)",
+            "smokes=yes" if kind == "csv" else "smokes",
+        }
+        assert abs(found["region=north"] - 20) < 4
+        page = report.read_text()
+        assert "region in north, south" in page
+        assert "visit in [2020-01-01, 2020-12-31]" in page
+        assert "2020-01-01, 2020-12-31" in page
+        code, out, _ = run(["predict", model, table, "--json"], capsys)
+        predictions = json.loads(out)["predictions"]
+        assert code == 0
+        assert len(predictions) == 4000
+        assert len(set(np.round(predictions, 6))) > 6
+
+    def test_shares_of_texts(self, clinic, capsys):
+        given = ["fit", clinic / "clinic.csv", "--task", "shares", "--user", "patient", "--json"]
+        given += ["--features", "region", "--set", "categories=north,south", "--epsilon", "5"]
+        code, out, _ = run(given, capsys)
+        assert code == 0
+        shares = json.loads(out)["released"]
+        assert shares["category"] == ["north", "south"]
+        assert abs(sum(shares["share"]) - 1) < 0.01
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            ["--categories", "planet=mars"],
+            ["--categories", "region"],
+            ["--categories", "smokes=yes,yes"],
+            ["--bounds", "smokes=2020-01-01,soon"],
+            ["--task", "threshold"],
+        ],
+    )
+    def test_what_is_wrong_with_columns_costs_nothing(self, clinic, more, tmp_path, capsys):
+        ledger = Ledger(tmp_path / "book.db")
+        ledger.set_budget("clinic", epsilon=99.0, delta=1e-5, unit="patient")
+        paid = ["--ledger", tmp_path / "book.db", "--data-name", "clinic"]
+        code, _, err = run(self.asked(clinic / "clinic.parquet", *more, *paid), capsys)
+        assert code == 2
+        assert one_line(err)
+        assert ledger.spent("clinic").epsilon == 0
 
 
 class TestPredict:

@@ -85,7 +85,7 @@ def test_what_cannot_be_read_safely_is_not_written(value):
         {"kind": "os.system", "fields": {"command": "true"}},
         {"kind": "Path", "fields": {}},
         {"kind": "dict", "items": [["a", 1, 2]]},
-        {"kind": "dict", "items": [[1, 2]]},
+        {"kind": "dict", "items": [[[1], 2]]},
         {"kind": "dict", "items": {"a": 1}},
         {"kind": ["list"], "fields": {}},
         {},

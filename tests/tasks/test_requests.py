@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from dataclasses import replace
 
@@ -29,6 +30,17 @@ REQUESTS = {
         records=12,
         engine="dask://host:8786",
         limits=(Limit(0, 300),),
+    ),
+    "columns as people have them": FitRequest(
+        task="logistic",
+        columns=replace(
+            COLUMNS,
+            features=("age", "region", "visit"),
+            target="ill",
+            categories={"region": ("north", 'so"uth'), "age": (1, 2.5)},
+        ),
+        epsilon=1.0,
+        limits=(Limit(datetime.date(2020, 1, 1), datetime.datetime(2021, 1, 1, 12), "visit"),),
     ),
     "settings": FitRequest(
         task="threshold",
@@ -58,6 +70,12 @@ def test_what_is_written_is_read_again(name, tmp_path):
         ('task = "mean"\nuser = "id"\nepsilon = true\ntable = "t.csv"', "number"),
         ('task = "mean"\nuser = 7\nepsilon = 1\ntable = "t.csv"', "user"),
         ('task = "mean"\nuser = "id"\nepsilon = 1', "table"),
+        ('task = "mean"\nuser = "id"\nepsilon = 1\n[categories]\na = "b"', "lists of values"),
+        ('task = "mean"\nuser = "id"\nepsilon = 1\n[categories]\na = []', "public categories"),
+        (
+            'task = "mean"\nuser = "id"\nepsilon = 1\n[bounds]\na = [2020-01-01, 5]',
+            "range of dates",
+        ),
         ('task = "mean"\nuser = "<id>"\nepsilon = 1\ntable = "t.csv"', "angle brackets"),
         ('task = "mean"\nuser = "id"\nepsilon = 1\nrelation = "both"\ntable = "t.csv"', "relation"),
         ('task = "mean"\nuser = "id"\nepsilon = 1\ntable = "t.csv"\n[bounds]\na = [1]', "upper"),

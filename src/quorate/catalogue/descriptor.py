@@ -15,7 +15,8 @@ from typing import Any
 
 from quorate.catalogue.answers import Answer
 from quorate.exceptions import ParameterError
-from quorate.ranges import Limit, limits_by_name
+from quorate.ranges import Limit, coded_bounds, half_width, limits_by_name
+from quorate.users.coding import Coding, coded_columns
 
 __all__ = ["Descriptor", "Example", "Target", "Wish", "open_path"]
 
@@ -51,6 +52,8 @@ class Wish:
         How many records a user typically holds, if that is public.
     options : mapping from str to str, default={}
         What else was asked for, as it was written.
+    categories : mapping from str to tuple, default={}
+        Public values of columns.
 
     Examples
     --------
@@ -64,6 +67,31 @@ class Wish:
     limits: tuple[Limit, ...] = ()
     records: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    categories: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def coding(self) -> Coding:
+        """How the features become numbers."""
+        dates = {
+            str(each.column): (each.lower, each.upper)
+            for each in self.limits
+            if each.is_date and each.column != self.target
+        }
+        return Coding.of(self.features, coded_columns(self.categories, dates))
+
+    def bounds(self) -> Any:
+        """Return the ranges of the features as an estimator takes them.
+
+        >>> wish = Wish(features=("age", "visit"), limits=(
+        ...     Limit(0, 120, "age"), Limit.parse("visit=2020-01-01,2020-12-31")))
+        >>> sorted(wish.bounds())
+        ['age', 'visit']
+        """
+        if self.coding.is_plain:
+            return self.ranges()
+        names = [name for name in self.features if name not in self.categories]
+        lower, upper = self.ranges(names) if names else ((), ())
+        return dict(zip(names, zip(lower, upper, strict=True), strict=True))
 
     def ranges(self, names: Sequence[str] | None = None) -> tuple[list[Number], list[Number]]:
         """Return the lower and upper limits of columns; of all features if none are named."""
@@ -77,6 +105,10 @@ class Wish:
     @property
     def half_width(self) -> float:
         """Half of the widest range of the features."""
+        coding = self.coding
+        if not coding.is_plain:
+            coded = coded_bounds(self.bounds(), coding)
+            return max(half_width(each) for each in coded.values())
         lower, upper = self.ranges()
         return max(high - low for low, high in zip(lower, upper, strict=True)) / 2
 
@@ -145,6 +177,8 @@ class Descriptor:
         From a :class:`Wish` to the parameters that depend on columns.
     options : mapping from str to callable, default={}
         Further parameters that the command line can set, and how each is read from text.
+    labels_option : str or None, default=None
+        The option that lists the public labels of the feature, if there is one.
     asks : mapping from str to str, default={}
         Options that have to be set, each with what might be written for it.
     fits : callable, optional
@@ -181,6 +215,7 @@ class Descriptor:
     named_classes: bool = False
     parameters: Parameters | None = None
     options: Mapping[str, Callable[[str], Any]] = field(default_factory=dict)
+    labels_option: str | None = None
     asks: Mapping[str, str] = field(default_factory=dict)
     fits: Callable[[Any], bool] | None = None
     finish: Callable[[Any], None] | None = None
@@ -226,6 +261,10 @@ class Descriptor:
                 f"The task {self.task!r} takes one feature, got {len(wish.features)}: "
                 f"{', '.join(wish.features)}."
             )
+        if not (self.kind._codes_columns or wish.coding.is_plain):
+            raise ParameterError(
+                f"The task {self.task!r} takes numbers: it has no categories and no dates."
+            )
         known, given = set(self.kind._get_param_names()), dict(common)
         for name in given:
             if name not in known:
@@ -236,6 +275,8 @@ class Descriptor:
                     f"The task {self.task!r} needs the option {name!r}, such as {name}={text}."
                 )
         own = self.parameters(wish)
+        if wish.categories:
+            given["categories"] = dict(wish.categories)
         for name, text in wish.options.items():
             if name not in self.options:
                 options = ", ".join(self.options) or "none"

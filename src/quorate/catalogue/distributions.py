@@ -143,6 +143,7 @@ DESCRIPTORS = (
         one_feature=True,
         parameters=_nothing,
         options={"categories": labels},
+        labels_option="categories",
         asks={"categories": "1,2,3"},
         fits=_discrete_fits,
         answer=_say_discrete,

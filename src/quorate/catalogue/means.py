@@ -20,7 +20,7 @@ _REDUCTIONS = one_of("median", "mean", "middle half")
 
 
 def _bounds(wish: Wish) -> dict[str, Any]:
-    return {"bounds": wish.ranges()}
+    return {"bounds": wish.bounds()}
 
 
 def _mean_fits(mean: Any) -> bool:
@@ -52,7 +52,7 @@ def _say_mean(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
 
 
 def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
-    dimension, bound = len(wish.features), wish.half_width
+    dimension, bound = len(wish.coding.names), wish.half_width
     spread = estimator.algorithm_.spread
     # Users who fill the range evenly, unless the fit found out how far they are apart.
     deviation = bound / math.sqrt(3) if not spread else spread / math.sqrt(dimension)
@@ -97,7 +97,7 @@ def _say_median(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
 
 def _median_sizes(_: Any, wish: Wish) -> dict[str, Any]:
     bound = wish.half_width
-    return {"dimension": len(wish.features), "bounds": bound, "scale": bound / math.sqrt(3)}
+    return {"dimension": len(wish.coding.names), "bounds": bound, "scale": bound / math.sqrt(3)}
 
 
 def _say_quantiles(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:

@@ -23,12 +23,12 @@ _SMALL = {"epsilon": 4.0, "steps": 2, "progress": False}
 
 
 def _bounds_and_classes(wish: Wish) -> dict[str, Any]:
-    return {"bounds": wish.ranges(), "classes": wish.classes}
+    return {"bounds": wish.bounds(), "classes": wish.classes}
 
 
 def _bounds_and_target(wish: Wish) -> dict[str, Any]:
     lower, upper = wish.ranges((str(wish.target),))
-    return {"bounds": wish.ranges(), "target_bounds": (lower[0], upper[0])}
+    return {"bounds": wish.bounds(), "target_bounds": (lower[0], upper[0])}
 
 
 def _regression_fits(model: Any) -> bool:
@@ -90,7 +90,7 @@ def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
 
 
 def _sizes(_: Any, wish: Wish) -> dict[str, Any]:
-    return {"dimension": len(wish.features)}
+    return {"dimension": len(wish.coding.names)}
 
 
 def _regression(

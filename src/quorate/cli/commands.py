@@ -154,7 +154,11 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     target: Annotated[str | None, typer.Option(help="Column to be predicted.")] = None,
     bounds: Annotated[
         list[str] | None,
-        typer.Option(help="Public range: 'lower,upper', 'b', or 'column=lower,upper'."),
+        typer.Option(help="Public range: 'lower,upper', 'b', or 'column=lower,upper'; or dates."),
+    ] = None,
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(help="Public values of a feature that is text: 'column=a,b,c'; repeatable."),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy loss of one user.")] = None,
     delta: Annotated[float, typer.Option(help="0 for pure differential privacy.")] = 0.0,
@@ -188,7 +192,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     A request file says everything at once: quorate fit request.toml. The command check writes one.
     """
     from quorate.catalogue import answer
-    from quorate.catalogue.options import number_or_word
+    from quorate.catalogue.options import labels, number_or_word
     from quorate.files.table_files import Columns, TableFile
     from quorate.ranges import Limit
     from quorate.reports.fit_report import fit_summary
@@ -199,7 +203,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     from quorate.tasks.requests import read_request
 
     if table.suffix == ".toml":
-        if task or user or epsilon is not None or bounds or ledger:
+        if task or user or epsilon is not None or bounds or categories or ledger:
             raise ParameterError("A request file says it all: give no other options beside it.")
         held = read_request(table)
         request, table = held.request, held.table
@@ -216,6 +220,9 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
                 unit=unit,
                 missing=number_or_word(missing),
                 classes=None if classes is None else tuple(map(number_or_word, classes.split(","))),
+                categories={
+                    name: labels(text) for name, text in _settings(categories or ()).items()
+                },
             ),
             limits=tuple(Limit.parse(text) for text in bounds or ()),
             epsilon=epsilon,
@@ -296,7 +303,7 @@ def predict(
     )
 
     stored = StoredModel.read(model)
-    rows = TableFile(table).features(stored.feature_names)
+    rows = TableFile(table).features(stored.feature_names, stored.estimator._coding)
     if probabilities:
         names, shares = stored.predict_probabilities(rows)
         values: list[object] = [predictions_as_list(row) for row in shares]

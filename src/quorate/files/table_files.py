@@ -10,8 +10,8 @@ public and may raise.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from quorate.files.csv_lines import (
     read_header,
 )
 from quorate.users import UserData, grouping, tables
+from quorate.users.coding import Coding, coded_columns
 
 __all__ = ["Columns", "TableFile"]
 
@@ -53,6 +54,10 @@ class Columns:
     missing : float or "drop", default="drop"
     classes : tuple or None, default=None
         Public labels of the target.
+    categories : mapping from str to tuple, default={}
+        Public values of features.
+    dates : mapping from str to pair, default={}
+        Public ranges of features that are dates.
 
     Examples
     --------
@@ -66,6 +71,8 @@ class Columns:
     unit: str | None = None
     missing: str | float = "drop"
     classes: tuple[Any, ...] | None = None
+    categories: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    dates: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.user:
@@ -73,6 +80,7 @@ class Columns:
                 "Expected the column with the user ids, got none: a row is no person."
             )
         tables.check_missing(self.missing)
+        coded_columns(self.categories, self.dates)
         if {*self.features, self.target} & set(self.user):
             raise ParameterError(
                 f"An id is no feature and no target: take {', '.join(self.user)} out of them."
@@ -86,6 +94,24 @@ class Columns:
     def protected(self) -> str:
         """The word for what is protected."""
         return self.unit or " x ".join(self.user)
+
+    @property
+    def coding(self) -> Coding:
+        """How the features, which are all named, become numbers."""
+        return Coding.of(self.features, coded_columns(self.categories, self.dates))
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What a crowd is told about the columns, beside the features."""
+        return {
+            "user": self.user,
+            "target": self.target,
+            "unit": self.protected,
+            "missing": self.missing,
+            "classes": self.classes,
+            "categories": self.categories,
+            "dates": self.dates,
+        }
 
     @property
     def named(self) -> list[str]:
@@ -158,13 +184,17 @@ class TableFile:
         self._check_names(columns.named)
         if self.separator is None:
             target = [] if columns.target is None else [columns.target]
+            schema = tables.open_parquet(self.path).schema
             chosen = tables.check_features(
-                tables.open_parquet(self.path).schema,
+                schema,
                 features=columns.features or None,
                 others=[*columns.user, *target],
+                coded=coded_columns(columns.categories, columns.dates),
             )
             self._check_types(columns)
-            return replace(columns, features=tuple(chosen))
+            found = replace(columns, features=tuple(chosen))
+            found.coding.check(schema)
+            return found
         for file in self.files[1:]:
             if set(read_header(file, self.separator)) != set(self.column_names):
                 raise SchemaError(f"Expected the columns {self.column_names} in {file.name!r} too.")
@@ -173,25 +203,19 @@ class TableFile:
                 "Expected the names of the feature columns: a CSV file declares no types, and they "
                 "must not be guessed from the rows."
             )
+        Coding.of(columns.features, coded_columns(columns.categories, columns.dates))
         return columns
 
     def read(self, columns: Columns) -> UserData:
         """Read the records, grouped by user."""
         columns = self.resolve(columns)
-        given: dict[str, Any] = {
-            "user": columns.user,
-            "target": columns.target,
-            "unit": columns.protected,
-            "missing": columns.missing,
-            "classes": columns.classes,
-        }
         if self.separator is None:
             people: UserData = UserData.from_parquet(
-                self.path, features=columns.features, memory=2**62, **given
+                self.path, features=columns.features, memory=2**62, **columns.given
             )
             return people
         table = self._csv(columns.named, _numeric(columns), columns.user)
-        return UserData.from_frame(table, features=columns.features, **given)
+        return UserData.from_frame(table, features=columns.features, **columns.given)
 
     def group(
         self, columns: Columns, *, spool: str | os.PathLike[str] | None = None, **options: Any
@@ -202,14 +226,7 @@ class TableFile:
         :meth:`~quorate.engines.files.FileCrowd.from_parquet`.
         """
         columns = self.resolve(columns)
-        given: dict[str, Any] = {
-            "user": columns.user,
-            "features": columns.features,
-            "target": columns.target,
-            "unit": columns.protected,
-            "missing": columns.missing,
-            "classes": columns.classes,
-        }
+        given = columns.given | {"features": columns.features}
         if self.separator is None:
             return FileCrowd.from_parquet(self.path, spool=spool, **given, **options)
         numeric = _numeric(columns)
@@ -252,14 +269,27 @@ class TableFile:
         if columns.target is not None:
             tables.as_targets(empty.column(columns.target), columns.classes)
 
-    def features(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Read columns of numbers as they are, NaN where a value is missing, for predictions."""
+    def features(self, names: Sequence[str], coding: Coding | None = None) -> NDArray[np.float64]:
+        """Read columns as numbers, NaN where a value is missing, for predictions."""
         if self.separator is None:
             source = tables.open_parquet(self.path)
+            if coding is not None:
+                self._check_names(names)
+                coding.check(source.schema)
         else:
             self._check_names(names)
-            source = self._csv(names, set(names))
-        return tables.load(source, users=[], features=list(names), target=None).rows
+            texts = () if coding is None else [c.name for c in coding.columns if c.is_text]
+            source = self._csv(names, {name for name in names if name not in texts})
+        return tables.load(source, users=[], features=list(names), target=None, coding=coding).rows
+
+    def booleans(self, columns: Columns) -> tuple[str, ...]:
+        """Return the features that a Parquet file declares as booleans; read no row."""
+        import pyarrow as pa
+
+        if self.separator is not None:
+            return ()
+        schema = tables.open_parquet(self.path).schema
+        return tuple(n for n in columns.features if pa.types.is_boolean(schema.field(n).type))
 
     def _check_names(self, names: Sequence[str]) -> None:
         known = self.column_names
@@ -282,7 +312,8 @@ class TableFile:
 def _numeric(columns: Columns) -> set[str]:
     """Return the columns that hold numbers: features, and a target without labels."""
     is_number = columns.target is not None and not _are_texts(columns.classes)
-    return {*columns.features, *([str(columns.target)] if is_number else [])}
+    features = {column.name for column in columns.coding.columns if not column.is_text}
+    return {*features, *([str(columns.target)] if is_number else [])}
 
 
 def _are_texts(classes: tuple[Any, ...] | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import replace
 from typing import Any
@@ -125,10 +126,11 @@ def _asked(fit: Fit) -> tuple[tuple[str, str], ...]:
     request, columns = fit.request, fit.columns
     stated = {limit.column: limit for limit in request.limits}
     ranges = [
-        f"{name} in [{figure(limit.lower)}, {figure(limit.upper)}]"
+        f"{name} in [{_end(limit.lower)}, {_end(limit.upper)}]"
         for name in columns.features
         if (limit := stated.get(name, stated.get(None))) is not None
     ]
+    ranges += [f"{name} in {', '.join(map(str, v))}" for name, v in columns.categories.items()]
     missing = "dropped" if columns.missing == "drop" else f"read as {columns.missing:g}"
     facts = [
         ("task", request.task),
@@ -144,6 +146,10 @@ def _asked(fit: Fit) -> tuple[tuple[str, str], ...]:
     if request.records is not None:
         facts.append(("records a user", f"{request.records:,} (stated)"))
     return tuple(facts)
+
+
+def _end(value: Any) -> str:
+    return value.isoformat() if isinstance(value, datetime.date) else figure(value)
 
 
 def _repeated(fit: Fit) -> Table:

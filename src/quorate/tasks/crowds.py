@@ -84,14 +84,7 @@ class Place:
         """Group the rows of a table by user, at this place, where ``cluster`` is connected."""
         if self.kind == "local":
             return table.group(columns)
-        given: dict[str, Any] = {
-            "user": columns.user,
-            "features": columns.features,
-            "target": columns.target,
-            "unit": columns.protected,
-            "missing": columns.missing,
-            "classes": columns.classes,
-        }
+        given = columns.given | {"features": columns.features}
         if self.kind == "dask":
             from quorate.engines.dask import DaskCrowd
 

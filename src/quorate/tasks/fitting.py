@@ -93,7 +93,20 @@ class FitRequest:
             limits=self.limits,
             records=self.records,
             options=self.options,
+            categories={} if TASKS[self.task].labels_option else columns.categories,
         )
+
+    def told(self) -> Columns:
+        """Return the columns with what the bounds and options say about how they are read."""
+        dates = {str(each.column): (each.lower, each.upper) for each in self.limits if each.is_date}
+        dates = {name: pair for name, pair in dates.items() if name != self.columns.target}
+        categories = dict(self.columns.categories)
+        option = TASKS[self.task].labels_option
+        if option is not None and option in self.options and len(self.columns.features) == 1:
+            labels = TASKS[self.task].options[option](self.options[option])
+            if all(isinstance(label, str) for label in labels):
+                categories[self.columns.features[0]] = labels
+        return replace(self.columns, categories=categories, dates=dates)
 
     def build(self, columns: Columns) -> Any:
         """Return the estimator that was asked for, not fitted."""
@@ -167,7 +180,12 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     name = request.data_name
     if ledger is not None and name is not None:
         _check_affordable(ledger, name, request)
-    columns = table.resolve(request.columns)
+    columns = table.resolve(request.told())
+    flags = [name for name in table.booleans(columns) if name not in columns.categories]
+    stated = {limit.column for limit in request.limits}
+    if None not in stated:
+        more = tuple(Limit(0, 1, name) for name in flags if name not in stated)
+        request = replace(request, limits=(*request.limits, *more))
     if task.named_classes and columns.classes is None:
         columns = replace(columns, classes=(0, 1))
     estimator = request.build(columns)
@@ -212,7 +230,7 @@ def _people(
         return UnreadUsers(
             read,
             unit=columns.protected,
-            names=columns.features,
+            names=columns.coding.names,
             target=columns.target is not None,
             # The ids are public where their number is: a hopeless fit is refused for free.
             count=partial(table.count_users, columns) if public else None,
@@ -224,8 +242,8 @@ def _people(
         charge()
         return place.crowd(table, columns, cluster)
 
-    width, target = len(columns.features), columns.target is not None
-    return UnreadCrowd(group, Schema(width, target, columns.protected, columns.features))
+    names, target = columns.coding.names, columns.target is not None
+    return UnreadCrowd(group, Schema(len(names), target, columns.protected, names))
 
 
 def _declared(request: FitRequest, columns: Columns) -> Guarantee:

@@ -6,6 +6,7 @@ of it is public, and nothing in it comes from records, so it may lie beside a re
 
 from __future__ import annotations
 
+import datetime
 import json
 import tomllib
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ _KEYS = frozenset(
         "missing",
         "classes",
         "bounds",
+        "categories",
         "epsilon",
         "delta",
         "relation",
@@ -94,6 +96,7 @@ def read_request(path: Path) -> RequestFile:
             unit=held.text("unit", default=None),
             missing=document.get("missing", "drop"),
             classes=tuple(document["classes"]) if "classes" in document else None,
+            categories=_categories(document.get("categories", {}), path),
         ),
         limits=_limits(document.get("bounds", {}), path),
         epsilon=held.number("epsilon"),
@@ -147,9 +150,12 @@ def request_text(request: FitRequest, table: Path | str) -> str:
     if request.limits:
         lines += ["", "[bounds]"]
         lines += [
-            f"{_toml(limit.column or _ALL)} = [{limit.lower!r}, {limit.upper!r}]"
+            f"{_toml(limit.column or _ALL)} = [{_toml(limit.lower)}, {_toml(limit.upper)}]"
             for limit in request.limits
         ]
+    if columns.categories:
+        lines += ["", "[categories]"]
+        lines += [f"{_toml(name)} = {_toml(list(v))}" for name, v in columns.categories.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -186,7 +192,12 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
         "",
         "# Public ranges: what could anybody have brought? Not the smallest and largest record.",
         "[bounds]",
+        "# Days as 2020-01-01, without quotes.",
         *(f'{_toml(name)} = ["<lowest>", "<highest>"]' for name in others),
+        "",
+        "# Text instead of numbers: its public values. Others count as none of them.",
+        "# [categories]",
+        '# region = ["north", "south"]',
     ]
     return "\n".join(lines) + "\n"
 
@@ -243,10 +254,18 @@ def _limits(bounds: Any, path: Path) -> tuple[Limit, ...]:
     for name, held in bounds.items():
         ends = [-held, held] if isinstance(held, int | float) else held
         numeric = isinstance(ends, list) and len(ends) == 2
-        if not (numeric and all(isinstance(end, int | float) for end in ends)):
+        if not (numeric and all(isinstance(end, int | float | datetime.date) for end in ends)):
             raise ParameterError(f"Expected [lower, upper] for {name!r} in {path}, got {held!r}.")
         limits.append(Limit(ends[0], ends[1], None if name == _ALL else name))
     return tuple(limits)
+
+
+def _categories(held: Any, path: Path) -> dict[str, tuple[Any, ...]]:
+    if not (isinstance(held, dict) and all(isinstance(values, list) for values in held.values())):
+        raise ParameterError(
+            f"Expected lists of values by column under [categories] in {path}, got {held!r}."
+        )
+    return {name: tuple(values) for name, values in held.items()}
 
 
 def _lines(**values: Any) -> list[str]:
@@ -260,4 +279,6 @@ def _toml(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     return repr(value)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from crowds_of_shares import alike, mean_shares
@@ -37,6 +38,25 @@ class TestFit:
             with use_noise(SeededNoise(1)):
                 again = DiscreteDistribution(1.0, categories=NAMES).fit(kind, users=users)
             assert np.array_equal(again.pmf_, fitted.pmf_)
+
+    def test_texts_in_a_crowd_mean_the_same(self):
+        rng = np.random.default_rng(3)
+        names, users = ["gp", "eye", "skin"], np.repeat(np.arange(300), 4)
+        seen = rng.choice([*names, "none"], 1200)
+        table = pa.table({"id": users, "visit": seen})
+        found = []
+        for X, given in (
+            (seen, users),
+            (UserData.from_frame(table, user="id", categories={"visit": names}), None),
+        ):
+            with use_noise(SeededNoise(1)):
+                shares = DiscreteDistribution(1.0, categories=names).fit(X, users=given)
+            found.append(shares.pmf_)
+        # Records of no category are left out before, or counted as none: the rule is the same.
+        assert np.array_equal(*found)
+        other = UserData.from_frame(table, user="id", categories={"visit": names[::-1]})
+        with pytest.raises(SchemaError, match="in this order"):
+            DiscreteDistribution(1.0, categories=names).fit(other)
 
     def test_numbers_and_crowds_mean_the_same(self):
         labels, users = alike(400, 6, 4)

@@ -45,6 +45,24 @@ class _NumberCodes:
         return _places_of(part.X[:, self.column], np.array(self.labels))
 
 
+@dataclass(frozen=True)
+class _MarkedCodes:
+    """Finds the category of each record among columns of zeros and ones, of which one is 1."""
+
+    categories: int
+
+    def __call__(self, part: UserData) -> NDArray[np.int64]:
+        marks = part.X == 1.0
+        return np.where(marks.any(axis=1), marks.argmax(axis=1), -1).astype(np.int64)
+
+
+def _is_marked(crowd: Crowd, labels: tuple[Any, ...]) -> bool:
+    """Tell whether the features of a crowd are the columns that these categories become."""
+    names = crowd.feature_names or ("",)
+    source = names[0].removesuffix(f"={labels[0]}")
+    return names == tuple(f"{source}={label}" for label in labels)
+
+
 def _places_of(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the place of each value among ``labels``, or -1."""
     order = np.argsort(labels, kind="stable")
@@ -241,7 +259,8 @@ class DiscreteDistribution(UserDistribution):
         Parameters
         ----------
         X : array of shape (records,) or (records, 1), or a crowd with one feature
-            In a crowd the categories are numbers.
+            In a crowd the categories are numbers, or the columns of zeros and ones that they became
+            when the table was read with ``categories={name: [...]}``.
         y : ignored
         users : array of shape (records,)
             Whose record each row is.
@@ -250,16 +269,19 @@ class DiscreteDistribution(UserDistribution):
         if isinstance(self.categories, str):
             return self._fit_popular(X, users)
         labels = as_categories(self.categories)
-        crowd_of_text = isinstance(X, Crowd) and not are_numbers(labels)
-        if crowd_of_text or (isinstance(X, Crowd) and X.n_features != 1):
+        marked = isinstance(X, Crowd) and _is_marked(X, labels)
+        if isinstance(X, Crowd) and not marked and (X.n_features != 1 or not are_numbers(labels)):
             raise SchemaError(
-                "Expected a crowd with one feature that holds categories which are numbers; pass "
-                "labels as an array, with users=."
+                "Expected a crowd with one feature that holds categories which are numbers, or one "
+                "that was read with these categories, in this order: UserData.from_frame(..., "
+                "features=[name], categories={name: [...]})."
             )
-        self._check_one_feature(X)
+        if not marked:
+            self._check_one_feature(X)
         account = self._charge(X, None, users)
         if isinstance(X, Crowd):
-            crowd, coder = self._crowd(X), _coder_of(labels)
+            crowd = self._crowd(X)
+            coder = _MarkedCodes(len(labels)) if marked else _coder_of(labels)
         else:
             crowd = self._crowd(label_places(_one_column(X), labels), None, users)
             self._keep_names(X)
