@@ -7,7 +7,7 @@ import pytest
 
 from quorate.bounds import Ball, Box
 from quorate.guarantees import Relation
-from quorate.means import UserMean
+from quorate.means import UserMean, interval_route
 from quorate.means.auto_route import InHalfWidths, unit_bound
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -44,6 +44,23 @@ class TestWay:
         assert fit.algorithm_.name == "clip"
         # At most 12 % were spent to find out.
         assert fit.error_.standard_error < 1.3 * math.sqrt(2.0) * 2.0 / 600
+
+    @pytest.mark.parametrize(("n", "d"), [(150, 1), (150, 2), (300, 1)])
+    def test_few_users_drift_only_in_a_corner_of_the_range(self, n, d):
+        rng = np.random.default_rng(0)
+        # Half of them hold nothing and are as near as can be, and yet they fill the range.
+        skewed = rng.exponential(size=(n, d)) * (rng.random((n, d)) < 0.5) - 0.9
+        ways = [fitted(skewed, seed=seed).algorithm_.name for seed in range(10)]
+        assert ways.count("clip") >= 9
+        assert fitted(skewed * 0.01).algorithm_.name == "drift"
+
+    def test_a_search_that_misses_users_in_a_corner_is_no_reason_to_clip(self, monkeypatch):
+        monkeypatch.setattr(interval_route, "find_typical_distance", lambda *_, **__: 0.9)
+        means = np.random.default_rng(0).normal(0.3, 0.001, size=(500, 1))
+        for delta, name in ((1e-6, "drift"), (0.0, "interval")):
+            fit = fitted(means, delta=delta)
+            assert fit.algorithm_.name == name
+            assert abs(fit.mean_[0] - means.mean()) < 0.01
 
     def test_columns_of_different_width_do_not_drown_each_other(self):
         rng = np.random.default_rng(0)

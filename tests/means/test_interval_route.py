@@ -1,7 +1,6 @@
 """The mean by quantiles: people who differ, both relations, hidden pairs, and what is spent."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -120,4 +119,4 @@ class TestPairs:
     def test_people_say_whether_they_are_near(self, spread, near):
         users = WeightedUsers(np.random.default_rng(0).normal(size=(2000, 1)) * spread)
         account = Account.open(epsilon=1.0, noise=SeededNoise(1))
-        assert are_near(users, epsilon=0.2, quantile=Fraction(1, 2), account=account) is near
+        assert are_near(users, epsilon=0.2, account=account) is near

@@ -19,6 +19,7 @@ from quorate.accounting.rounding import float_down
 from quorate.bounds import Ball, Bound, Box
 from quorate.guarantees import Relation
 from quorate.means import ways
+from quorate.means.crowding import are_crowded
 from quorate.means.drifting_ball import DriftingBall
 from quorate.means.interval_route import IntervalRun, are_near
 from quorate.means.pure_routes import PureRun, Size
@@ -33,6 +34,10 @@ __all__ = ["AutoRun", "InHalfWidths", "unit_bound"]
 # So many scales of its noise a number of present users must be short before anyone is missed, and
 # so many are taken off it then.
 _MISSED, _CAREFUL = 6.0, 3.0
+# Users x epsilon for whom questions are set aside where their number is not public.
+_FEW = 200.0
+# Costs are added up in floating point.
+_ROUNDING = 1.0 + 2.0**-40
 
 
 @dataclass(frozen=True)
@@ -86,19 +91,18 @@ class AutoRun:
 
     def adapt(self) -> MeanRelease:
         """Look who is there and go the way that suits."""
+        self._set_aside()
         size = self.count()
         way = ways.first_way(
             users=size.number,
             dimension=self.users.dimension,
-            epsilon=float_down(self.account.epsilon),
+            epsilon=self._whole,
             mu=self.account.mu,
         )
         many_absent = self._is_replaced and size.number < 0.5 * self.users.n_users
         if many_absent and way.name in ("ball", "drift"):
             # A ball would shrink to the absent, who have no place.
             return self.clip(size, "few of the users hold a usable record.")
-        if way.name == "interval":
-            return self.interval(size)
         if way.name == "clip":
             return self.clip(size, way.reason)
         if way.name == "ball":
@@ -108,19 +112,50 @@ class AutoRun:
                 self.bound,
                 fallback=lambda reason: self.drift(size, reason),
             ).adapt()
-        told = {"users": size.number, "epsilon": self._left}
-        if way.name == "quantile" or ways.is_tested(dimension=self.users.dimension, **told):
-            near = are_near(
-                self.users,
-                epsilon=ways.test_cost(**told),
-                quantile=ways.near_quantile(**told),
-                account=self.account,
-            )
-            if not near:
-                return self.clip(size, "the range is not much wider than the users.")
+        tested = ways.is_tested(
+            users=size.number, dimension=self.users.dimension, epsilon=self._whole
+        )
+        if (tested or way.name == "quantile") and not self._is_narrow(size, tested=tested):
+            return self.clip(size, "the range is not much wider than the users.")
+        if way.name == "interval":
+            return self.interval(size, narrow=tested)
         if way.name == "drift":
             return self.drift(size, way.reason)
         return self._pure.by_quantiles(size, self._left, way.reason)
+
+    @property
+    def _whole(self) -> float:
+        return float_down(self.account.epsilon)
+
+    def _set_aside(self) -> None:
+        """Keep epsilon for the pure questions that may come before a ball drifts to few users.
+
+        A pure question that was not set aside costs a square beside Gaussian noise, which is more.
+        """
+        d, mu, n = self.users.dimension, self.account.mu, float(max(1, self.users.n_users))
+        if not self._is_replaced:
+            # How many users there are is not public: enough for few.
+            n = _FEW / self._whole
+        told = {"users": n, "epsilon": self._whole}
+        way = ways.first_way(dimension=d, mu=mu, **told).name
+        if mu > 0.0 and way in ("drift", "interval") and ways.is_tested(dimension=d, **told):
+            kept = ways.present_cost(**told) + ways.test_cost(**told)
+            if way == "interval":
+                kept += ways.search_costs(dimension=d, **told).spread
+            self.account.set_aside(kept * _ROUNDING)
+
+    def _is_narrow(self, size: Size, *, tested: bool) -> bool:
+        """Ask whether nearly all users are in a corner of the range, or near each other."""
+        cost = ways.test_cost(users=size.number, epsilon=self._whole)
+        if not tested:
+            return are_near(self.users, epsilon=cost, account=self.account)
+        return are_crowded(
+            self.users,
+            width=ways.CELL,
+            at_least=math.ceil(ways.CROWDED * size.number),
+            epsilon=cost,
+            account=self.account,
+        )
 
     def drift(self, size: Size, reason: str) -> MeanRelease:
         """Let a ball drift to the users."""
@@ -128,10 +163,21 @@ class AutoRun:
             users=self.users, reach=self.bound.l2_radius, account=self.account, size=size
         ).run(reason)
 
-    def interval(self, size: Size) -> MeanRelease:
-        """Find an interval or an L1 ball by quantiles."""
+    def interval(self, size: Size, *, narrow: bool = False) -> MeanRelease:
+        """Find an interval or an L1 ball by quantiles.
+
+        Where nothing comes of it everybody is clipped to the range; but where users are known to be
+        in a corner of it a spread that says otherwise is wrong, and a ball drifts to them.
+        """
+
+        def clip(reason: str) -> MeanRelease:
+            return self.clip(size, reason)
+
+        def drift(reason: str) -> MeanRelease:
+            return self.drift(size, reason) if self.account.square_left > 0 else clip(reason)
+
         run = IntervalRun(users=self.users, account=self.account, size=size)
-        return run.adapt(lambda reason: self.clip(size, reason))
+        return run.adapt(clip, drift if self.account.mu > 0.0 else None, narrow=narrow)
 
     def clip(self, size: Size | None, reason: str) -> MeanRelease:
         """Clip to the range, with Laplace or Gaussian noise."""
@@ -144,14 +190,13 @@ class AutoRun:
 
     def count(self) -> Size:
         """Release how many users are present; everybody, unless many are seen to be missing."""
-        epsilon = float_down(self.account.epsilon)
         if self._is_replaced:
             n = float(max(1, self.users.n_users))
-            found = self._pure.buy_size(ways.present_cost(users=n, epsilon=epsilon))
+            found = self._pure.buy_size(ways.present_cost(users=n, epsilon=self._whole))
             if found.number >= n - _MISSED * found.scale:
                 return Size(n, 0.0)
             return replace(found, number=max(1.0, found.number - _CAREFUL * found.scale))
-        return self._pure.buy_size(ways.present_cost(users=1.0, epsilon=epsilon))
+        return self._pure.buy_size(ways.present_cost(users=1.0, epsilon=self._whole))
 
     @property
     def _is_replaced(self) -> bool:

@@ -38,7 +38,7 @@ _SHRINK, _LIFT_ERROR = 2.5, 0.5
 _MOST_ROUNDS = 96
 # Radii in spreads: while the ball moves, when it has arrived, and that in one or two dimensions,
 # where tails are long.
-_MOVING, _ARRIVED, _ARRIVED_NARROW = 1.25, 2.0, 2.5
+_MOVING, _ARRIVED, _ARRIVED_NARROW = 1.25, 2.0, 3.25
 # The ball has arrived when its centre is known to this share of the spread, and the spread to this
 # factor (of e), for a few rounds; the rest of the budget goes into the last ones.
 _KNOWN, _SURE, _CONFIRMED, _LAST_ROUNDS = 0.4, 0.35, 2, 4
@@ -50,8 +50,9 @@ _MISSED, _EDGE = 5.0, 0.8
 # The ball failed to settle if the centre is known worse than this share of the spread, or if the
 # last lifts are as low as this.
 _FAILED, _LOW = 0.75, 0.25
-# How far clipping is taken to pull the mean, in radii, and how many users may be outside.
-_PULL, _PULL_NARROW, _CUT = 0.08, 0.16, 0.3
+# How far clipping is taken to pull the mean, in radii: in one dimension, where all of a long tail
+# can be on one side, in two, and in more; and how many users may be outside.
+_PULLS, _CUT = (0.4, 0.25, 0.08), 0.3
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 _LOGS = np.linspace(-12.0, 6.0, 1801)
@@ -164,7 +165,7 @@ class DriftingBall:
         *,
         failed: bool,
     ) -> MeanRelease:
-        pull = _PULL_NARROW if centre.size <= 2 else _PULL
+        pull = _PULLS[min(centre.size, len(_PULLS)) - 1]
         parts = ErrorParts(
             noise=np.full(centre.shape, error),
             along=0.0,

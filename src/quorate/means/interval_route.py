@@ -48,7 +48,7 @@ _TYPICAL = math.sqrt(2.0) ** (np.arange(_CELLS + 1.0) - _CELLS + 1.0)
 # number, half of the pairs are no distance apart. It is divided to be the median of normal users.
 _PAIR_QUANTILE = Fraction(3, 4)
 _TO_MEDIAN = 1.37
-_FAR_QUANTILE = Fraction(9, 10)
+_FAR_QUANTILE, _NEAR_QUANTILE = Fraction(9, 10), Fraction(3, 5)
 # The smallest spread that is believed: below it most people hold the same vector.
 _SAME = 3e-6
 # So many people make enough pairs.
@@ -60,7 +60,7 @@ _PER_DOUBLING = 4
 _SIZE_SHARES = (0.3, 0.1)
 # The lightest tail that is believed: single numbers are often skewed; lengths of vectors vary less.
 _LIGHTEST = (1.1, 3.0)
-_SKEWED = 2.0
+_SKEWED = 2.3
 # Users outside of an L1 ball are pulled in along several coordinates at once.
 _PULL = 0.8
 # So many times as many users as asked for may be beyond the outer quantile, in 98 % of runs.
@@ -91,11 +91,11 @@ def find_typical_distance(
     return float(_TYPICAL[found]) / _TO_MEDIAN
 
 
-def are_near(users: VectorUsers, *, epsilon: float, quantile: Fraction, account: Account) -> bool:
-    """Release whether that share of pairs of people is much nearer than the range is wide."""
+def are_near(users: VectorUsers, *, epsilon: float, account: Account) -> bool:
+    """Release whether most pairs of people are much nearer than the range is wide."""
     far = (hidden_distances(users, account) > ways.NEAR).astype(np.int64)
     mechanism = PairQuantile(
-        domain=(0, 1), epsilon=epsilon, quantile=quantile, relation=account.relation
+        domain=(0, 1), epsilon=epsilon, quantile=_NEAR_QUANTILE, relation=account.relation
     )
     return mechanism.release(far, account=account) == 0
 
@@ -131,8 +131,18 @@ class IntervalRun:
     def _left(self) -> float:
         return float_down(self.account.left)
 
-    def adapt(self, clip: Callable[[str], MeanRelease]) -> MeanRelease:
-        """Find a clip and release the mean; ``clip`` clips to the range and says why."""
+    def adapt(
+        self,
+        clip: Callable[[str], MeanRelease],
+        missed: Callable[[str], MeanRelease] | None = None,
+        *,
+        narrow: bool = False,
+    ) -> MeanRelease:
+        """Find a clip and release the mean; ``clip`` clips to the range and says why.
+
+        Where users are known to be in a ``narrow`` corner of the range, a larger spread cannot be
+        true: ``missed`` is asked then, if there is such a way, or the corner is taken for it.
+        """
         whole, n, d = self._left, self.size.number, self.dimension
         costs = ways.search_costs(users=n, dimension=d, epsilon=whole)
         distances = hidden_distances(self.users, self.account)
@@ -141,6 +151,10 @@ class IntervalRun:
             spread = find_typical_distance(
                 distances, epsilon=costs.spread, account=self.account, quantile=_FAR_QUANTILE
             )
+        if narrow and spread > ways.CELL / 2.0:
+            if missed is not None:
+                return missed("a search missed the users; a ball drifts to where they are.")
+            spread = ways.CELL / 2.0
         if spread < _SAME:
             return clip("most users hold the same vector; a small interval cuts all others.")
         left = self._left

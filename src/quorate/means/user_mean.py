@@ -76,9 +76,9 @@ class UserMean(UserEstimator):
     clipping are expected to cost least. For n users whose means spread by :math:`\tau` (L2) in
     d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` =
     ``gdp_mu(epsilon, delta)``: about 4 times the sampling error at n = 1000, d = 100, epsilon = 1,
-    delta = 1e-6. From some 100 to 450 users / epsilon a ball drifts to where they are; with fewer,
-    or where the range is not much wider than the people, the noise is that of clipping to the
-    range, and ``algorithm_`` says so.
+    delta = 1e-6. From some 100 to 400 users / epsilon (675 and more in more dimensions) a ball
+    drifts to where they are; with fewer, or where the range is not much wider than the people, the
+    noise is that of clipping to the range, and ``algorithm_`` says so.
 
     Complexity
     ----------

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from quorate.releases.route import Route
 
@@ -20,27 +19,29 @@ __all__ = [
     "is_two_sided",
     "is_worth_searching",
     "laplace_is_better",
-    "near_quantile",
     "outside_users",
     "present_cost",
     "search_costs",
     "test_cost",
+    "users_to_search",
 ]
 
 # From so many dimensions on Gaussian noise in a ball costs less than Laplace noise in an L1 ball.
 GAUSSIAN_DIMENSIONS = 10
-# Users x epsilon from which on a search by quantiles leaves most of epsilon for the mean, in one
-# or two dimensions; it grows with the number of medians to find.
-SEARCH_USERS = 450.0
+# Users x epsilon from which on a search by quantiles leaves most of epsilon for the mean: in one
+# dimension, and in more, where there is a median to find in each.
+SEARCH_USERS, SEARCH_USERS_OF_MANY = 400.0, 450.0
 # Users x epsilon a coordinate below which a median is too often anywhere.
 QUANTILE_USERS = 140.0
 # Users x mu below which the spread is found on the way, not before; and below which not at all.
-FEW_USERS, FEWEST_USERS = 110.0, 20.0
-# Few users are asked first whether they are near each other, where clipping to a narrow range is
-# better than a ball and the question can be afforded: users x epsilon by dimensions.
-TESTED_USERS = {1: 180.0, 2: 280.0}
-TEST_OF_MANY = 400.0
-# People are near each other, for the test of few, if their typical distance is below this.
+FEW_USERS, FEWEST_USERS = 110.0, 17.0
+# Few users in one or two dimensions are asked first whether nearly all of them are in a corner of
+# the range, because clipping to it costs less than any search otherwise: up to so many users x
+# epsilon; how wide the corner is, and which share of them it has to hold.
+TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
+CELL, CROWDED = 0.15, 0.8
+# In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
+# other if their distance is below this.
 NEAR = 0.12
 # A search must promise an error this much below that of clipping to the range before it begins, and
 # when it has ended.
@@ -53,7 +54,7 @@ _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
 _PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 250.0
-_TEST, _TEST_OF_MANY = 24.0, 40.0
+_TEST = 36.0
 _CENTRE, _CENTRE_CERTAINTY = 4.0, 7.0
 # The outer quantile leaves so many users outside, times epsilon: fewer, and noise may send it to
 # the far end.
@@ -92,8 +93,7 @@ def first_way(*, users: float, dimension: int, epsilon: float, mu: float) -> Rou
     """
     told = users * epsilon
     few_dimensions = mu == 0.0 or dimension < GAUSSIAN_DIMENSIONS
-    # A ball that drifts needs no search, and is as good up to half as many users more.
-    if few_dimensions and told >= SEARCH_USERS * max(1.0 if mu == 0.0 else 1.5, dimension / 2.0):
+    if few_dimensions and told >= users_to_search(dimension=dimension, mu=mu):
         return Route(name="interval", reason="an interval around the users is found by quantiles.")
     if mu == 0.0 and told >= QUANTILE_USERS * dimension:
         return Route(name="quantile", reason="a range is found in each coordinate.")
@@ -102,6 +102,18 @@ def first_way(*, users: float, dimension: int, epsilon: float, mu: float) -> Rou
     if dimension < GAUSSIAN_DIMENSIONS or users * mu < FEW_USERS:
         return Route(name="drift", reason="a ball drifts to where the few users are.")
     return Route(name="ball", reason="a ball can shrink from the bound to the users' spread.")
+
+
+def users_to_search(*, dimension: int, mu: float) -> float:
+    """Return from how many users x epsilon on an interval or an L1 ball is searched by quantiles.
+
+    >>> users_to_search(dimension=1, mu=0.24), users_to_search(dimension=2, mu=0.24)
+    (400.0, 675.0)
+    """
+    if dimension == 1:
+        return SEARCH_USERS
+    # A ball that drifts needs no search, and is as good up to half as many users more.
+    return SEARCH_USERS_OF_MANY * max(1.0 if mu == 0.0 else 1.5, dimension / 2.0)
 
 
 def present_cost(*, users: float, epsilon: float) -> float:
@@ -114,31 +126,21 @@ def present_cost(*, users: float, epsilon: float) -> float:
 
 
 def test_cost(*, users: float, epsilon: float) -> float:
-    """Return what it costs to ask few users whether they are near each other.
+    """Return what it costs to ask few users whether they are in a corner of the range.
 
-    >>> test_cost(users=300, epsilon=1.0), test_cost(users=800, epsilon=1.0)
-    (0.08, 0.05)
+    >>> test_cost(users=300, epsilon=1.0), test_cost(users=100, epsilon=1.0)
+    (0.12, 0.15)
     """
-    asked = _TEST if users * epsilon < TEST_OF_MANY else _TEST_OF_MANY
-    return min(max(asked / max(users, 1.0), 0.02 * epsilon), 0.1 * epsilon)
-
-
-def near_quantile(*, users: float, epsilon: float) -> Fraction:
-    """Return the share of pairs that must be near; more can be asked of more users.
-
-    >>> near_quantile(users=300, epsilon=1.0)
-    Fraction(3, 5)
-    """
-    return Fraction(3, 5) if users * epsilon < TEST_OF_MANY else Fraction(3, 4)
+    return min(max(_TEST / max(users, 1.0), 0.02 * epsilon), 0.15 * epsilon)
 
 
 def is_tested(*, users: float, dimension: int, epsilon: float) -> bool:
-    """Whether few users are asked if they are near each other before a ball drifts to them.
+    """Whether users are asked if they are in a corner of the range, before anything is searched.
 
     >>> is_tested(users=300, dimension=1, epsilon=1.0), is_tested(users=300, dimension=5, epsilon=1)
     (True, False)
     """
-    return users * epsilon >= TESTED_USERS.get(dimension, math.inf)
+    return dimension <= TESTED_DIMENSIONS and users * epsilon < TESTED_USERS
 
 
 def search_costs(
