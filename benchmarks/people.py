@@ -24,6 +24,7 @@ from people_means import (
     range_laplace,
     worlds,
 )
+from people_rules import cut_offs_of_people, rules_of_people
 from people_tables import tables
 
 
@@ -112,6 +113,9 @@ def main() -> int:
     runs = given.runs or (100 if given.full else 12)
     report = Report()
     mean_of_people(report, "choose" if given.choose else "report", runs)
+    if not given.choose:
+        cut_offs_of_people(report, runs)
+        rules_of_people(report, runs)
     if count := (250 if given.full else 0) if given.worlds is None else given.worlds:
         mean_of_worlds(report, count, min(runs, 40))
     return int(report.missed > 0)

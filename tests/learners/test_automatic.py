@@ -1,11 +1,19 @@
 """The automatic rule: a function of public numbers, and its branches."""
 
 import dataclasses
+from fractions import Fraction
 
 import pytest
 
 from quorate.guarantees import Relation
-from quorate.learners.automatic import Situation, Way, decide, record_cuts
+from quorate.learners.automatic import (
+    Situation,
+    Way,
+    decide,
+    location_share,
+    record_cuts,
+    regret_share,
+)
 from quorate.mechanisms.search.rough_records import RecordRange
 
 SMALL = {"size": 729, "ordered": False, "epsilon": 1.0, "relation": Relation.REPLACE}
@@ -24,20 +32,28 @@ FEW, MANY = RecordRange(0, 4), RecordRange(4)
         (SMALL, RecordRange.exactly(1), Way.MISTAKES),
         ({**SMALL, "n_users": 200}, None, Way.DUELS),
         ({**SMALL, "n_users": 300}, None, Way.CAPPED_REGRET),
+        ({**SMALL, "n_users": 600}, None, Way.REGRET),
+        ({**SMALL, "n_users": 200, "size": 9}, None, Way.DUELS),
+        ({**SMALL, "n_users": 300, "size": 9}, None, Way.CAPPED_REGRET),
+        ({**LINE, "n_users": 199, "size": 2**14}, None, Way.MEDIAN),
+        ({**LINE, "n_users": 200, "size": 2**14}, None, Way.TWO_STAGES),
         ({**SMALL, "n_users": 300, **ALIKE}, None, Way.DUELS),
         ({**SMALL, **PRIVATE}, None, Way.CAPPED_REGRET),
         ({**SMALL, **PRIVATE, **ALIKE}, None, Way.DUELS),
+        ({**LINE, "n_users": 46}, None, Way.SLACK_MEDIAN),
+        ({**LINE, "n_users": 47}, None, Way.MEDIAN),
         ({**LINE, "n_users": 199}, None, Way.MEDIAN),
         ({**LINE, "n_users": 200}, None, Way.TWO_STAGES),
-        ({**LINE, "n_users": 443}, None, Way.TWO_STAGES),
-        ({**LINE, "n_users": 444}, None, Way.CAPPED_REGRET),
-        ({**LINE, "n_users": 300, "epsilon": 0.1}, None, Way.MEDIAN),
+        ({**LINE, "n_users": 10**5}, None, Way.TWO_STAGES),
+        ({**LINE, "n_users": 300, "epsilon": 0.1}, None, Way.SLACK_MEDIAN),
         ({**LINE, **PRIVATE}, None, Way.TWO_STAGES),
+        ({**LINE, "n_users": 30, **ALIKE}, None, Way.SLACK_MEDIAN),
         ({**LINE, "n_users": 100, **ALIKE}, None, Way.MEDIAN),
         ({**LINE, "n_users": 300, **ALIKE}, None, Way.OWN_BEST),
         ({**LINE, **PRIVATE, **ALIKE}, FEW, Way.OWN_BEST),
         ({**LINE, **PRIVATE, **ALIKE}, MANY, Way.MEDIAN),
-        ({**LARGE, "n_users": 1000}, None, Way.CAPPED_REGRET),
+        ({**LARGE, "n_users": 900}, None, Way.CAPPED_REGRET),
+        ({**LARGE, "n_users": 1000}, None, Way.REGRET),
         ({**LARGE, "n_users": 50}, FEW, Way.ANY_MISTAKE),
         ({**LARGE, "n_users": 1000, **ALIKE}, FEW, Way.ANY_MISTAKE),
         ({**LARGE, "n_users": 1000, **ALIKE}, MANY, Way.CROSSING),
@@ -67,6 +83,19 @@ def test_every_branch_takes_its_way_and_says_why(situation, records, way):
 )
 def test_records_are_bought_only_where_they_matter(situation, cuts):
     assert record_cuts(Situation(**situation)) == cuts
+
+
+def test_a_place_among_users_takes_less_the_more_they_are_and_never_much():
+    shares = [location_share(Situation(**LINE, n_users=n)) for n in (1, 200, 400, 4000, 10**7)]
+    assert shares == sorted(shares, reverse=True)
+    assert 0 < shares[-1] < shares[0] == Fraction(1, 4)
+    assert location_share(Situation(**{**LINE, **PRIVATE})) == Fraction(1, 4)
+
+
+def test_regrets_are_capped_until_users_are_known_to_be_very_many():
+    assert regret_share(Situation(**LINE, n_users=1900)) == Fraction(1, 2)
+    assert regret_share(Situation(**LINE, n_users=2000)) == 1
+    assert regret_share(Situation(**{**LINE, **PRIVATE})) == Fraction(1, 2)
 
 
 def test_a_situation_holds_nothing_but_public_numbers():

@@ -27,7 +27,6 @@ from quorate.learners.selection import (
     choose_by_median,
     choose_by_score,
     choose_in_two_stages,
-    places_around,
 )
 from quorate.mechanisms.choose import ChooseBest
 from quorate.noise import SeededNoise, use_noise
@@ -59,6 +58,36 @@ class TestMedian:
         record_property("tightness", found.tightness)
         assert found.holds, str(found)
         assert found.tightness > 0.4
+
+    @both_relations
+    def test_the_exact_audit_of_the_slack_median_holds(self, relation, monkeypatch):
+        # Slack from one record on: one's own best and everything within one mistake of it.
+        monkeypatch.setattr(selection, "_SLACK_FROM", 1)
+        monkeypatch.setattr(selection, "_SLACK_PER_ROOT", 1)
+
+        def choose(data):
+            account = Account.open(epsilon=1.0, relation=relation)
+            return choose_by_median(CUT_OFFS, data, account=account, slack=True)
+
+        assert audit(choose, relation).holds
+
+        def greedy(data):
+            account = Account.open(epsilon=2.5, relation=relation)
+            return choose_by_median(CUT_OFFS, data, account=account, slack=True)
+
+        assert not audit(greedy, relation, epsilon=1.0).holds
+
+    def test_slack_depends_on_the_own_records_alone(self):
+        held = np.array([0, 15, 16, 64, 256])
+        assert selection._slack(held).tolist() == [0, 0, 1, 2, 4]
+        assert selection._slack(held[2:3]).tolist() == [1]
+
+    def test_slack_widens_what_a_user_is_content_with(self):
+        concepts, data = Thresholds(0, 2**32), cut_people(500, n=20, m=64)
+        first, last = selection._Hulls(concepts, False)(data)
+        wide_first, wide_last = selection._Hulls(concepts, True)(data)
+        assert np.all(wide_first < first)
+        assert np.all(wide_last > last)
 
     def test_a_twin_without_the_second_half_of_the_budget_is_caught(self):
         def greedy(data):
@@ -102,7 +131,10 @@ class TestCost:
             lambda account: choose_by_score(CUT_OFFS, data, AnyMistake(), account=account),
             lambda account: choose_by_crossing(CUT_OFFS, data, Crossing(), account=account),
             lambda account: choose_by_median(EITHER, data, account=account),
-            lambda account: choose_in_two_stages(EITHER, data, account=account),
+            lambda account: choose_by_median(EITHER, data, account=account, slack=True),
+            lambda account: choose_in_two_stages(
+                EITHER, data, account=account, share=Fraction(1, 4)
+            ),
         ]
         for way in ways:
             account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(0))
@@ -140,36 +172,46 @@ class TestTwoStages:
     ):
         def choose(data):
             account = Account.open(epsilon=1.0, relation=relation)
-            return choose_in_two_stages(CUT_OFFS, data, account=account)
+            return choose_in_two_stages(CUT_OFFS, data, account=account, share=Fraction(1, 4))
 
         found = audit(choose, relation)
         assert found.holds, str(found)
         assert found.tightness > 0.3
         honest = capped_regret.capped
-        monkeypatch.setattr(capped_regret, "capped", lambda *given: 8 * honest(*given))
+        monkeypatch.setattr(
+            capped_regret, "capped", lambda *given, **known: 8 * honest(*given, **known)
+        )
         assert not audit(choose, relation).holds
 
-    def test_the_median_pays_its_share_first(self, monkeypatch):
+    def test_the_place_among_users_pays_its_share_first(self, monkeypatch):
         shares = []
-        honest = selection.choose_by_median
+        honest = selection._median_between
 
         def watched(*given, account):
             shares.append(account.left)
             return honest(*given, account=account)
 
-        monkeypatch.setattr(selection, "choose_by_median", watched)
+        monkeypatch.setattr(selection, "_median_between", watched)
         account = Account.open(epsilon=1.0)
-        choose_in_two_stages(Thresholds(0, 2**32), cut_people(700), account=account)
-        assert shares == [Fraction(3, 5)]
+        share = Fraction(3, 10)
+        choose_in_two_stages(Thresholds(0, 2**32), cut_people(700), account=account, share=share)
+        assert shares == [share]
+        assert account.left == 0
 
-    @pytest.mark.parametrize("size", [1, 2, 17, 2**32 + 1, 2**64 - 2])
-    def test_places_around_stay_on_the_line_and_reach_its_ends(self, size):
-        for place in {0, size // 3, size - 1}:
-            places = places_around(place, size=size)
-            assert {0, place, size - 1} <= set(places)
-            assert places == sorted(set(places))
-            assert 0 <= places[0] <= places[-1] < size
-            assert len(places) < 1100
+    def test_the_place_follows_the_records_whatever_their_labels_say(self):
+        concepts = Thresholds(0, 2**32)
+        data = cut_people(-1, low=2**31, high=2**31 + 1000)
+        first, last = selection._Middles(concepts)(data)
+        assert np.all((first > 2**31) & (first <= last) & (last <= 2**31 + 1000))
+        turned = UserData(data.X, 1.0 - data.y, offsets=data.offsets)
+        np.testing.assert_array_equal(selection._Middles(concepts)(turned), (first, last))
+
+    def test_the_middle_is_from_a_quarter_to_three_quarters_of_the_own_records(self):
+        x = np.array([[5.0], [9.0], [1.0], [7.0], [3.0], [40.0]])
+        data = UserData(x, np.zeros(6), offsets=[0, 5, 5, 6])
+        first, last = selection._Middles(Thresholds(0, 50))(data)
+        assert first.tolist() == [4, 0, 41]
+        assert last.tolist() == [8, 51, 41]
 
     @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.name)
     def test_a_huge_line_is_searched_in_every_direction(self, direction):
@@ -178,8 +220,26 @@ class TestTwoStages:
         if direction is Direction.BELOW:
             data = UserData(data.X, 1.0 - data.y, offsets=data.offsets)
         with use_noise(SeededNoise(3)):
-            index = choose_in_two_stages(concepts, data, account=Account.open(epsilon=4.0))
+            index = choose_in_two_stages(
+                concepts, data, account=Account.open(epsilon=4.0), share=Fraction(1, 4)
+            )
         assert abs(concepts.cut_off(index) - 700) < 60
+
+    @pytest.mark.parametrize("place", [0, 1, 499, 500])
+    @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.name)
+    def test_every_place_leaves_every_cut_off_within_reach(self, direction, place, monkeypatch):
+        concepts = Thresholds(0, 499, direction=direction)
+        monkeypatch.setattr(selection, "_median_between", lambda *_, **__: place)
+        reached = set()
+        monkeypatch.setattr(
+            selection.ChooseOrdered,
+            "release",
+            lambda self, sizes, losses, *, account: reached.add(int(np.sum(sizes))) or 0,
+        )
+        data = cut_people(100, n=5, high=400)
+        account = Account.open(epsilon=1.0)
+        choose_in_two_stages(concepts, data, account=account, share=Fraction(1, 4))
+        assert min(reached) >= concepts.size
 
 
 @pytest.mark.claim("K1: Theorem 3.4", "L1: Theorem 3.4", "L4: Theorem 4.6")

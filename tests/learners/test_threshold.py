@@ -124,8 +124,8 @@ class TestWrongParameters:
 
 
 class TestDecision:
-    def test_more_users_take_two_stages_and_many_add_up_their_regrets(self):
-        ways = {50: "median", 300: "two_stages", 500: "capped_regret"}
+    def test_the_fewest_take_slack_few_a_median_and_more_two_stages(self):
+        ways = {30: "slack_median", 60: "median", 300: "two_stages", 2100: "two_stages"}
         for users, way in ways.items():
             data, _ = lab_values(users, 8, 0.1, 0)
             learner = ThresholdLearner(domain=DOMAIN).fit(data)
@@ -182,7 +182,8 @@ class TestDecision:
 class TestPrivacy:
     @pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
     @pytest.mark.parametrize(
-        "algorithm", ["auto", "own_best", "median", "capped_regret", "two_stages"]
+        "algorithm",
+        ["auto", "own_best", "median", "slack_median", "capped_regret", "regret", "two_stages"],
     )
     def test_the_exact_audit_of_a_whole_fit_holds(
         self, algorithm, relation, monkeypatch, record_property

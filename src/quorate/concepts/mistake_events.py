@@ -220,8 +220,11 @@ class MistakeEvents:
         fewest[level[opens]] += np.minimum(lowest, 0)
         return fewest
 
-    def best_ranges(self) -> BestRanges:
-        """Find the hypotheses with the fewest mistakes, for each user alone."""
+    def best_ranges(self, *, slack: NDArray[np.int64] | None = None) -> BestRanges:
+        """Find the hypotheses with the fewest mistakes, for each user alone.
+
+        ``slack`` lets each user count as best what has that many mistakes more.
+        """
         if self.n_users == 0:
             none = np.zeros(0, dtype=np.uint64)
             return BestRanges(user=none.astype(np.int64), first=none, last=none)
@@ -242,8 +245,8 @@ class MistakeEvents:
         count[opens] = self.initial
         last = np.r_[first[1:], np.zeros(1, dtype=np.uint64)] - np.uint64(1)
         last[closes] = np.uint64(self.size - 1)
-        fewest = np.repeat(np.minimum.reduceat(count, opens), held)
-        best = count == fewest
+        most = np.minimum.reduceat(count, opens) + (0 if slack is None else slack)
+        best = count <= np.repeat(most, held)
         # Two best pieces that touch (changes that cancel at one position) are one range.
         joins_left = best & np.r_[False, best[:-1]]
         joins_left[opens] = False

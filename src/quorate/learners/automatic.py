@@ -8,9 +8,11 @@ Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
 * one record a user, stated: count mistakes;
 * up to 4096 hypotheses: duels while users are few for the class, because they tell much with few
   users who are alike; capped regret once they are many, because it finds what errs least for users
-  who differ as well;
-* along a line of cut-offs: few users -> the median of their own cut-offs; more -> two stages, the
-  median and then capped regret around it; many -> capped regret along the whole line;
+  who differ as well; very many need no cap, which blurs what they would rather avoid;
+* along a line of cut-offs: the fewest users -> the median of what is good enough for each of them,
+  as they must nearly all agree; few -> the median of their own cut-offs; more -> two stages, a
+  place among the users and then what errs least around it, by capped regret while they are not
+  very many;
 * larger classes without an order: capped regret if users are many; otherwise fewer than 4 records
   -> any mistake, and more the Kolmogorov-Smirnov score.
 
@@ -28,22 +30,42 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 
 from quorate.guarantees import Relation
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 
-__all__ = ["Decision", "Situation", "Way", "decide", "record_cuts", "taken_from"]
+__all__ = [
+    "Decision",
+    "Situation",
+    "Way",
+    "decide",
+    "location_share",
+    "record_cuts",
+    "regret_share",
+    "taken_from",
+]
 
 FEW_RECORDS = 4
 
 # Epsilon x users needed per unit of ln(size): a private choice of t, or approvals along a line,
 # fail too often with less (measured at 2^32 cut-offs, where it means 200 users at epsilon 1).
 _USERS_PER_LOG_SIZE = 9.0
-# From here on capped regret along a whole line beats two stages (450 users for 2^32 cut-offs), and
-# from here on users who are alike lose little by it among all pairs of a small class.
-_MANY_FOR_A_LINE = 20.0
-_MANY_FOR_PAIRS = 40.0
+# From which epsilon x users on a way is taken: per unit of ln(size), and at least.
+_TAKEN_FROM = {
+    # Own cut-offs are not too scattered to be found (47 users for 2^32 cut-offs).
+    "median": (2.1, 0.0),
+    "two_stages": (_USERS_PER_LOG_SIZE, 200.0),
+    # Users who are alike lose little among all pairs of a small class.
+    "capped_regret": (40.0, 250.0),
+    # What noise a cap saves is less than what it blurs (2,000 users for 2^32 cut-offs).
+    "regret": (90.0, 600.0),
+}
+# What finding a place among users takes, and the most that is given for it.
+_LOCATION = 3.4
+_MOST_FOR_LOCATION = 0.25
+_PRIVATE_LOCATION = Fraction(1, 4)
 
 
 class Way(Enum):
@@ -54,12 +76,14 @@ class Way(Enum):
     MORE_THAN = "more_than"
     CROSSING = "crossing"
     KOLMOGOROV_SMIRNOV = "kolmogorov_smirnov"
+    REGRET = "regret"
     CAPPED_REGRET = "capped_regret"
     TWO_STAGES = "two_stages"
     OWN_BEST = "own_best"
     DUELS = "duels"
     CLIPPED_PAIRWISE = "clipped_pairwise"
     MEDIAN = "median"
+    SLACK_MEDIAN = "slack_median"
     ESTIMATED_LEVEL = "estimated_level"
 
 
@@ -107,13 +131,14 @@ class Situation:
         >>> [Situation(n_users=n, **known).has_many_users for n in (100, 200)]
         [False, True]
         """
-        return self.has_come_to(Way.TWO_STAGES)
+        enough = _USERS_PER_LOG_SIZE * math.log(self.size)
+        return self.n_users is not None and self.n_users * self.epsilon >= enough
 
     def has_come_to(self, way: Way) -> bool:
         """Whether users are known to be enough for a way that :func:`taken_from` prices.
 
         >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
-        >>> Situation(n_users=450, **known).has_come_to(Way.CAPPED_REGRET)
+        >>> Situation(n_users=2000, **known).has_come_to(Way.REGRET)
         True
         """
         if self.n_users is None:
@@ -128,12 +153,35 @@ def taken_from(way: Way, situation: Situation) -> float:
     >>> round(taken_from(Way.TWO_STAGES, Situation(**known)))
     200
     """
-    per_log_size = _USERS_PER_LOG_SIZE
-    if way is Way.CAPPED_REGRET and situation.size <= MAX_DUELLISTS:
-        per_log_size = _MANY_FOR_PAIRS
-    elif way is Way.CAPPED_REGRET and situation.ordered:
-        per_log_size = _MANY_FOR_A_LINE
-    return per_log_size * math.log(situation.size)
+    log_size = math.log(situation.size)
+    if way is Way.CAPPED_REGRET and situation.size > MAX_DUELLISTS:
+        return _USERS_PER_LOG_SIZE * log_size
+    per_log_size, least = _TAKEN_FROM.get(way.value, (_USERS_PER_LOG_SIZE, 0.0))
+    return max(least, per_log_size * log_size)
+
+
+def regret_share(situation: Situation) -> Fraction:
+    """Return up to which share of a user's records regrets count: all of them for very many users.
+
+    >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
+    >>> [str(regret_share(Situation(n_users=n, **known))) for n in (1000, 2000)]
+    ['1/2', '1']
+    """
+    return Fraction(1) if situation.has_come_to(Way.REGRET) else Fraction(1, 2)
+
+
+def location_share(situation: Situation) -> Fraction:
+    """Return which share of the budget finds a place among the users, before the second stage.
+
+    >>> known = dict(size=2**32, ordered=True, relation=Relation.REPLACE, epsilon=1.0)
+    >>> [float(location_share(Situation(n_users=n, **known))) for n in (100, 200, 800)]
+    [0.25, 0.25, 0.095]
+    """
+    if situation.n_users is None:
+        return _PRIVATE_LOCATION
+    needed = _LOCATION * math.log(situation.size)
+    share = needed / max(needed, situation.n_users * situation.epsilon)
+    return Fraction(math.ceil(1000 * min(share, _MOST_FOR_LOCATION)), 1000)
 
 
 def record_cuts(situation: Situation) -> tuple[int, ...]:
@@ -161,7 +209,7 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
     >>> decide(Situation(n_users=100, **known), None).way.value
     'median'
     >>> print(decide(Situation(n_users=300, **known), None).reason)
-    300 users are some for 4294967296 cut-offs: a median, then what errs least around it
+    300 users are some for 4294967296 cut-offs: a place among them, then what errs least around it
     >>> print(decide(Situation(n_users=300, alike=True, **known), None).reason)
     users are alike and many for 4294967296 cut-offs: everybody approves of their own best
     """
@@ -194,35 +242,57 @@ def _small(situation: Situation) -> Decision:
         )
     if situation.n_users is None:
         return Decision(Way.CAPPED_REGRET, "users may differ: add up their regrets, each capped")
+    users = f"{situation.n_users} users"
+    if (regret := _by_regret(situation, f"{size} hypotheses")) is not None:
+        return regret
+    return Decision(Way.DUELS, f"{users} are few for {size} hypotheses: they judge all pairs")
+
+
+def _by_regret(situation: Situation, hypotheses: str) -> Decision | None:
+    """Add up regrets if users are many, capped unless they are very many."""
+    users = f"{situation.n_users} users"
+    if situation.has_come_to(Way.REGRET):
+        return Decision(
+            Way.REGRET, f"{users} are very many for {hypotheses} and may differ: add up regrets"
+        )
     if situation.has_come_to(Way.CAPPED_REGRET):
         return Decision(
             Way.CAPPED_REGRET,
-            f"{situation.n_users} users are many for {size} hypotheses and may differ: add up "
-            "their regrets, each capped",
+            f"{users} are many for {hypotheses} and may differ: add up their regrets, each capped",
         )
-    return Decision(
-        Way.DUELS, f"{situation.n_users} users are few for {size} hypotheses: they judge all pairs"
-    )
+    return None
 
 
 def _along_line(situation: Situation) -> Decision:
     cut_offs = f"{situation.size} cut-offs"
     if situation.n_users is None:
         return Decision(
-            Way.TWO_STAGES, "the number of users is private: a median, then what errs least around"
+            Way.TWO_STAGES,
+            "the number of users is private: a place among them, then what errs least around it",
         )
     users = f"{situation.n_users} users"
-    if situation.has_come_to(Way.CAPPED_REGRET):
-        return Decision(
-            Way.CAPPED_REGRET,
-            f"{users} are many for {cut_offs} and may differ: add up their regrets, each capped",
-        )
-    if situation.has_many_users:
+    if situation.has_come_to(Way.REGRET):
         return Decision(
             Way.TWO_STAGES,
-            f"{users} are some for {cut_offs}: a median, then what errs least around it",
+            f"{users} are very many for {cut_offs}: a place among them, then what errs least "
+            "around it, all regrets counted whole",
         )
-    return Decision(Way.MEDIAN, f"{users} are few for {cut_offs}: take the median of their own")
+    if situation.has_come_to(Way.TWO_STAGES):
+        return Decision(
+            Way.TWO_STAGES,
+            f"{users} are some for {cut_offs}: a place among them, then what errs least around it",
+        )
+    if situation.has_come_to(Way.MEDIAN):
+        return Decision(Way.MEDIAN, f"{users} are few for {cut_offs}: take the median of their own")
+    return _by_slack(situation)
+
+
+def _by_slack(situation: Situation) -> Decision:
+    return Decision(
+        Way.SLACK_MEDIAN,
+        f"{situation.n_users} users are very few for {situation.size} cut-offs: take the median of "
+        "what is good enough for each",
+    )
 
 
 def _alike_along_line(situation: Situation, records: RecordRange | None) -> Decision:
@@ -234,6 +304,8 @@ def _alike_along_line(situation: Situation, records: RecordRange | None) -> Deci
             f"users are alike and many for {situation.size} cut-offs: everybody approves of their "
             "own best",
         )
+    if situation.n_users is not None and not situation.has_come_to(Way.MEDIAN):
+        return _by_slack(situation)
     return Decision(
         Way.MEDIAN,
         f"users are few (or private) for {situation.size} cut-offs: take the median of their own",
@@ -241,12 +313,9 @@ def _alike_along_line(situation: Situation, records: RecordRange | None) -> Deci
 
 
 def _large(situation: Situation, records: RecordRange | None) -> Decision:
-    if situation.has_many_users and not situation.alike:
-        return Decision(
-            Way.CAPPED_REGRET,
-            f"{situation.n_users} users are many for {situation.size} hypotheses and may differ: "
-            "add up their regrets, each capped",
-        )
+    regret = None if situation.alike else _by_regret(situation, f"{situation.size} hypotheses")
+    if regret is not None:
+        return regret
     held = "" if records is None else f"a user holds {records}; "
     if _holds_few(records):
         return Decision(Way.ANY_MISTAKE, f"{held}count the users with any mistake")

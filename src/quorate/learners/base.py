@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, assert_never, cast
 
 import numpy as np
@@ -17,7 +18,15 @@ from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.automatic import Decision, Situation, Way, decide, record_cuts
+from quorate.learners.automatic import (
+    Decision,
+    Situation,
+    Way,
+    decide,
+    location_share,
+    record_cuts,
+    regret_share,
+)
 from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.scores import (
     AnyMistake,
@@ -107,7 +116,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 "Expected error_level= for 'more_than': the t that separates best depends on the "
                 "error of the best concept. State it, or use 'crossing'."
             )
-        cut_offs_only = (Way.MEDIAN.value, Way.TWO_STAGES.value)
+        cut_offs_only = (Way.MEDIAN.value, Way.SLACK_MEDIAN.value, Way.TWO_STAGES.value)
         if asked in cut_offs_only and not isinstance(concepts, Thresholds):
             raise ParameterError(
                 f"Expected Thresholds for the median of cut-offs, got {type(concepts).__name__}. "
@@ -234,8 +243,16 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 return self._by_score(concepts, data, OwnBest(), account)
             case Way.CAPPED_REGRET:
                 return self._by_score(concepts, data, CappedRegret(), account)
+            case Way.REGRET:
+                return self._by_score(concepts, data, CappedRegret(share=Fraction(1)), account)
             case Way.TWO_STAGES:
-                return choose_in_two_stages(cast("Thresholds", concepts), data, account=account)
+                return choose_in_two_stages(
+                    cast("Thresholds", concepts),
+                    data,
+                    account=account,
+                    share=location_share(situation),
+                    score=CappedRegret(share=regret_share(situation)),
+                )
             case Way.CROSSING:
                 return choose_by_crossing(concepts, data, Crossing(), account=account)
             case Way.DUELS:
@@ -254,8 +271,13 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                     account=account,
                     random_state=self.random_state,
                 )
-            case Way.MEDIAN:
-                return choose_by_median(cast("Thresholds", concepts), data, account=account)
+            case Way.MEDIAN | Way.SLACK_MEDIAN:
+                return choose_by_median(
+                    cast("Thresholds", concepts),
+                    data,
+                    account=account,
+                    slack=way is Way.SLACK_MEDIAN,
+                )
             case _:
                 assert_never(way)
 

@@ -63,9 +63,9 @@ class ConceptLearner(RuleLearner):
         The rules; chosen without looking at the data.
     epsilon : float, default=1.0
     algorithm : str or Score, default="auto"
-        A :class:`~quorate.learners.scores.Score`, or "capped_regret", "duels", "own_best",
-        "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", "mistakes",
-        "clipped_pairwise", "estimated_level", "median" or "two_stages"
+        A :class:`~quorate.learners.scores.Score`, or "capped_regret", "regret", "duels",
+        "own_best", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", "mistakes",
+        "clipped_pairwise", "estimated_level", "median", "slack_median" or "two_stages"
         (:class:`~quorate.learners.automatic.Way`). How users' mistakes become a loss. ``"auto"``
         decides from public numbers (:mod:`quorate.learners.automatic`) and says why
         in ``algorithm_``.

@@ -7,7 +7,8 @@ sampling of pieces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
+from quorate.concepts.mistake_events import group_by_user
 from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -24,6 +26,7 @@ from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan
 from quorate.learners.scores.own_best import fewest_mistakes
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.learners.stretched_line import Span, StretchedLine
 from quorate.mechanisms.choose import ChooseBest, Selection
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
@@ -38,7 +41,6 @@ __all__ = [
     "choose_by_score",
     "choose_in_two_stages",
     "is_walked",
-    "places_around",
 ]
 
 CROSSING_SHARE = Fraction(1, 8)
@@ -47,10 +49,8 @@ CROSSING_SHARE = Fraction(1, 8)
 DIRECTION_SHARE = Fraction(1, 10)
 """Share of the budget that chooses on which side of a cut-off 1 is predicted."""
 
-MEDIAN_SHARE = Fraction(3, 5)
-"""Share of the budget that the median takes before capped regret chooses around it."""
-
-_STEPS_PER_OCTAVE = 8
+_SLACK_FROM = 16
+_SLACK_PER_ROOT = 4
 
 
 def is_walked(concepts: ConceptClass) -> bool:
@@ -91,12 +91,7 @@ def choose_by_score(
     if is_walked(concepts):
         line = MistakeLine(concepts=_ordered(concepts), users=users)
         losses = score.losses_on_line(line)
-        ordered = ChooseOrdered(
-            epsilon=account.left,
-            sensitivity=score.sensitivity(account.relation),
-            relation=account.relation,
-            one_sided=_is_one_sided(score, account.relation, published=published),
-        )
+        ordered = _along(score, account, published=published)
         return ordered.release(line.lengths, losses, account=account)
     table = MistakeTable(concepts=concepts, users=users)
     chooser = _best_of(concepts.size, score, account, published=published)
@@ -124,24 +119,73 @@ def choose_by_crossing(
     )
 
 
-def choose_by_median(concepts: Thresholds, users: Crowd, *, account: Account) -> int:
+def choose_by_median(
+    concepts: Thresholds, users: Crowd, *, account: Account, slack: bool = False
+) -> int:
     """Choose the median of the users' own best cut-offs.
 
     Each user contributes one interval: from their first to their last cut-off with the fewest
     mistakes on their own records. The loss of a cut-off is the larger of the numbers of intervals
     entirely to its left and to its right. Taking the whole interval in place of one point of it
     keeps the median unbiased when records are few; a user without records abstains.
+
+    ``slack`` is for the fewest users, who must agree nearly all of them: each is content with
+    sqrt(m) / 4 mistakes more than the fewest on m records (from 16 on), what noise in labels makes
+    of one's own best cut-off; and permute-and-flip chooses, which never errs more.
     """
     if concepts.direction is Direction.EITHER:
-        return _median_either_way(concepts, users, account=account)
-    hulls = users.map(_Hulls(concepts))
-    first, last = (np.concatenate(ends) for ends in zip(*hulls, strict=True))
+        return _median_either_way(concepts, users, account=account, slack=slack)
+    hulls = users.map(_Hulls(concepts, slack))
+    return _median_between(hulls, concepts.size, account=account, flip=slack)
+
+
+def choose_in_two_stages(
+    concepts: Thresholds,
+    users: Crowd,
+    *,
+    account: Account,
+    share: Fraction,
+    score: CappedRegret | None = None,
+) -> int:
+    """Find where the users are with a ``share`` of the budget, then what errs least around there.
+
+    The first stage releases a median of users' records (from a quarter of one's own to three
+    quarters everyone is content): it needs no labels, so it finds the crowd whatever the rule.
+    Capped regret (or another ``score``) then chooses along the line stretched around that place
+    (:class:`StretchedLine`), where far less has to be outweighed than along the line itself.
+    """
+    first = account.part_of(epsilon=share * account.left)
+    points = concepts.domain.points
+    middles = users.map(_Middles(_above(concepts)))
+    place = _median_between(middles, points + 1, account=first)
+    spans = [Span(0, min(points, concepts.size - 1), place)]
+    if concepts.size > points + 1:
+        # Both kinds of cut-offs stand in the line, one after the other.
+        last = concepts.size - 1
+        spans.append(Span(points + 1, last, min(points + max(place, 1), last)))
+    stretched, score = StretchedLine(tuple(spans)), score or CappedRegret()
+    line = MistakeLine(concepts=concepts, users=users)
+    losses = score.losses_on_line(line)
+    choice = _along(score, account)
+    return stretched.point(choice.release(*stretched.pieces(line.starts, losses), account=account))
+
+
+def _median_between(
+    ends: Sequence[tuple[NDArray[np.uint64], NDArray[np.uint64]]],
+    size: int,
+    *,
+    account: Account,
+    flip: bool = False,
+) -> int:
+    """Release a place of {0, ..., size - 1} that few users' intervals are entirely on a side of."""
+    first, last = (np.concatenate(each) for each in zip(*ends, strict=True))
     # Up to 2**63 + 1 cut-offs: numbered from the middle they fit into 64 bits with a sign.
-    middle = concepts.size // 2
+    middle = size // 2
     median = PrivateQuantile(
-        domain=(-middle, concepts.size - 1 - middle),
+        domain=(-middle, size - 1 - middle),
         epsilon=account.left,
         relation=account.relation,
+        selection=Selection.PERMUTE_AND_FLIP if flip else Selection.GUMBEL,
     )
     shift = np.uint64(middle)
     return middle + median.release_between(
@@ -149,53 +193,16 @@ def choose_by_median(concepts: Thresholds, users: Crowd, *, account: Account) ->
     )
 
 
-def places_around(place: int, *, size: int) -> list[int]:
-    """Return ``place``, both ends of the line, and points in 8 steps an octave to both sides.
-
-    >>> places_around(5, size=12)
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
-    >>> len(places_around(2**31, size=2**32))
-    465
-    """
-    found = {place, 0, size - 1}
-    for octave in range(size.bit_length()):
-        for step in range(_STEPS_PER_OCTAVE):
-            away = 2**octave * (_STEPS_PER_OCTAVE + step) // _STEPS_PER_OCTAVE
-            found.update((place - away, place + away))
-    return sorted(each for each in found if 0 <= each < size)
-
-
-def choose_in_two_stages(concepts: Thresholds, users: Crowd, *, account: Account) -> int:
-    """Choose the median of the users' cut-offs, then what errs least among points around it.
-
-    The median finds the crowd with few users, but where people differ it may err more than a
-    cut-off nearby; capped regret (:class:`CappedRegret`) knows better and needs more users for a
-    whole line than for some 500 points. These depend on the released median and nothing else.
-    """
-    first = account.part_of(epsilon=MEDIAN_SHARE * account.left)
-    places = places_around(choose_by_median(concepts, users, account=first), size=concepts.size)
-    score, line = CappedRegret(), MistakeLine(concepts=concepts, users=users)
-    losses = score.losses_on_line(line)
-    piece = np.searchsorted(line.starts, np.array(places, dtype=np.uint64), side="right") - 1
-    choice = _best_of(len(places), score, account)
-    return places[choice.release(-losses[piece], account=account)]
-
-
-def _median_either_way(concepts: Thresholds, users: Crowd, *, account: Account) -> int:
+def _median_either_way(concepts: Thresholds, users: Crowd, *, account: Account, slack: bool) -> int:
     """Let users vote on the direction, then take the median in that direction."""
     sides = (Direction.ABOVE, Direction.BELOW)
-    classes = [
-        Thresholds(
-            concepts.lower, concepts.upper, step=concepts.step, direction=side, name=concepts.name
-        )
-        for side in sides
-    ]
+    classes = [replace(concepts, direction=side) for side in sides]
     votes = users.add_up(_Directions(tuple(classes)), whole=True)
     vote = ChooseBest(
         candidates=2, epsilon=DIRECTION_SHARE * account.left, relation=account.relation
     )
     side = vote.release(votes, account=account)
-    index = choose_by_median(classes[side], users, account=account)
+    index = choose_by_median(classes[side], users, account=account, slack=slack)
     # The line of both directions lists "above" first and then the cut-offs 1, ..., D - 1 of
     # "below"; the constants at the ends of "below" are those of "above" the other way round.
     points = concepts.domain.points
@@ -206,12 +213,48 @@ def _median_either_way(concepts: Thresholds, users: Crowd, *, account: Account) 
 
 @dataclass(frozen=True)
 class _Hulls:
-    """The first and the last cut-off that are best for each user of a part."""
+    """The first and the last cut-off that are best for each user of a part, or nearly best."""
+
+    concepts: Thresholds
+    slack: bool
+
+    def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        line = MistakeLine(concepts=self.concepts, users=users)
+        return line.events.best_ranges(slack=_slack(line.held) if self.slack else None).hull()
+
+
+def _slack(held: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many mistakes beyond the fewest are overlooked: sqrt(m) / 4, rounded.
+
+    >>> _slack(np.array([0, 15, 16, 64, 256])).tolist()
+    [0, 0, 1, 2, 4]
+    """
+    slack = np.rint(np.sqrt(held) / _SLACK_PER_ROOT).astype(np.int64)
+    return np.where(held < _SLACK_FROM, 0, slack)
+
+
+@dataclass(frozen=True)
+class _Middles:
+    """From a quarter to three quarters of each user's records, as cut-offs just above them."""
 
     concepts: Thresholds
 
     def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        return self.concepts.events_of(users).best_ranges().hull()
+        events = self.concepts.events_of(users)
+        order = group_by_user(events.user, n_users=events.n_users)
+        edges, held = events.positions[order], np.bincount(events.user, minlength=events.n_users)
+        # Nobody's records: content with every place.
+        first = np.zeros(events.n_users, dtype=np.uint64)
+        last = np.full(events.n_users, events.size - 1, dtype=np.uint64)
+        present = np.flatnonzero(held)
+        begin, quarter = (np.cumsum(held) - held)[present], (held[present] - 1) // 4
+        first[present] = edges[begin + quarter]
+        last[present] = edges[begin + held[present] - 1 - quarter]
+        return first, last
+
+
+def _above(concepts: Thresholds) -> Thresholds:
+    return replace(concepts, direction=Direction.ABOVE)
 
 
 @dataclass(frozen=True)
@@ -227,6 +270,15 @@ class _Directions:
 
 def _is_one_sided(score: Score, relation: Relation, *, published: bool) -> bool:
     return score.one_sided and relation is Relation.ADD_REMOVE and not published
+
+
+def _along(score: Score, account: Account, *, published: bool = False) -> ChooseOrdered:
+    return ChooseOrdered(
+        epsilon=account.left,
+        sensitivity=score.sensitivity(account.relation),
+        relation=account.relation,
+        one_sided=_is_one_sided(score, account.relation, published=published),
+    )
 
 
 def _best_of(

@@ -71,8 +71,9 @@ class ThresholdLearner(RuleLearner):
     Between two neighbouring records no cut-off differs from another, so a domain of 2^32 points
     falls into few pieces; a piece is chosen by its length and its loss, exactly, and then a point
     inside. With few users it is the private median of the cut-offs that are best on each user's own
-    records; with more, what errs least among points around that median; with many, what errs least
-    of all, each user's errors beyond their own fewest counted up to half of their records.
+    records (with very few, of those that are good enough); with more, what errs least around a
+    private place among the records, each user's errors beyond their own fewest counted up to half
+    of their records, or, with very many users, all of them.
 
     Learning
     --------
@@ -116,9 +117,9 @@ class ThresholdLearner(RuleLearner):
     direction : Direction, default=Direction.ABOVE
         On which side of the threshold 1 is predicted; ``EITHER`` learns the side too.
     algorithm : str or Score, default="auto"
-        A :class:`~quorate.learners.scores.Score`, or "capped_regret", "two_stages", "median",
-        "own_best", "any_mistake", "more_than", "crossing", "kolmogorov_smirnov", "duels",
-        "mistakes", "clipped_pairwise" or "estimated_level"
+        A :class:`~quorate.learners.scores.Score`, or "capped_regret", "regret", "two_stages",
+        "median", "slack_median", "own_best", "any_mistake", "more_than", "crossing",
+        "kolmogorov_smirnov", "duels", "mistakes", "clipped_pairwise" or "estimated_level"
         (:class:`~quorate.learners.automatic.Way`). ``"auto"`` decides from public numbers (with
         ``alike=True`` and ``Relation.ADD_REMOVE`` also from a rough private estimate of the records
         per user), and says why in ``algorithm_``. The paper's binary search is

@@ -3,7 +3,8 @@
 A loss that depends on users' values is constant between neighbouring values, so a domain of 2^63
 points falls into few pieces. The exponential mechanism chooses a piece by its size and its loss and
 then a point inside; this is the same law as choosing among all points, and nothing grows with the
-size of the domain.
+size of the domain. Permute-and-flip over all points never errs more; it counts, for each loss, how
+many of its points would come up with heads, and takes time for each different loss.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.mechanisms.choose import Selection
 from quorate.mechanisms.exponential import (
     ExponentialMechanism,
     check_pieces,
     choose_weighted,
     weighted_probabilities,
 )
+from quorate.mechanisms.flips import first_heads, flip_probabilities
 from quorate.noise import NoiseSource, PiecewiseLaw
 
 __all__ = ["ChooseOrdered"]
@@ -36,7 +39,7 @@ class ChooseOrdered(ExponentialMechanism):
     r"""Choose a point of an ordered integer domain whose loss is close to the smallest.
 
     The domain is given as consecutive pieces of equal loss. Point u is released with probability
-    proportional to :math:`e^{-\lambda s(u)}` for its loss :math:`s(u)`.
+    proportional to :math:`e^{-\lambda s(u)}` for its loss :math:`s(u)`, or by permute-and-flip.
 
     Privacy
     -------
@@ -52,18 +55,20 @@ class ChooseOrdered(ExponentialMechanism):
         if a user moves all losses in the same direction, by at most :math:`e^{\lambda\Delta}`. The
         rational :math:`\lambda = \varepsilon/2\Delta` (one-sided :math:`\varepsilon/\Delta`) is
         used as it is. A piece of L points with loss s has weight :math:`L e^{-\lambda s}` and its
-        points are equally likely, so how the domain is cut does not matter. Exact sampling:
-        ``docs/proofs/ordered_choice.md``. [1]_
+        points are equally likely, so how the domain is cut does not matter. Permute-and-flip at the
+        same rate has the same loss (:class:`~quorate.mechanisms.choose.ChooseBest`). Exact
+        sampling: ``docs/proofs/ordered_choice.md``. [1]_ [2]_
 
     Utility
     -------
     With probability at least :math:`1 - \beta` the released point's loss is at most
     ``error_bound(domain_size, beta)`` above the smallest: :math:`\ln(N/\beta)/\lambda` for N
-    points, the smallest integer for which this holds for all losses.
+    points, the smallest integer for which this holds for all losses. Permute-and-flip keeps it too.
 
     Complexity
     ----------
     Time and memory :math:`O(J)` for J pieces, some three sorts of J numbers; some 130 random bits.
+    Permute-and-flip: integers of some 200 digits for each different loss, as well.
 
     Parameters
     ----------
@@ -73,10 +78,14 @@ class ChooseOrdered(ExponentialMechanism):
     relation : Relation, default=Relation.REPLACE
     one_sided : bool, default=False
         Whether a user can only move all losses in the same direction; ``Relation.ADD_REMOVE`` only.
+    selection : Selection, default=Selection.GUMBEL
+        The exponential mechanism, or permute-and-flip, which is for few different losses.
 
     References
     ----------
     .. [1] McSherry, Talwar. Mechanism design via differential privacy. FOCS 2007.
+    .. [2] McKenna, Sheldon. Permute-and-Flip: a new mechanism for differentially private selection.
+       arXiv:2010.12603v1.
 
     Examples
     --------
@@ -94,8 +103,10 @@ class ChooseOrdered(ExponentialMechanism):
     sensitivity: int | Fraction = 1
     relation: Relation = Relation.REPLACE
     one_sided: bool = False
+    selection: Selection = Selection.GUMBEL
 
     def __post_init__(self) -> None:
+        _validate.one_of(tuple(Selection), selection=self.selection)
         _ = self.rate
 
     def release(
@@ -123,12 +134,15 @@ class ChooseOrdered(ExponentialMechanism):
         first = index(lower)
 
         def draw(noise: NoiseSource) -> int:
+            if self.selection is Selection.PERMUTE_AND_FLIP:
+                return first + _flipped(sizes, losses, rate=self.rate, noise=noise)
             piece = choose_weighted(sizes, losses, rate=self.rate, noise=noise)
             before = int(np.sum(sizes[:piece]))
             return first + before + noise.uniform_below(int(sizes[piece]))
 
+        flips = self.selection is Selection.PERMUTE_AND_FLIP
         return Account.of_release(account, self).sample(
-            "ordered_choice",
+            "ordered_flips" if flips else "ordered_choice",
             draw,
             law=lambda: PiecewiseLaw(first, sizes, self.probabilities(sizes, losses)),
             loss=self.rate * self.spread,
@@ -146,6 +160,11 @@ class ChooseOrdered(ExponentialMechanism):
         >>> choice.probabilities(np.array([1, 1]), np.array([0, 1])).round(4).tolist()
         [0.7311, 0.2689]
         """
+        if self.selection is Selection.PERMUTE_AND_FLIP:
+            sizes, losses = check_pieces(lengths, losses)
+            return flip_probabilities(
+                sizes.astype(np.float64), losses.astype(np.float64) * -float(self.rate)
+            )
         return weighted_probabilities(lengths, losses, rate=self.rate)
 
     def error_bound(self, domain_size: int, beta: float, *, optimal_points: int = 1) -> int:
@@ -167,3 +186,22 @@ class ChooseOrdered(ExponentialMechanism):
         odds = math.log(domain_size - optimal_points) - math.log(optimal_points)
         odds += math.log1p(-beta) - math.log(beta)
         return max(0, math.ceil(Fraction(odds) / self.rate) - 1)
+
+
+def _flipped(
+    sizes: NDArray[np.uint64], losses: NDArray[np.int64], *, rate: Fraction, noise: NoiseSource
+) -> int:
+    """Return the point, counted from the first, that permute-and-flip over all points takes."""
+    covered = np.flatnonzero(sizes)
+    levels, level = np.unique(losses[covered], return_inverse=True)
+    held = [covered[level == each] for each in range(len(levels))]
+    points = [int(np.sum(sizes[pieces])) for pieces in held]
+    # Python's own integers: gaps may span all of 64 bits.
+    gaps = [int(loss) - int(levels[0]) for loss in levels]
+    pieces = held[first_heads(points, gaps, rate=rate, noise=noise)]
+    # The pieces of the level laid end to end; they are fewer than 2**64 points.
+    ends = np.cumsum(sizes[pieces])
+    place = noise.uniform_below(int(ends[-1]))
+    which = int(np.searchsorted(ends, np.uint64(place), side="right"))
+    inside = place - (int(ends[which - 1]) if which else 0)
+    return int(np.sum(sizes[: pieces[which]])) + inside

@@ -19,6 +19,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
+from quorate.mechanisms.choose import Selection
 from quorate.mechanisms.ordered import ChooseOrdered
 
 __all__ = ["FloatQuantile", "PrivateQuantile", "quantile_pieces"]
@@ -106,6 +107,8 @@ class PrivateQuantile:
         Between 0 and 1; a float is read as the decimal it prints as. Its denominator may be at most
         a million.
     relation : Relation, default=Relation.REPLACE
+    selection : Selection, default=Selection.GUMBEL
+        As for :class:`ChooseOrdered`; permute-and-flip takes time for each user.
 
     References
     ----------
@@ -126,6 +129,7 @@ class PrivateQuantile:
     epsilon: float | Fraction
     quantile: float | Fraction = Fraction(1, 2)
     relation: Relation = Relation.REPLACE
+    selection: Selection = Selection.GUMBEL
 
     def __post_init__(self) -> None:
         _check_domain(self.domain)
@@ -160,6 +164,7 @@ class PrivateQuantile:
             epsilon=self.epsilon,
             sensitivity=self.sensitivity,
             relation=self.relation,
+            selection=self.selection,
         )
 
     @property

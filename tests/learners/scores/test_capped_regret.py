@@ -1,20 +1,38 @@
-"""Capped regret: errors beyond a user's own fewest, cut at half of the records."""
+"""Capped regret: errors beyond a user's own fewest, cut at half of the records and one more."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from quorate.concepts import Thresholds
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores import CappedRegret, MistakeLine, MistakeTable, OwnBest
 from quorate.learners.scores.capped_regret import FULL_REGRET, capped
 from quorate.users import UserData
 
 
-def test_the_terms_are_those_of_exact_fractions():
+@pytest.mark.parametrize("share", [Fraction(0), Fraction(1, 2), Fraction(2, 3), Fraction(1)])
+def test_the_terms_are_those_of_exact_fractions(share):
     for held in range(12):
         for regret in range(-1, held + 1):
-            exact = min(1, max(0, 2 * regret / held)) if held else 0
-            assert capped(np.array(regret), np.array(held)) == int(FULL_REGRET * exact)
+            cap = min(held, share * held + 1)
+            exact = min(1, max(0, Fraction(regret) / cap)) if held else 0
+            found = capped(np.array(regret), np.array(held), share=share)
+            assert found == int(FULL_REGRET * exact)
+
+
+def test_all_of_the_records_count_whole_if_nothing_is_capped():
+    mistakes, held = np.array([[0, 3, 8], [1, 1, 0]]), np.array([8, 2])
+    whole = CappedRegret(share=Fraction(1)).tally(mistakes, held)
+    assert whole.tolist() == [512, 384 + 512, 1024]
+
+
+@pytest.mark.parametrize("share", [0.5, Fraction(-1, 2), Fraction(3, 2), Fraction(1, 101), None])
+def test_a_share_is_a_plain_fraction(share):
+    with pytest.raises(ParameterError, match="share"):
+        CappedRegret(share=share)
 
 
 @pytest.mark.parametrize("relation", list(Relation))

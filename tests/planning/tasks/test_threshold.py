@@ -34,14 +34,14 @@ def kept(n, error, repetitions=50):
     for repetition in range(repetitions):
         data, excess = people(n, 16, 0.1, [n, repetition])
         with use_noise(SeededNoise([n, repetition])):
-            found = ThresholdLearner(1.0, domain=(0, DOMAIN - 1)).fit(data).threshold_
+            found = ThresholdLearner(1.0, domain=(0, DOMAIN - 1), alike=True).fit(data).threshold_
         hits += excess(found) <= error
     return hits / repetitions
 
 
 def test_the_planned_users_keep_the_error_and_a_third_of_them_does_not():
     # The true chance is about 0.97; below 0.75 in 50 runs happens less than once in 10^7 times.
-    users = plan("threshold", epsilon=1.0, error=0.02, records=16).users
+    users = plan("threshold", epsilon=1.0, error=0.02, records=16, alike=True).users
     assert kept(users, 0.02) >= 0.75
     assert kept(users // 3, 0.02) < 0.75
 
@@ -99,7 +99,7 @@ class TestWay:
 
 def test_the_domain_enters_by_its_logarithm():
     needed = [
-        plan("threshold", epsilon=1.0, error=0.05, records=32, domain=2**bits).users
+        plan("threshold", epsilon=1.0, error=0.05, records=32, domain=2**bits, alike=True).users
         for bits in (16, 32, 48)
     ]
     first, second = needed[1] - needed[0], needed[2] - needed[1]
@@ -123,7 +123,25 @@ def test_more_users_never_plan_a_larger_error(size, alike):
 def test_a_small_domain_is_decided_by_duels():
     small = ThresholdTask(domain=1000, records=8)
     assert small.way(100, 1.0)[0] == "duels"
-    assert small.error(200, 1.0) < small.error(60, 1.0)
+    assert small.error(400, 1.0) < small.error(60, 1.0)
+
+
+def test_people_who_differ_are_promised_less_and_the_plan_says_what_it_takes_for_granted():
+    known = {"epsilon": 1.0, "users": 2000, "records": 5}
+    alike, half, apart = (
+        plan("threshold", **known, **said) for said in ({"alike": True}, {}, {"between": 0.9})
+    )
+    assert alike.error < half.error < apart.error
+    assert any("between" in line for line in half.advice)
+    assert not any("between" in line for line in (*alike.advice, *apart.advice))
+
+
+@pytest.mark.parametrize("records", [1, 3, 40])
+def test_forecasts_fall_across_all_ways(records):
+    task = ThresholdTask(records=records)
+    errors = [task.error(n, 1.0) for n in (30, 60, 150, 199, 200, 900, 1990, 2010, 10**4, 10**6)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < errors[4] / 50
 
 
 @pytest.mark.parametrize("wrong", [{"domain": 0}, {"error_level": 0.5}, {"error_level": -0.1}])

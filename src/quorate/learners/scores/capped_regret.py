@@ -1,51 +1,75 @@
-"""Add up how much more a hypothesis errs than each user's own best one, up to half of the records.
+"""Add up how much more a hypothesis errs than each user's own best one, up to a cap.
 
 What is minimised is the error that people share, so it needs no likeness: where users differ in
 kind, :class:`OwnBest` and :class:`Duels` find what most users would choose for themselves, which
 may err more in common. Subtracting the own fewest mistakes takes away what nothing can avoid, and
-the cap doubles what the small differences weigh that a choice is about. It is the default for any
-users once they are many for the class; see :mod:`quorate.learners.automatic`.
+the cap (half of the records and one more) nearly doubles what the small differences weigh that a
+choice is about. It blurs how much somebody minds who is wrong nearly always; so the cap is for some
+users, and very many do without (``share=1``): see :mod:`quorate.learners.automatic`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import Integers, MistakeLine, Score
 from quorate.learners.scores.own_best import fewest_mistakes
 
 __all__ = ["FULL_REGRET", "CappedRegret"]
 
-FULL_REGRET = 64
+FULL_REGRET = 1024
 """The largest term of one user, in integer steps fine enough for any number of records."""
+
+# Times this and a number of records that fits into memory, a regret stays below 2^63.
+_FINEST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class CappedRegret(Score):
-    """Loss: the sum over users of 64 min(1, (mistakes - own fewest) / (records / 2)), rounded down.
+    """Loss: the sum over users of 1024 min(1, (mistakes - own fewest) / cap), rounded down.
+
+    The cap of somebody who holds m records is min(m, ``share`` m + 1): few records count whole.
 
     Privacy
     -------
-    sensitivity : 64, under both relations; one more user only adds
-    proof : A user's term is an integer in {0, ..., 64}, made by integer division of that user's own
-        mistakes, fewest mistakes and number of records; the class is public. Replacing a user
-        exchanges one such term, adding a user adds one that is not negative.
+    sensitivity : 1024, under both relations; one more user only adds
+    proof : A user's term is an integer in {0, ..., 1024}, made by integer division of that user's
+        own mistakes, fewest mistakes and number of records; the class and ``share`` are public.
+        Replacing a user exchanges one such term, adding a user adds one that is not negative.
 
     Complexity
     ----------
     Time O(n |H|) and memory O(|H|) over a finite class; O(N) along a line.
 
+    Parameters
+    ----------
+    share : Fraction, default=1/2
+        Of a user's records; 1 caps nothing.
+
     Examples
     --------
     >>> CappedRegret().tally(np.array([[2, 1, 1], [0, 3, 0]]), np.array([4, 4]))
-    array([32, 64,  0])
+    array([ 341, 1024,    0])
+    >>> CappedRegret(share=Fraction(1)).tally(np.array([[2, 1, 1], [0, 3, 0]]), np.array([4, 4]))
+    array([256, 768,   0])
     """
 
+    share: Fraction = Fraction(1, 2)
     name = "capped_regret"
+
+    def __post_init__(self) -> None:
+        fine = isinstance(self.share, Fraction) and self.share.denominator <= _FINEST
+        if not (fine and 0 <= self.share <= 1):
+            raise ParameterError(
+                f"Expected a Fraction from 0 to 1 in at most {_FINEST} parts, got "
+                f"share={self.share!r}."
+            )
 
     @property
     def one_sided(self) -> bool:
@@ -53,14 +77,14 @@ class CappedRegret(Score):
         return True
 
     def sensitivity(self, relation: Relation) -> int:
-        """Return 64, under both relations."""
+        """Return 1024, under both relations."""
         del relation
         return FULL_REGRET
 
     def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
         """Add up some users' capped regrets."""
         fewest = mistakes.min(axis=1, keepdims=True)
-        return np.asarray(capped(mistakes - fewest, held[:, np.newaxis]).sum(axis=0))
+        return np.asarray(self._capped(mistakes - fewest, held[:, np.newaxis]).sum(axis=0))
 
     def losses(self, tally: Integers, *, n_users: int) -> Integers:
         """Return the sums themselves."""
@@ -72,15 +96,23 @@ class CappedRegret(Score):
         events = line.events
         fewest, held = fewest_mistakes(events), line.held
         best, own = fewest[events.user], held[events.user]
-        changes = capped(events.after - best, own) - capped(events.before - best, own)
-        return line.add_up(changes, initial=int(capped(events.initial - fewest, held).sum()))
+        changes = self._capped(events.after - best, own) - self._capped(events.before - best, own)
+        return line.add_up(changes, initial=int(self._capped(events.initial - fewest, held).sum()))
+
+    def _capped(self, regret: NDArray[np.integer], held: Integers) -> Integers:
+        return capped(regret, held, share=self.share)
 
 
-def capped(regret: NDArray[np.integer], held: Integers) -> Integers:
-    """Return 64 min(1, regret / (held / 2)), rounded down; 0 for somebody who holds nothing.
+def capped(
+    regret: NDArray[np.integer], held: Integers, *, share: Fraction = Fraction(1, 2)
+) -> Integers:
+    """Return 1024 min(1, regret / min(held, share held + 1)), rounded down; 0 for nothing held.
 
     >>> capped(np.array([0, 1, 1, 5, -1]), np.array([0, 1, 3, 7, 2]))
-    array([ 0, 64, 42, 64,  0])
+    array([   0, 1024,  409, 1024,    0])
     """
-    steps = 2 * FULL_REGRET * regret.astype(np.int64) // np.maximum(held, 1)
+    a, b = share.numerator, share.denominator
+    # b times the cap, so that everything stays an integer.
+    cap = np.maximum(np.minimum(b * held, a * held + b), 1)
+    steps = b * FULL_REGRET * regret.astype(np.int64) // cap
     return np.clip(steps, 0, FULL_REGRET)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from quorate.learners.generalization import agnostic_users
@@ -43,6 +44,7 @@ __all__ = [
     "label_divergence",
     "label_preference",
     "normal_preference",
+    "people_excess",
     "published_agnostic",
     "regret_excess",
     "rule_limit",
@@ -54,6 +56,8 @@ _LARGE = 2000.0
 # Measured: excess of capped regret x n epsilon = this ln(1/beta) + this ln(options).
 _REGRET_DOUBT = 1.5
 _REGRET_OPTION = 0.4
+# Measured on real people: excess of counting mistakes in the open x people = this ln(1/beta).
+_PEOPLE = 2.0
 
 
 def label_preference(excess: float, *, records: int, error_level: float) -> tuple[float, float]:
@@ -153,19 +157,36 @@ class Votes:
         return high
 
 
-def regret_excess(*, reach: float, options: int, beta: float) -> float:
-    r"""Return the excess that a choice by capped regret keeps, whoever the users are.
+def regret_excess(
+    *, reach: float, options: int, beta: float, records: int, share: Fraction = Fraction(1, 2)
+) -> float:
+    r"""Return the excess that a choice by (capped) regret keeps, whoever the users are.
 
-    ``reach`` is users x epsilon, or twice that where users are added or removed.
-    An excess of a lowers the weight of a rule by :math:`e^{-n\varepsilon a}`, so that
-    :math:`\ln(K/\beta)/(n\varepsilon)` is kept for any K rules. Near the best rule there are good
+    ``reach`` is users x epsilon, or twice that where users are added or removed; ``share`` is that
+    of :class:`~quorate.learners.scores.CappedRegret`. With a cap of a share c of the records an
+    excess of a lowers the weight of a rule by :math:`e^{-n\varepsilon a/2c}`, so that
+    :math:`2c\ln(K/\beta)/(n\varepsilon)` is kept for any K rules. Near the best rule there are good
     ones, and what is measured depends less on K.
 
-    >>> round(regret_excess(reach=1000.0, options=1, beta=0.1), 4)
-    0.0035
+    >>> round(regret_excess(reach=1000.0, options=1, beta=0.1, records=10), 4)
+    0.0041
     """
     doubt = _REGRET_DOUBT * math.log(1.0 / beta) + _REGRET_OPTION * math.log(options)
-    return doubt / reach
+    cap = min(1.0, float(share) + 1.0 / records)
+    return 2.0 * cap * doubt / reach
+
+
+def people_excess(*, users: int, records: int, between: float, beta: float) -> float:
+    """Return the excess that a choice without privacy keeps, for people who differ.
+
+    Records of one user replace people only in part, as for a mean: n users with a share ``between``
+    of the variance between them are worth ``n / (between + (1 - between) / records)`` records.
+
+    >>> round(people_excess(users=2000, records=3, between=0.5, beta=0.1), 4)
+    0.0015
+    """
+    shrunk = between + (1.0 - between) / records
+    return _PEOPLE * math.log(1.0 / beta) * shrunk / users
 
 
 def label_divergence(excess: float, *, error_level: float) -> tuple[float, float]:

@@ -10,16 +10,24 @@ from typing import ClassVar
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.automatic import Decision, Situation, Way, decide, taken_from
+from quorate.learners.automatic import (
+    Decision,
+    Situation,
+    Way,
+    decide,
+    regret_share,
+    taken_from,
+)
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PeopleTask
 from quorate.planning.tasks.choices import (
     Votes,
     further_learners,
     further_rule_limits,
     label_preference,
+    people_excess,
     published_agnostic,
     regret_excess,
     rule_limit,
@@ -40,7 +48,7 @@ def check_error_level(error_level: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConceptTask(Task):
+class ConceptTask(PeopleTask):
     """The best rule of a finite class, as in :class:`~quorate.learners.ConceptLearner`.
 
     The error is the excess error: how much more often than the best rule of the class the released
@@ -55,8 +63,8 @@ class ConceptTask(Task):
     error_level : float, default=0.1
         Error of the best rule.
     alike : bool, default=False
-        Whether users are alike. If they may differ, no forecast for few users is better than that
-        for the fewest of whom capped regret asks.
+        Whether users are alike, so that nothing lies ``between`` them. If they may differ, no
+        forecast for few users is better than that for the fewest of whom capped regret asks.
 
     Examples
     --------
@@ -84,6 +92,16 @@ class ConceptTask(Task):
         check_error_level(self.error_level)
 
     @property
+    def share_between(self) -> float:
+        """Share of the variance of single records that lies between people."""
+        return 0.0 if self.alike else super().share_between
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        return () if self.alike else super().assumptions
+
+    @property
     def largest_error(self) -> float:
         """A coin errs this much more often than the best rule."""
         return 0.5 - self.error_level
@@ -103,17 +121,33 @@ class ConceptTask(Task):
         return min(max(self._reached(users, epsilon), sampling), self.largest_error)
 
     def _reached(self, users: int, epsilon: float) -> float:
-        if self._decision(users, epsilon).way is Way.CAPPED_REGRET:
-            return self._regret(users * self._reach(epsilon))
-        found = self._votes(users, epsilon)
-        if self.alike or self.records == 1:
+        way = self._decision(users, epsilon).way
+        if way in (Way.CAPPED_REGRET, Way.REGRET):
+            found = self._regret(users, epsilon)
+        else:
+            found = self._votes(users, epsilon)
+        if self.alike or self.records == 1 or self.relation is Relation.ADD_REMOVE:
             return found
-        # Users who differ are judged by what errs least for all of them: votes promise no more.
-        many = taken_from(Way.CAPPED_REGRET, self._situation(users, epsilon))
-        return max(found, self._regret(many))
+        # Users who differ are judged by what errs least for all of them: votes promise no more,
+        # nor does a cap more than its end.
+        situation = self._situation(users, epsilon)
+        for later in (Way.CAPPED_REGRET, Way.REGRET):
+            if not situation.has_come_to(later):
+                begin = math.ceil(taken_from(later, situation) / epsilon)
+                found = max(found, self._regret(begin, epsilon))
+        return found
 
-    def _regret(self, reach: float) -> float:
-        return regret_excess(reach=reach, options=self.size, beta=self.beta)
+    def _regret(self, users: int, epsilon: float) -> float:
+        sampling = people_excess(
+            users=users, records=self.records, between=self.share_between, beta=self.beta
+        )
+        return sampling + regret_excess(
+            reach=users * self._reach(epsilon),
+            options=self.size,
+            beta=self.beta,
+            records=self.records,
+            share=regret_share(self._situation(users, epsilon)),
+        )
 
     def _votes(self, users: int, epsilon: float) -> float:
         votes = _DUELS if self.size <= MAX_DUELLISTS else _LARGE

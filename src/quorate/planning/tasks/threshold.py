@@ -1,13 +1,13 @@
 r"""Planning a cut-off on an ordered domain: its excess error.
 
-Few users take the median of their own best cut-offs, more of them two stages (the median, then what
-errs least around it), many add up their capped regrets. The median has to see that the crowd is
-*somewhere*: the share g of users who mind a far-away cut-off more than the best one must outweigh
-the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From there on its excess
-falls as :math:`1/(mn)`, with an additional term of :math:`1/(m\sqrt n)` if labels are noisy, where
-users are alike. For users who may differ nothing better is promised to few than to the fewest who
-take two stages. If users are alike, many of them approve of their own best cut-offs, and up to 4095
-points they judge all pairs.
+Few users take the median of their own best cut-offs, more of them two stages: a place among the
+users, then what errs least around it. The median has to see that the crowd is *somewhere*: the
+share g of users who mind a far-away cut-off more than the best one must outweigh the logarithm of
+the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From there on its excess falls as
+:math:`1/(mn)`, with an additional term of :math:`1/(m\sqrt n)` if labels are noisy, where users are
+alike. For users who may differ nothing better is promised to few than to the fewest who take two
+stages, whose excess is that of a choice by regret and that of sampling people. If users are alike,
+many of them approve of their own best cut-offs, and up to 4095 points they judge all pairs.
 """
 
 from __future__ import annotations
@@ -19,19 +19,28 @@ from typing import ClassVar
 
 from quorate import _validate
 from quorate.guarantees import Relation
-from quorate.learners.automatic import FEW_RECORDS, Decision, Situation, Way, decide, taken_from
+from quorate.learners.automatic import (
+    FEW_RECORDS,
+    Decision,
+    Situation,
+    Way,
+    decide,
+    location_share,
+    regret_share,
+    taken_from,
+)
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
-from quorate.learners.selection import MEDIAN_SHARE
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.learner_bounds import cut_off_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import first_users
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PeopleTask
 from quorate.planning.tasks.choices import (
     Votes,
     further_learners,
     further_rule_limits,
     label_preference,
+    people_excess,
     published_agnostic,
     regret_excess,
     rule_limit,
@@ -48,8 +57,8 @@ _PRIVACY = 2.4
 _SAMPLING = 0.8
 # Measured: excess x m of the median = the same, and this sqrt(eta / (1 - 2 eta)) / sqrt(n).
 _MEDIAN_SAMPLING = 1.3
-# Measured: what the second stage adds, x n epsilon, as a share of capped regret's excess.
-_SECOND_STAGE = 0.5
+# Measured: excess of a choice around a place among the users, over that along a line.
+_SECOND_STAGE = 1.0
 _DUELS = Votes()
 
 
@@ -90,7 +99,7 @@ def _shares(records: int, error_level: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdTask(Task):
+class ThresholdTask(PeopleTask):
     """A cut-off on an ordered domain, as in :class:`~quorate.learners.ThresholdLearner`.
 
     The error is the excess error: how much more often than the best cut-off the released one errs
@@ -103,15 +112,15 @@ class ThresholdTask(Task):
     error_level : float, default=0.1
         Error of the best cut-off.
     alike : bool, default=False
-        Whether users are alike.
+        Whether users are alike, as the learner is told; then nothing lies ``between`` them.
 
     Examples
     --------
     >>> task = ThresholdTask(records=16)
-    >>> task.error(100, 1.0) < 0.03 < task.error(30, 1.0)
+    >>> task.error(2000, 1.0) < 0.006 < 0.02 < task.error(200, 1.0)
     True
-    >>> [task.way(n, 1.0)[0] for n in (100, 400, 1000)]
-    ['median', 'two_stages', 'capped_regret']
+    >>> [task.way(n, 1.0)[0] for n in (40, 100, 400)]
+    ['slack_median', 'median', 'two_stages']
     >>> ThresholdTask(records=16, alike=True).way(400, 1.0)[0]
     'own_best'
     """
@@ -128,6 +137,16 @@ class ThresholdTask(Task):
         _validate.positive_integer(domain=self.domain)
         check_error_level(self.error_level)
         _validate.one_of((False, True), alike=self.alike)
+
+    @property
+    def share_between(self) -> float:
+        """Share of the variance of single records that lies between people."""
+        return 0.0 if self.alike else super().share_between
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        return () if self.alike else super().assumptions
 
     @property
     def largest_error(self) -> float:
@@ -166,29 +185,41 @@ class ThresholdTask(Task):
             if self._size <= MAX_DUELLISTS:
                 return self._duels(users, reach)
             return self._alike_on_line(users, epsilon, reach)
-        found = self._by_way(self._decision(users, epsilon).way, users, reach)
+        situation = self._situation(users, epsilon)
+        found = self._by_way(self._decision(users, epsilon).way, situation, users, reach)
         if private:
             return found
         # Users who differ: no way promises less error than a later one where that begins.
-        situation = self._situation(users, epsilon)
-        later = (Way.TWO_STAGES, Way.CAPPED_REGRET) if situation.ordered else (Way.CAPPED_REGRET,)
-        for way in later:
+        first = Way.TWO_STAGES if situation.ordered else Way.CAPPED_REGRET
+        for way in (first, Way.REGRET):
             if not situation.has_come_to(way):
-                begins = taken_from(way, situation) / users
-                found = max(found, self._by_way(way, users, begins))
+                begin = math.ceil(taken_from(way, situation) / epsilon)
+                there = self._situation(begin, epsilon)
+                found = max(found, self._by_way(decide(there, None).way, there, begin, reach))
         return found
 
-    def _by_way(self, way: Way, users: int, reach: float) -> float:
+    def _by_way(self, way: Way, situation: Situation, users: int, reach: float) -> float:
         if way is Way.DUELS:
             return self._duels(users, reach)
-        if way is Way.MEDIAN:
+        if way in (Way.MEDIAN, Way.SLACK_MEDIAN):
             return self._median(users, reach)
         small = self._size <= MAX_DUELLISTS
-        options = self._size if small else 1
-        regret = regret_excess(reach=users * reach, options=options, beta=self.beta)
+        # Mistakes along a whole line: the crowd must outweigh all other places.
+        walked = way is Way.MISTAKES and not small
+        if walked and not self._visible(users, reach, self.largest_error):
+            return self.largest_error
         if way is Way.TWO_STAGES:
-            return self._median(users, float(MEDIAN_SHARE) * reach) + _SECOND_STAGE * regret
-        return regret
+            reach *= _SECOND_STAGE * (1.0 - float(location_share(situation)))
+        regret = regret_excess(
+            reach=users * reach,
+            options=self._size if small else 1,
+            beta=self.beta,
+            records=self.records,
+            share=regret_share(situation),
+        )
+        return regret + people_excess(
+            users=users, records=self.records, between=self.share_between, beta=self.beta
+        )
 
     def _alike_on_line(self, users: int, epsilon: float, reach: float) -> float:
         if self.relation is Relation.ADD_REMOVE:

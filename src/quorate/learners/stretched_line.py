@@ -1,0 +1,105 @@
+"""A line seen from one of its points: near points large, far ones small, every octave alike.
+
+A private choice among 2^32 points finds what is good only if it outweighs everything else, and a
+huge domain is mostly far away from all people. Once a place among them was released, the line may
+be stretched around it: each octave of distance weighs about the same, so that of 2^32 points those
+near the people weigh as much as all the others together. Every point keeps at least one copy of
+itself, so nothing is out of reach, and a choice on the stretched line is one on the line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Span", "StretchedLine"]
+
+# Copies of the nearest points: 2^50; together with 2^63 far points they are fewer than 2^64.
+_MOST_HALVINGS = 50
+
+
+@dataclass(frozen=True)
+class Span:
+    """Consecutive points of a line and the one that they are seen from.
+
+    >>> Span(first=0, last=9, centre=4).starts(halvings=2)
+    [(0, 1), (1, 2), (3, 4), (6, 2), (8, 1)]
+    """
+
+    first: int
+    last: int
+    centre: int
+
+    def starts(self, *, halvings: int) -> list[tuple[int, int]]:
+        """Return where the number of copies changes, and to what."""
+        copies: dict[int, int] = {}
+        for octave in range((self.last - self.first + 1).bit_length(), -1, -1):
+            # Points at a distance of 2^octave to 2^(octave + 1) - 1, and the centre with the first.
+            weight = 1 << max(0, halvings - octave)
+            copies[max(self.first, self.centre - (2 << octave) + 1)] = weight
+        for octave in range((self.last - self.first + 1).bit_length()):
+            beyond = self.centre + (2 << octave)
+            if beyond <= self.last:
+                copies[beyond] = 1 << max(0, halvings - octave - 1)
+        changes: list[tuple[int, int]] = []
+        for start, weight in sorted(copies.items()):
+            if not changes or changes[-1][1] != weight:
+                changes.append((start, weight))
+        return changes
+
+
+@dataclass(frozen=True)
+class StretchedLine:
+    """A line of spans, in which point u is repeated as often as its span says.
+
+    >>> line = StretchedLine((Span(0, 9, 4),))
+    >>> line.total, [line.point(place) for place in (0, 10, 46, 47)]
+    (80, [0, 1, 5, 5])
+    """
+
+    spans: tuple[Span, ...]
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, int]]:
+        for halvings in (min(_MOST_HALVINGS, self.size.bit_length()), 0):
+            found = [each for span in self.spans for each in span.starts(halvings=halvings)]
+            if sum(self._copies(found)) < 2**64:
+                break
+        return found
+
+    def _copies(self, segments: list[tuple[int, int]]) -> list[int]:
+        ends = [start for start, _ in segments[1:]] + [self.size]
+        return [(end - at) * weight for (at, weight), end in zip(segments, ends, strict=True)]
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return self.spans[-1].last + 1
+
+    @property
+    def total(self) -> int:
+        """The number of copies, fewer than 2**64."""
+        return sum(self._copies(self._segments))
+
+    def pieces(
+        self, starts: NDArray[np.uint64], losses: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Return sizes (in copies) and losses of the pieces of a line that begin at ``starts``."""
+        changes = np.array([start for start, _ in self._segments], dtype=np.uint64)
+        weights = np.array([weight for _, weight in self._segments], dtype=np.uint64)
+        edges = np.unique(np.concatenate([starts, changes]))
+        weight = weights[np.searchsorted(changes, edges, side="right") - 1]
+        loss = losses[np.searchsorted(starts, edges, side="right") - 1]
+        return np.diff(edges, append=np.uint64(self.size)) * weight, loss
+
+    def point(self, place: int) -> int:
+        """Return the point that copy number ``place`` repeats."""
+        copies = self._copies(self._segments)
+        before = [0, *accumulate(copies)]
+        which = next(i for i in range(len(copies)) if place < before[i + 1])
+        start, weight = self._segments[which]
+        return start + (place - before[which]) // weight
