@@ -282,6 +282,20 @@ class TestColumns:
         assert len(predictions) == 4000
         assert len(set(np.round(predictions, 6))) > 6
 
+    def test_rows_that_lack_a_value_have_no_prediction_and_are_counted(
+        self, clinic, tmp_path, capsys
+    ):
+        model, table = tmp_path / "m.json", tmp_path / "new.csv"
+        run(self.asked(clinic / "clinic.parquet", "--model", model, "--json"), capsys)
+        table.write_text(
+            "region,visit,smokes\nnorth,2020-05-05,1\nnorth,soon,0\n,2020-05-05,1\nx,2020-05-05,1\n"
+        )
+        code, out, err = run(["predict", model, table, "--json"], capsys)
+        assert code == 0
+        predictions = json.loads(out)["predictions"]
+        assert [value is None for value in predictions] == [False, True, True, False]
+        assert err == "2 of 4 rows lack a value and have no prediction.\n"
+
     def test_shares_of_texts(self, clinic, capsys):
         given = ["fit", clinic / "clinic.csv", "--task", "shares", "--user", "patient", "--json"]
         given += ["--features", "region", "--set", "categories=north,south", "--epsilon", "5"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from quorate.catalogue.answers import NOT_ASKED, Answer, figure, way
@@ -48,45 +49,69 @@ def _finish_classifier(model: Any) -> None:
     model.classes_ = np.asarray(model._check_classes())
 
 
+def _rows(table: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the header and the rows of a table of coefficients, with errors where there are."""
+    found = table.to_arrow()
+    columns = [column.to_pylist() for column in found.columns]
+    rows = tuple((name, *map(figure, values)) for name, *values in zip(*columns, strict=True))
+    return tuple(found.column_names), rows
+
+
+def _said_error(model: Any) -> str:
+    error = getattr(model, "error_", None)
+    return NOT_ASKED if error is None else f"{error}. {NOT_ASKED}"
+
+
 def _say_regression(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
-    pairs = list(zip(features, map(float, estimator.coef_), strict=True))
-    constant = float(estimator.intercept_)
+    table = replace(estimator.coefficients_, features=features)
+    header, rows = _rows(table)
     return Answer(
         sentence="A sum of the features, each times its coefficient, and a constant.",
         caption="Coefficients",
-        header=("feature", "coefficient"),
-        rows=(*((name, figure(value)) for name, value in pairs), ("constant", figure(constant))),
-        error=NOT_ASKED,
+        header=header,
+        rows=rows,
+        error=_said_error(estimator),
         way=way(estimator),
-        values={"coefficients": dict(pairs), "constant": constant},
+        values={
+            "coefficients": {name: table[name] for name in features},
+            "constant": table["constant"],
+            **_errors(table),
+        },
     )
 
 
 def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
     labels = [str(label) for label in estimator.classes_]
-    # Two classes share one row of coefficients, which speaks for the second.
-    shown = labels if len(estimator.coef_) > 1 else labels[1:]
-    rows = [
-        (name, *(figure(float(value)) for value in column))
-        for name, column in zip(features, estimator.coef_.T, strict=True)
-    ]
-    rows.append(("constant", *(figure(float(value)) for value in estimator.intercept_)))
+    table = replace(estimator.coefficients_, features=features)
+    header, rows = _rows(table)
     return Answer(
         sentence=f"A linear rule that tells {', '.join(labels)} apart.",
         caption="Coefficients: a positive one speaks for the label above it",
-        header=("feature", *shown),
-        rows=tuple(rows),
-        error=NOT_ASKED,
+        header=header,
+        rows=rows,
+        error=_said_error(estimator),
         way=way(estimator),
         values={
             "classes": labels,
             "coefficients": {
-                label: dict(zip(features, map(float, row), strict=True))
-                for label, row in zip(shown, estimator.coef_, strict=True)
+                label: {name: table[name, label] for name in features} for label in table.outputs
             },
-            "constant": dict(zip(shown, map(float, estimator.intercept_), strict=True)),
+            "constant": {label: table["constant", label] for label in table.outputs},
+            **_errors(table),
         },
     )
+
+
+def _errors(table: Any) -> dict[str, Any]:
+    if table.errors is None:
+        return {}
+    columns = zip(table.outputs, table.errors.T, strict=True)
+    return {
+        "standard_errors": {
+            output: dict(zip(table.names, map(float, column), strict=True))
+            for output, column in columns
+        }
+    }
 
 
 def _sizes(_: Any, wish: Wish) -> dict[str, Any]:

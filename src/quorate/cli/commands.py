@@ -292,7 +292,11 @@ def predict(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Predict for every row of a table, with a model file from wherever."""
+    """Predict for every row of a table, with a model file from wherever.
+
+    A row that lacks a value has an empty cell; how many there are is said apart from the results.
+    """
+    from quorate.arrays import finite_rows
     from quorate.files.atomic import write_atomically
     from quorate.files.model_files import StoredModel
     from quorate.files.table_files import TableFile
@@ -310,7 +314,11 @@ def predict(
         text = probabilities_as_csv(names, shares)
     else:
         values = predictions_as_list(stored.predict(rows))
+        values = [v if whole else None for v, whole in zip(values, finite_rows(rows), strict=True)]
         text = predictions_as_csv(values)
+    if absent := len(rows) - int(finite_rows(rows).sum()):
+        what = "no probabilities" if probabilities else "no prediction"
+        typer.echo(f"{absent:,} of {len(rows):,} rows lack a value and have {what}.", err=True)
     if out is not None:
         write_atomically(out, text)
     if as_json:

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.arrays import row_products
+from quorate.arrays import finite_rows, row_products
 from quorate.bounds import Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.class_weights import refuse_weights
+from quorate.models.coefficients import Coefficients
 from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.geometry import PreconditionedLoss, release_geometry
 from quorate.models.gradients import ClippedGradients
@@ -391,11 +392,33 @@ class LinearModel(UserEstimator):
         weights, offsets = last
         return (np.column_stack([weights, offsets]) if loss.intercept else weights).ravel()
 
+    @property
+    def coefficients_(self) -> Coefficients:
+        """The coefficients and the constant with names on them, and errors where there are any."""
+        weights, offsets = self._stored()
+        return Coefficients.of(self.columns_, self._outputs(), weights, offsets, self._errors())
+
+    def _outputs(self) -> tuple[str, ...]:
+        """Return what each row of coefficients speaks for."""
+        return ("coefficient",)
+
+    def _errors(self) -> tuple[Vector, Vector] | None:
+        """Return the standard errors of coefficients and constant, where they are stated."""
+        error = getattr(self, "error_", None)
+        found = getattr(error, "coef", None), getattr(error, "intercept", None)
+        if found[0] is None or found[1] is None:
+            return None
+        return np.atleast_2d(found[0]), np.atleast_1d(found[1])
+
     def _predictions(self, X: Any) -> Vector:
+        """Return the predictions; NaN for a row in which something is missing or infinite."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        return self._stored_predictions(self._features(X))
+        rows = self._features(X)
+        predictions = self._stored_predictions(rows)
+        predictions[~finite_rows(rows)] = np.nan
+        return predictions
 
     def _stored_predictions(self, rows: Vector) -> Vector:
         weights, offsets = self._stored()

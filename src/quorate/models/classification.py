@@ -89,9 +89,34 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return np.asarray(scores[:, 0]) if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the label with the highest score."""
-        best = _best(self._predictions(X))
-        return np.asarray(self.classes_[best])
+        """Return the label with the highest score.
+
+        A row in which something is missing has none: None, or NaN where labels are floats, as its
+        probabilities are NaN.
+        """
+        scores = self._predictions(X)
+        labels = np.asarray(self.classes_[_best(scores)])
+        unknown = np.isnan(scores).all(axis=1)
+        if not unknown.any():
+            return labels
+        if labels.dtype.kind != "f":
+            labels = labels.astype(object)
+        labels[unknown] = np.nan if labels.dtype.kind == "f" else None
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of records that are predicted; one with a missing value is not."""
+        labels = self.predict(X)
+        known = np.array([label is not None and label == label for label in labels.tolist()])
+        if known.all():
+            return float(super().score(X, y, sample_weight=sample_weight))
+        hits = known & (labels == np.asarray(y).ravel())
+        return float(np.average(hits, weights=sample_weight))
+
+    def _outputs(self) -> tuple[str, ...]:
+        labels = tuple(str(label) for label in self.classes_)
+        # Two classes share one row of coefficients, which speaks for the second.
+        return labels if len(self.coef_) > 1 else labels[1:]
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
         """Return 1 for each record whose label (its place among the classes) is predicted."""
@@ -196,6 +221,8 @@ class LogisticRegression(_LinearClassifier):
     classes_ : array
     coef_ : array of shape (1, d) for two classes, (classes, d) for more
     intercept_ : array
+    coefficients_ : Coefficients
+        The same with the names of the columns on them.
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route

@@ -89,6 +89,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
+    coefficients_ : Coefficients
+        The same with the names of the columns on them.
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route
@@ -168,7 +170,10 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Vector:
-        """Return predictions, cut to the limits of the target if there are any."""
+        """Return predictions, cut to the limits of the target if there are any.
+
+        A row in which something is missing has none: NaN.
+        """
         predictions: Vector = self._predictions(X)[:, 0]
         if self.target_bounds is None:
             return predictions
