@@ -30,6 +30,7 @@ from quorate.exceptions import BudgetExceededError, ParameterError, QuorateError
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.route import Route
+from quorate.releases.stated_error import StatedError
 from quorate.tasks.unread import UnreadUsers
 
 every_estimator = pytest.mark.parametrize("name", CATALOGUE)
@@ -149,7 +150,12 @@ class TestFits:
         if CATALOGUE[name].target is Target.NONE:
             assert hasattr(estimator, "error_") is (name not in WITHOUT_ERROR)
             if name not in WITHOUT_ERROR:
-                assert 0.0 < estimator.error_.confidence < 1.0
+                stated = estimator.error_
+                assert isinstance(stated, StatedError)
+                assert 0.0 < stated.confidence < 1.0
+                assert stated.covers.endswith(".")
+                assert all(each > 0.0 for each in stated.coordinates)
+                assert stated.worst >= max(stated.coordinates, default=0.0) > -1.0
 
     @every_estimator
     def test_parameters_are_stored_untouched(self, name):

@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.releases.route import Route
+from quorate.releases.stated_error import StatedError
 
 __all__ = ["DistributionError", "ReleasedShares"]
 
 
+_COVERS = "Privacy noise and people who were left out; not the sampling of the people themselves."
+
+
 @dataclass(frozen=True, kw_only=True)
-class DistributionError:
+class DistributionError(StatedError):
     """How far a released distribution is from that of the people in the data.
 
     Computed from public and released numbers. Against people who were not asked, the sampling of
@@ -43,6 +47,17 @@ class DistributionError:
     left_out: float = 0.0
     bound: float
     confidence: float = 0.95
+    covers: str = _COVERS
+
+    @property
+    def coordinates(self) -> tuple[float, ...]:
+        """The bound: one number is stated for the whole distribution."""
+        return (self.bound,)
+
+    @property
+    def worst(self) -> float:
+        """The bound: nothing is assumed about people who were left out."""
+        return self.bound
 
     def __str__(self) -> str:
         return f"{self.metric} at most {self.bound:.3g} with {self.confidence:.0%} confidence"

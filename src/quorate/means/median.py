@@ -28,6 +28,7 @@ from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.releases.route import Route
+from quorate.releases.stated_error import StatedError
 from quorate.users import UserData
 from quorate.users.assembly import ordered_users
 from quorate.users.crowd import Crowd
@@ -44,11 +45,15 @@ ROUTE = Route(
 """The only way there is."""
 # Rounding to few digits may overflow beyond.
 _HUGE = 1e300
+_COVERS = (
+    "Privacy noise, in users by which a rank may be off among the present users' own numbers; not "
+    "the sampling of the people themselves."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantileError:
-    """How far the rank of a released quantile may be off.
+class QuantileError(StatedError):
+    """How far the rank of a released quantile may be off; holds wherever the users lie.
 
     Attributes
     ----------
@@ -56,15 +61,33 @@ class QuantileError:
         At most this many users more than the quantile says lie on either side of the released
         value, except with probability ``1 - confidence`` for each feature and quantile.
     confidence : float
+    coordinates : tuple of float
+        The same for each quantile of each feature, in the order of ``values_``.
+    covers : str
+    bound, worst : float
+        The same as ``rank``: nothing is assumed about the users.
 
     Examples
     --------
-    >>> QuantileError(rank=20.0, confidence=0.95).rank
-    20.0
+    >>> error = QuantileError(rank=20.0, confidence=0.95)
+    >>> error.rank, error.bound, error.worst
+    (20.0, 20.0, 20.0)
     """
 
     rank: float
     confidence: float
+    coordinates: tuple[float, ...] = ()
+    covers: str = _COVERS
+
+    @property
+    def bound(self) -> float:
+        """The largest error of a rank, in users."""
+        return self.rank
+
+    @property
+    def worst(self) -> float:
+        """The same: nothing is clipped and nothing assumed."""
+        return self.rank
 
 
 UserVectors = Callable[[UserData], NDArray[np.float64]]
@@ -299,10 +322,10 @@ class UserQuantiles(UserEstimator):
             last = first if highest is lowest else mechanism.encode(highest.column(column))
             point = mechanism.integers.release_between(first, last, account=account)
             values[place] = self._read(mechanism, point)
-        worst = max(mechanism.error_bound(0.05) for mechanism in mechanisms)
+        ranks = tuple(float(mechanism.error_bound(0.05)) for mechanism in mechanisms)
         self.guarantee_ = self._promise(account)
         self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
-        self.error_ = QuantileError(rank=worst, confidence=0.95)
+        self.error_ = QuantileError(rank=max(ranks), confidence=0.95, coordinates=ranks)
         self.algorithm_ = ROUTE
         return self
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.releases.route import Route
+from quorate.releases.stated_error import StatedError
 
 __all__ = ["ErrorParts", "MeanError", "MeanRelease"]
 
@@ -26,7 +27,7 @@ _COVERS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanError:
+class MeanError(StatedError):
     """How wrong a released mean is expected to be; computed from public and released numbers.
 
     Attributes

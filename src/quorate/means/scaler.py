@@ -194,7 +194,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
             )
             found[row, column] = mechanism.release(own[row].column(column), account=account)
             ranks.append(mechanism.error_bound(0.05))
-        error = QuantileError(rank=max(ranks), confidence=0.95)
+        error = QuantileError(rank=max(ranks), confidence=0.95, coordinates=tuple(ranks))
         return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART, error
 
 

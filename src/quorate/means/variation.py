@@ -31,6 +31,7 @@ from quorate.mechanisms.sums import LaplaceSum
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.releases.route import Route
+from quorate.releases.stated_error import StatedError
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
@@ -42,6 +43,10 @@ _SCORES, _USABLE, _RECORDS = Fraction(13, 20), Fraction(1, 10), Fraction(1, 4)
 _ROUTE = Route(name="pairs", reason="Random pairs of users against halves of their own records.")
 # Half-widths of normal intervals that hold with 95 %.
 _CONFIDENCE, _NORMAL = 0.95, 1.96
+_COVERS = (
+    "Privacy noise and the choice of pairs, if users are normal around their centres; not the "
+    "sampling of the people themselves."
+)
 _POINTS = 400
 # What unequal numbers of records and a law that is not quite normal may move the share by.
 _LAW = 0.03
@@ -94,7 +99,7 @@ def share_from_score(score: float, dimension: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariationError:
+class VariationError(StatedError):
     """Where the true figures lie with 95 % each, privacy noise and the choice of pairs included.
 
     Users are taken for normal around their centres, with an allowance of 0.03 for unequal numbers
@@ -108,6 +113,22 @@ class VariationError:
     between: tuple[float, float]
     records: tuple[float, float]
     confidence: float = _CONFIDENCE
+    covers: str = _COVERS
+
+    @property
+    def coordinates(self) -> tuple[float, ...]:
+        """Half the width of each of the three intervals."""
+        return tuple((high - low) / 2.0 for low, high in (self.share, self.between, self.records))
+
+    @property
+    def bound(self) -> float:
+        """Half the width of the interval of the share."""
+        return self.coordinates[0]
+
+    @property
+    def worst(self) -> float:
+        """Of the share, for users who are not normal: it lies between 0 and 1."""
+        return 1.0
 
 
 class UserVariation(UserEstimator):

@@ -22,6 +22,11 @@ from quorate.tabulate.user_sum import asked_columns
 
 __all__ = ["RecordMean"]
 
+_COVERS = (
+    "Privacy noise, about a mean in which people with more records than the cap count as much as "
+    "the cap; not the sampling of the people themselves."
+)
+
 
 class RecordMean(UserStatistic):
     r"""The mean of each column over all records, hiding any one person's whole record.
@@ -166,6 +171,9 @@ class RecordMean(UserStatistic):
             bound=np.array([each.bounds[0] for each in found]),
             cap=block.length / float(shape.coordinates) ** (1 / norm),
             people_cut=block.cut,
+            # Those who are cut count less; the mean stays inside of its range.
+            worst=max(column.upper - column.lower for column in columns),
+            covers=_COVERS,
         )
         how = "found privately" if cap is None else "stated"
         self.algorithm_ = Route(

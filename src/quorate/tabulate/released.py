@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.releases.stated_error import StatedError
 from quorate.tabulate.blocks import Block, tail_factor
 
 __all__ = ["CONFIDENCE", "Estimates", "TableError", "arrow_table", "means", "plain", "totals"]
@@ -16,6 +18,10 @@ Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 """With this probability each cell, by itself, is within its bound."""
+_COVERS = (
+    "The bounds in the cells cover privacy noise; not what people hold beyond the length that "
+    "counts, nor the sampling of the people themselves."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +39,7 @@ class Estimates:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableError:
+class TableError(StatedError):
     """What the errors of a table are about; computed from public and released numbers.
 
     Attributes
@@ -63,6 +69,22 @@ class TableError:
     length: float | None = None
     people_length: float | None = None
     people_cut: float = 0.0
+    covers: str = _COVERS
+
+    @property
+    def coordinates(self) -> tuple[float, ...]:
+        """Empty: the table has a bound in each cell."""
+        return ()
+
+    @property
+    def bound(self) -> float:
+        """Infinite for the table as a whole: each cell has its own."""
+        return math.inf
+
+    @property
+    def worst(self) -> float:
+        """Infinite: nothing that was released says how much more some people hold."""
+        return math.inf
 
     def __str__(self) -> str:
         each = ", ".join(f"{name} {error:.3g}" for name, error in self.standard_error.items())

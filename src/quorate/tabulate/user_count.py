@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.sums import NoisyCount
 from quorate.public_randomness import RandomState
 from quorate.releases.route import Route
+from quorate.releases.stated_error import StatedError
 from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.blocks import release_block
 from quorate.tabulate.conditions import as_conditions
@@ -28,8 +30,15 @@ from quorate.users.data import UserData
 __all__ = ["StatisticError", "UserCount"]
 
 
+_COVERS = (
+    "Privacy noise; not what people hold beyond their cap, nor the sampling of the people "
+    "themselves."
+)
+_COVERS_ALL = "Privacy noise: nobody is cut; not the sampling of the people themselves."
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StatisticError:
+class StatisticError(StatedError):
     """How far a released number may be from that of everybody's bounded contributions.
 
     Attributes
@@ -44,6 +53,12 @@ class StatisticError:
     people_cut : float
         About how many people had more; what they hold beyond the cap is missing. 0 if the cap was
         stated.
+    worst : float
+        The largest bound where nobody is cut; infinite where people may hold more than their cap,
+        because nothing that was released says how much.
+    covers : str
+    coordinates : tuple of float
+        ``bound`` of each number.
 
     Examples
     --------
@@ -56,6 +71,13 @@ class StatisticError:
     confidence: float = CONFIDENCE
     cap: Any = None
     people_cut: float = 0.0
+    worst: float = math.inf
+    covers: str = _COVERS
+
+    @property
+    def coordinates(self) -> tuple[float, ...]:
+        """The bound of each number."""
+        return tuple(np.atleast_1d(np.asarray(self.bound, dtype=float)).tolist())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StatisticError) and self._key() == other._key()
@@ -194,10 +216,13 @@ class UserCount(UserStatistic):
     def _people(self, crowd: Crowd, account: Account) -> tuple[float, StatisticError, Route]:
         mechanism = NoisyCount(epsilon=account.left, relation=self.relation)
         found = mechanism.release(int(crowd.add_up(_holders)[0]), account=account)
+        bound = float(mechanism.error_bound(1.0 - CONFIDENCE))
         error = StatisticError(
             standard_error=mechanism.standard_error,
-            bound=float(mechanism.error_bound(1.0 - CONFIDENCE)),
+            bound=bound,
             cap=1.0,
+            worst=bound,
+            covers=_COVERS_ALL,
         )
         return float(found), error, Route(name="laplace", reason="every person counts once.")
 
