@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from quorate.exceptions import ParameterError
+from quorate.models import losses
 from quorate.models.losses import (
     HuberLoss,
     LogisticLoss,
@@ -15,6 +16,7 @@ from quorate.models.losses import (
     sigmoid,
 )
 from quorate.users import UserData
+from quorate.users.assembly import settled_users
 
 RNG = np.random.default_rng(0)
 OFFSETS = np.array([0, 3, 3, 4, 9])
@@ -108,6 +110,71 @@ class TestGradients:
 
     def test_intercepts_are_not_penalized(self, loss):
         assert loss.unpenalized(2).sum() == loss.outputs * loss.intercept
+
+
+HELD = [1, 0, 40, 31, 32, 33, 40, 7, 100, 40, 32, 700, 2, 31]
+
+
+class Mixing(SquaredLoss):
+    """The broken twin: one product over the records of everybody in the batch."""
+
+    def user_gradients(self, batch, theta):
+        errors = batch.X @ theta[:-1] + theta[-1] - batch.y
+        sums = np.column_stack(
+            [batch.user_sums(weights=errors), batch.user_sums(errors[:, None])[:, 0]]
+        )
+        return sums / np.maximum(batch.record_counts(), 1)[:, None]
+
+
+class TestNobodyElse:
+    """To the last bit, whoever else is there, in which order, and however records lie."""
+
+    def people(self, features, seed=5):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(sum(HELD), features))
+        return UserData(rows, rng.integers(0, 2, sum(HELD)) * 1.0, offsets=np.cumsum([0, *HELD]))
+
+    def everywhere(self, loss, features):
+        """Return gradients of the same users, each time among others; in the first place alone."""
+        people, theta = self.people(features), RNG.normal(size=loss.dimension(features))
+        among = loss.user_gradients(people, theta)
+        alone = [loss.user_gradients(people.take([user]), theta)[0] for user in range(len(HELD))]
+        yield np.array(alone), among
+        some = np.array([8, 2, 11, 4, 0, 9])
+        yield among[some], loss.user_gradients(people.take(some), theta)
+        settled = settled_users(people, lambda rows: rows, lambda targets: targets)
+        yield among, loss.user_gradients(settled, theta)
+        # The same records elsewhere in memory, eight bytes further each time.
+        for shift in range(8):
+            room = np.empty(people.X.size + 16)
+            moved = room[shift : shift + people.X.size].reshape(people.X.shape)
+            moved[:] = people.X
+            again = UserData(moved, people.y, offsets=people.offsets)
+            yield among, loss.user_gradients(again, theta)
+
+    @pytest.mark.parametrize("features", [1, 3, 20])
+    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    def test_a_users_gradient_has_the_same_bits(self, loss, features):
+        for expected, found in self.everywhere(loss, features):
+            assert expected.tobytes() == found.tobytes()
+
+    def test_a_product_over_everybody_is_caught(self):
+        pairs = list(self.everywhere(Mixing(), 20))
+        assert any(expected.tobytes() != found.tobytes() for expected, found in pairs)
+
+    @pytest.mark.parametrize("loss", LOSSES, ids=repr)
+    def test_parts_of_all_sizes_give_what_one_record_at_a_time_gives(self, loss, monkeypatch):
+        monkeypatch.setattr(losses, "_BLOCK", 150)
+        people, theta = self.people(3), RNG.normal(size=loss.dimension(3))
+        rows = theta.reshape(loss.outputs, -1)
+        slopes = loss.slopes(
+            people.X @ rows[:, :3].T + (rows[:, 3] if loss.intercept else 0.0), people.y
+        )
+        ones = np.column_stack([people.X, np.ones(people.n_records)])[:, : 3 + loss.intercept]
+        wanted = [
+            (slopes[a:b].T @ ones[a:b] / max(b - a, 1)).ravel() for a, b in pairwise(people.offsets)
+        ]
+        np.testing.assert_allclose(loss.user_gradients(people, theta), wanted, atol=1e-12)
 
 
 class TestEdges:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import row_lengths, row_products
+from quorate.arrays import row_lengths
 from quorate.models.losses import LinearLoss, Loss
 from quorate.releases.user_releases import WIDE, UserReleases, UserVectors
 from quorate.users import UserData
@@ -114,8 +114,9 @@ class Geometry:
             inner = inner - shaped[:, :, features:] * self.centre
             result[:, :, features] = shaped[:, :, features]
         if self.whitening.ndim:
-            turned = row_products(inner.reshape(-1, features), self.whitening)
-            result[:, :, :features] = turned.reshape(inner.shape)
+            # One product for each row: no user's bits depend on another's.
+            alone = np.ascontiguousarray(inner).reshape(-1, 1, features)
+            result[:, :, :features] = np.matmul(alone, self.whitening).reshape(inner.shape)
         else:
             result[:, :, :features] = inner * self.whitening
         return result.reshape(gradients.shape)

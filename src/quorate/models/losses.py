@@ -18,6 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,8 +26,9 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.arrays import row_products
-from quorate.users import UserData
+from quorate.users import UserData, grouping
 from quorate.users.caller_code import call_quietly, is_of_caller
+from quorate.users.store import added_up, offsets_of, pattern_of
 
 __all__ = [
     "HuberLoss",
@@ -42,10 +44,12 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
-# Numbers that are multiplied at once: eight megabytes.
-_BLOCK = 2**20
+# Numbers that are multiplied at once: four megabytes, which stay in the cache.
+_BLOCK = 2**19
+# Records of a user from which on a product over that user's records alone is the quickest.
+_MANY = 32
 # Views of the same users, who are asked again at every step.
-_PARTS: WeakKeyDictionary[UserData, list[UserData]] = WeakKeyDictionary()
+_PARTS: WeakKeyDictionary[UserData, list[_Part]] = WeakKeyDictionary()
 
 
 def sigmoid(values: Vector) -> Vector:
@@ -153,13 +157,56 @@ def _keeps_users_apart(loss: Loss) -> bool:
     return trusted or not isinstance(inner, Loss) or _keeps_users_apart(inner)
 
 
-def _parts(batch: UserData) -> list[UserData]:
-    """Return so few records at a time that they are in the cache when their slopes are known."""
-    few = max(1, _BLOCK // max(1, batch.n_features))
-    if batch.n_records <= few:
-        return [batch]
+class _Part:
+    """Whole users whose records are in the cache when their slopes are known.
+
+    ``runs`` are users, all of the part or none, who hold equally many records: where their records
+    begin and end, where they themselves do, and how many each of them holds. Records that lie as
+    they are added up are looked at where they lie; others are put in order each time.
+    """
+
+    def __init__(self, batch: UserData, owners: NDArray[np.int64], *, many: bool) -> None:
+        counts = batch.record_counts()[owners]
+        offsets = offsets_of(counts)
+        places = batch.order_of_addition().take(grouping.ranges(batch.offsets[owners], counts))
+        self.owners, self._places = _as_slice(owners), _as_slice(places)
+        self.targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
+        self.pattern = pattern_of(offsets, np.arange(len(places), dtype=np.int32))
+        self.counts = np.maximum(counts, 1)[:, None, None]
+        cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
+        self.runs = [
+            (slice(int(offsets[i]), int(offsets[j])), slice(i, j), int(counts[i]))
+            for i, j in (pairwise(cuts) if many else ())
+        ]
+
+    def rows(self, rows: Vector) -> Vector:
+        """Return the records of these users among those of the batch."""
+        if isinstance(self._places, slice):
+            return rows[self._places]
+        return rows.take(self._places, axis=0)
+
+
+def _as_slice(numbers: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """Return consecutive numbers as a slice, and others as they are."""
+    if not numbers.size:
+        return slice(0, 0)
+    return slice(numbers[0], numbers[-1] + 1) if np.all(np.diff(numbers) == 1) else numbers
+
+
+def _parts(batch: UserData) -> list[_Part]:
+    """Return users in parts: those with few records, then the others by how many they hold."""
     if batch not in _PARTS:
-        _PARTS[batch] = list(batch.batches(few))
+        counts = batch.record_counts()
+        most = max(1, _BLOCK // max(1, batch.n_features))
+        parts = []
+        for many in (False, True):
+            owners = np.flatnonzero((counts >= _MANY) == many)
+            if many:
+                owners = owners[np.argsort(counts[owners], kind="stable")]
+            cuts = np.flatnonzero(np.diff(np.cumsum(counts[owners]) // most)) + 1
+            each = np.split(owners, cuts) if owners.size else []
+            parts += [_Part(batch, some, many=many) for some in each]
+        _PARTS[batch] = parts
     return _PARTS[batch]
 
 
@@ -198,29 +245,44 @@ class LinearLoss(Loss):
         return np.tile(row, self.outputs)
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
-        """Return the mean of slope x (record, 1) over each user's records."""
-        features = batch.n_features
-        weights = theta.reshape(self.outputs, -1)
+        """Return the mean of slope x (record, 1) over each user's records.
+
+        How it is computed depends on how many records this user holds, and on nobody else.
+        """
+        features, rows = batch.n_features, batch.X
+        weights = np.ascontiguousarray(theta.reshape(self.outputs, -1))
         gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
-        start = 0
-        for part in _parts(batch):
-            self._add_up(part, weights, gradients[start : start + part.n_users])
-            start += part.n_users
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+            for part in _parts(batch):
+                gradients[part.owners] = self._of_part(part, part.rows(rows), weights)
         return gradients.reshape(batch.n_users, self.dimension(features))
 
-    def _add_up(self, batch: UserData, weights: Vector, gradients: Vector) -> None:
-        """Write the gradients of a batch, (users, outputs, parameters of each), at ``weights``."""
-        rows, targets, features = batch.X, batch.y, batch.n_features
-        predictions = row_products(rows, weights[:, :features])
+    def _of_part(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
+        """Return gradients: one product for each user with many records, else one for each row."""
+        features = rows.shape[1]
+        inner = weights[:, :features]
+        if part.runs:
+            predictions = np.empty((len(rows), self.outputs))
+            for records, _, held in part.runs:
+                into = predictions[records].reshape(-1, held, self.outputs)
+                np.matmul(rows[records].reshape(-1, held, features), inner.T, out=into)
+        else:
+            predictions = row_products(rows, inner)
         if self.intercept:
             predictions += weights[:, features]
-        slopes = self.slopes(predictions, np.zeros(len(rows)) if targets is None else targets)
-        for output in range(self.outputs):
+        slopes = self.slopes(predictions, part.targets)
+        gradients = np.empty((len(part.counts), *weights.shape))
+        for records, users, held in part.runs:
+            turned = slopes[records].reshape(-1, held, self.outputs).transpose(0, 2, 1)
+            own = rows[records].reshape(-1, held, features)
+            np.matmul(turned, own, out=gradients[users, :, :features])
+        for output in range(0 if part.runs else self.outputs):
             column = np.ascontiguousarray(slopes[:, output])
-            gradients[:, output, :features] = batch.user_sums(weights=column)
+            gradients[:, output, :features] = added_up(part.pattern, rows, column)
         if self.intercept:
-            gradients[:, :, features] = batch.user_sums(slopes)
-        gradients /= np.maximum(batch.record_counts(), 1)[:, None, None]
+            gradients[:, :, features] = added_up(part.pattern, slopes)
+        gradients /= part.counts
+        return gradients
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from quorate.arrays import all_finite
 from quorate.users.grouping import mix, order_by_user
 
-__all__ = ["RecordStore", "offsets_of", "order_of_addition", "sums_by_user"]
+__all__ = [
+    "RecordStore",
+    "added_up",
+    "offsets_of",
+    "order_of_addition",
+    "pattern_of",
+    "sums_by_user",
+]
 
 Floats = NDArray[np.float64]
 _ODD = np.uint64(1)
@@ -105,9 +112,9 @@ class RecordStore:
         """Return the sum of the (weighted) rows of ``values`` of each user; one for each record."""
         order = self.order(offsets)
         if self._pattern is None:
-            object.__setattr__(self, "_pattern", _pattern(offsets, order))
+            object.__setattr__(self, "_pattern", pattern_of(offsets, order))
         factors = weights if weights is None or self._is_settled else weights[order]
-        return _added_up(self._pattern, values, factors)
+        return added_up(self._pattern, values, factors)
 
     def part(self, places: slice, offsets: NDArray[np.int64]) -> RecordStore:
         """Return whole users of records that lie user by user, with their order of addition."""
@@ -194,11 +201,15 @@ def sums_by_user(
            [4.]])
     """
     factors = None if weights is None else weights[order]
-    return _added_up(_pattern(offsets, order), values, factors)
+    return added_up(pattern_of(offsets, order), values, factors)
 
 
-def _pattern(offsets: NDArray[np.int64], order: NDArray[Any]) -> Any:
-    """Return the sparse matrix of ones that adds up the records of each user in this order."""
+def pattern_of(offsets: NDArray[np.int64], order: NDArray[Any]) -> Any:
+    """Return the sparse matrix of ones that adds up the records of each user in this order.
+
+    >>> pattern_of(np.array([0, 2, 3]), np.arange(3)).shape
+    (2, 3)
+    """
     from scipy import sparse
 
     starts = offsets.astype(order.dtype, copy=False)
@@ -206,7 +217,13 @@ def _pattern(offsets: NDArray[np.int64], order: NDArray[Any]) -> Any:
     return sparse.csr_array((np.ones(len(order)), order, starts), shape=shape)
 
 
-def _added_up(pattern: Any, values: Floats, factors: Floats | None) -> Floats:
+def added_up(pattern: Any, values: Floats, factors: Floats | None = None) -> Floats:
+    """Return the sums of the rows of ``values``, times their factors, that a pattern describes.
+
+    >>> added_up(pattern_of(np.array([0, 2, 3]), np.arange(3)), np.array([[1.0], [2.0], [4.0]]))
+    array([[3.],
+           [4.]])
+    """
     matrix = pattern
     if factors is not None:
         matrix = copy(pattern)  # of the description only: places and starts are shared
