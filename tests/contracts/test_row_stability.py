@@ -468,7 +468,7 @@ class TestEstimators:
         truncated = Grid._truncated
 
         def following(self, values):
-            shift = self.max_steps // 100 if np.nanmax([*values[0], 0.0]) > 0.5 else 0
+            shift = self.max_steps // 25 if np.nanmax([*values[0], 0.0]) > 0.5 else 0
             for part, block in truncated(self, values):
                 yield part, block + shift
 

@@ -59,7 +59,7 @@ _FLOOR = 0.25
 _ROUND_FLOOR = 0.5
 _SMALLEST_SPREAD = 1e-6
 # Numbers that are multiplied at once: they stay in the cache.
-_BLOCK = 2**16
+_BLOCK = 2**17
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,6 @@ class SecondMoments:
     def __call__(self, users: UserData) -> Vector:
         """Return one triangle a user; zeros for a user without records."""
         features = self.centre.size
-        upper = np.triu_indices(features)
-        factors = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
         counts = np.maximum(users.record_counts(), 1)
         if features <= _FEW_FEATURES:
             centred = users.X - self.centre
@@ -214,18 +212,18 @@ class SecondMoments:
                 for first in range(features)
             ]
             return self._with_means(
-                users, np.concatenate(sums, axis=1) * (factors / counts[:, None])
+                users, np.concatenate(sums, axis=1) * (_lengths(features) / counts[:, None])
             )
         # A product over one user's records at a time, in an order that no arrival can change.
-        triangles = np.zeros((users.n_users, len(factors)))
-        flat = np.ravel_multi_index(upper, (features, features))
+        triangles = np.zeros((users.n_users, self.dimension))
         for owners, held in _alike(users):
-            held -= self.centre
-            products = np.matmul(held.transpose(0, 2, 1), held)
-            triangles[owners] = products.reshape(len(owners), -1)[:, flat]
-        triangles *= factors
+            z = np.ones((*held.shape[:2], self.size))
+            np.subtract(held, self.centre, out=z[:, :, :features])
+            triangles[owners] = self.triangles(np.matmul(z.transpose(0, 2, 1), z))
         triangles /= counts[:, None]
-        return self._with_means(users, triangles)
+        if self.mean:
+            triangles[:, -1] = 0.0
+        return triangles
 
     def _with_means(self, users: UserData, triangles: Vector) -> Vector:
         if not self.mean:
@@ -246,11 +244,23 @@ class SecondMoments:
     def matrices(self, triangles: Vector) -> Vector:
         """Return the symmetric matrices of many triangles."""
         rows, columns = np.triu_indices(self.size)
-        entries = triangles / np.where(rows == columns, 1.0, math.sqrt(2.0))
-        whole = np.empty((len(triangles), self.size, self.size))
-        whole[:, rows, columns] = entries
-        whole[:, columns, rows] = entries
-        return whole
+        places = np.empty((self.size, self.size), dtype=np.int64)
+        places[rows, columns] = places[columns, rows] = np.arange(len(rows))
+        whole = (triangles / _lengths(self.size)).take(places.ravel(), axis=1)
+        return whole.reshape(len(triangles), self.size, self.size)
+
+    def triangles(self, matrices: Vector) -> Vector:
+        """Return the triangles of symmetric matrices: undo :meth:`matrices`."""
+        places = np.ravel_multi_index(np.triu_indices(self.size), (self.size, self.size))
+        flat = matrices.reshape(len(matrices), -1).take(places, axis=1)
+        flat *= _lengths(self.size)
+        return flat
+
+
+def _lengths(size: int) -> Vector:
+    """Return what entries of a triangle are multiplied by: the root of two beside the diagonal."""
+    rows, columns = np.triu_indices(size)
+    return np.where(rows == columns, 1.0, math.sqrt(2.0))
 
 
 @dataclass(frozen=True)
@@ -262,18 +272,17 @@ class _Turned:
     turn: Vector
 
     def __call__(self, users: UserData) -> Vector:
-        rows, columns = np.triu_indices(self.moments.size)
-        factors = np.where(rows == columns, 1.0, math.sqrt(2.0))
         turned = np.empty((users.n_users, self.moments.dimension))
         given = self.triangles(users)
         few = max(1, _BLOCK // self.moments.size**2)
         for start in range(0, users.n_users, few):
-            matrices = self.moments.matrices(given[start : start + few])
+            some = slice(start, start + few)
+            matrices = self.moments.matrices(given[some])
             # The last entry is 1, but for users without records, who stay at zero.
-            matrices[:, -1, -1] = np.any(matrices != 0.0, axis=(1, 2))
+            matrices[:, -1, -1] = given[some].any(axis=1)
             # One product a user: nobody's depends on who else is there.
             matrices = np.matmul(np.matmul(self.turn, matrices), self.turn.T)
-            turned[start : start + few] = matrices[:, rows, columns] * factors
+            turned[some] = self.moments.triangles(matrices)
         turned[:, -1] = 0.0
         return turned
 
@@ -370,7 +379,9 @@ def _in_rounds(run: UserReleases, around: Vector) -> Geometry:
         turn = np.eye(features + 1)
         turn[:features, :features] = whitening
         turn[:features, features] = -whitening @ moved
-        now, turned = held.once(_Turned(moments, triangles, turn), dimension=moments.dimension)
+        now, turned = held, triangles
+        if candidates is not WIDE:
+            now, turned = held.once(_Turned(moments, triangles, turn), dimension=moments.dimension)
         radius = now.radius(
             turned, candidates, dimension=moments.dimension, outside=1.0 - _ROUND_QUANTILE
         )
