@@ -172,6 +172,10 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         int | None, typer.Option(help="Records a user typically holds, if that is public.")
     ] = None,
     algorithm: Annotated[str, typer.Option(help="A named algorithm, or auto.")] = "auto",
+    uncounted: Annotated[
+        bool,
+        typer.Option("--uncounted", help="Spend nothing on counting the rows that could be read."),
+    ] = False,
     setting: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another parameter of the task: 'name=value'; repeatable."),
@@ -234,6 +238,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             ledger=ledger,
             data_name=data_name,
             options=_settings(setting or ()),
+            counted=not uncounted,
         )
     outputs = Outputs(model=model, report=report)
     outputs.check()
@@ -246,7 +251,8 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         return
     said = answer(result.estimator, result.columns.features, result.columns.classes)
     print_table(said.caption, said.header, said.rows)
-    for line in (said.sentence, said.error, str(result.estimator.guarantee_)):
+    counted = () if result.usable is None else (str(result.usable),)
+    for line in (said.sentence, *counted, said.error, str(result.estimator.guarantee_)):
         print(line)
     if expected is not None:
         print(f"Forecast: {expected.sentence} Error means: {expected.error_meaning}.")

@@ -31,7 +31,7 @@ from quorate.files.csv_lines import (
 from quorate.users import UserData, grouping, tables
 from quorate.users.coding import Coding, coded_columns
 
-__all__ = ["Columns", "TableFile"]
+__all__ = ["Columns", "LoadedRows", "TableFile"]
 
 # Batches of a few megabytes, so that grouping on disk needs little memory.
 _BATCH_ROWS = 2**17
@@ -121,6 +121,15 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class LoadedRows:
+    """The rows of a file before any is left out. Private."""
+
+    rows: NDArray[np.float64]
+    targets: NDArray[np.float64] | None
+    ids: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class TableFile:
     r"""A CSV, TSV or Parquet file, or a folder of such files of one kind.
 
@@ -205,6 +214,22 @@ class TableFile:
             )
         Coding.of(columns.features, coded_columns(columns.categories, columns.dates))
         return columns
+
+    def load(self, columns: Columns) -> LoadedRows:
+        """Read every row as numbers, NaN where something cannot be read; nothing is dropped."""
+        source = (
+            tables.open_parquet(self.path)
+            if self.separator is None
+            else self._csv(columns.named, _numeric(columns), columns.user)
+        )
+        read = tables.load(
+            source,
+            users=columns.user,
+            features=columns.features,
+            target=columns.target,
+            coding=columns.coding,
+        )
+        return LoadedRows(read.rows, tables.as_targets(read.target, columns.classes), read.ids)
 
     def read(self, columns: Columns) -> UserData:
         """Read the records, grouped by user."""

@@ -59,6 +59,7 @@ def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
         "released": said.values,
         "sentence": said.sentence,
         "way": said.way,
+        "usable": None if fit.usable is None else fit.usable.to_dict(),
         "guarantee": fit.estimator.guarantee_.to_dict(),
         "budget": None
         if account is None

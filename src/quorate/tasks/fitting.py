@@ -29,6 +29,14 @@ from quorate.noise import ambient_noise
 from quorate.ranges import Limit
 from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.unread import UnreadUsers
+from quorate.tasks.usable import (
+    Usable,
+    held_by_users,
+    needs_count,
+    readable_rows,
+    release_usable,
+    split_epsilon,
+)
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
@@ -58,6 +66,7 @@ class FitRequest:
     ledger: Path | None = None
     data_name: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    counted: bool = True
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -152,6 +161,7 @@ class Fit:
     estimator: Any
     n_users: int | None
     account: Account | None
+    usable: Usable | None = None
 
     @property
     def labels(self) -> tuple[Any, ...] | None:
@@ -188,7 +198,9 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         request = replace(request, limits=(*request.limits, *more))
     if task.named_classes and columns.classes is None:
         columns = replace(columns, classes=(0, 1))
-    estimator = request.build(columns)
+    counts = request.counted and needs_count(table, columns, request.epsilon)
+    answer, count = split_epsilon(request.epsilon) if counts else (request.epsilon, 0.0)
+    estimator = replace(request, epsilon=answer).build(columns)
     is_public = request.relation is Relation.REPLACE
 
     receipts = []
@@ -200,6 +212,12 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
 
     people = _people(table, columns, Place(request.engine), charge, public=is_public)
     estimator.fit(people)
+    usable = None
+    if counts:
+        in_rows = Place(request.engine).is_in_memory(table)
+        seen = readable_rows(table, columns) if in_rows else people.derive(held_by_users)
+        usable = release_usable(seen, epsilon=count, relation=request.relation, rows=in_rows)
+        estimator.guarantee_ = _together(estimator.guarantee_, usable.guarantee, request.epsilon)
     account = None
     if ledger is not None and name is not None:
         estimator.guarantee_ = estimator.guarantee_.charged_to(name)
@@ -214,6 +232,17 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         estimator=estimator,
         n_users=people.n_users if is_public else None,
         account=account,
+        usable=usable,
+    )
+
+
+def _together(answer: Guarantee, count: Guarantee, epsilon: float) -> Guarantee:
+    """Return the promise of both: the epsilons were split so that they add up to no more."""
+    return replace(
+        answer,
+        epsilon=epsilon,
+        numerics=answer.numerics.weakest(count.numerics),
+        events=(*answer.events, *count.events),
     )
 
 

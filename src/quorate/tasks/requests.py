@@ -34,6 +34,7 @@ _KEYS = frozenset(
         "unit",
         "missing",
         "classes",
+        "counted",
         "bounds",
         "categories",
         "epsilon",
@@ -107,6 +108,7 @@ def read_request(path: Path) -> RequestFile:
         engine=held.text("engine", default="local"),
         ledger=held.place("ledger"),
         data_name=held.text("data_name", default=None),
+        counted=held.flag("counted", default=True),
         options={name: str(value) for name, value in document.get("set", {}).items()},
     )
     table = held.place("table")
@@ -143,6 +145,7 @@ def request_text(request: FitRequest, table: Path | str) -> str:
         engine=None if request.engine == "local" else request.engine,
         ledger=None if request.ledger is None else str(request.ledger),
         data_name=request.data_name,
+        counted=None if request.counted else False,
     )
     if request.options:
         lines += ["", "[set]"]
@@ -217,6 +220,9 @@ class _Held:
         if isinstance(value, bool):
             raise ParameterError(f"Expected {key} to be a number in {self.path}.")
         return value
+
+    def flag(self, key: str, default: Any = ...) -> Any:
+        return self._of(key, bool, "true or false", default)
 
     def texts(self, key: str, default: Any = ...) -> tuple[str, ...]:
         value = self._of(key, (str, list), "text or a list of texts", default)

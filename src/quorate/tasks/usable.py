@@ -1,0 +1,156 @@
+"""How much of a table could be read: a private share, lest an answer be about nothing.
+
+A CSV file declares no types, and a label may be spelt in another way than its class. What cannot be
+read is missing by a public rule and never an error, because an error would tell of a value: columns
+of "1,250" and "3.5.2021" would be answered as if nobody had brought anything. So a small part of
+the budget goes into one more number: the share of a person's rows that could be read, on average
+over the people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from quorate.accounting.rounding import exact, float_down
+from quorate.files.table_files import Columns, TableFile
+from quorate.guarantees import Guarantee, Relation
+from quorate.means import UserMean
+from quorate.users import UserData
+from quorate.users.coding import Category
+from quorate.users.crowd import Crowd
+
+__all__ = [
+    "SHARE",
+    "Usable",
+    "held_by_users",
+    "needs_count",
+    "readable_rows",
+    "release_usable",
+    "split_epsilon",
+]
+
+SHARE = Fraction(1, 20)
+"""Part of epsilon that is spent on the count."""
+
+_LITTLE = 0.5
+# Below this no part is taken: a count that says nothing would only cost.
+_SMALLEST_EPSILON = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usable:
+    """The share of the rows of a person that could be read, on average over people.
+
+    >>> found = Usable(share=0.981, bound=0.02, confidence=0.95, unit="patient", rows=True,
+    ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
+    >>> print(found)
+    About 98% (at most 2 points off, 95% confidence) of a patient's rows could be read, on average.
+    """
+
+    share: float
+    bound: float
+    confidence: float
+    unit: str
+    rows: bool
+    guarantee: Guarantee
+
+    @property
+    def is_little(self) -> bool:
+        """Whether what was released is less than half."""
+        return self.share < _LITTLE
+
+    def __str__(self) -> str:
+        share = min(max(self.share, 0.0), 1.0)
+        off = f"at most {100 * self.bound:.2g} points off, {self.confidence:.0%} confidence"
+        if self.rows:
+            said = f"About {share:.0%} ({off}) of a {self.unit}'s rows could be read, on average."
+        else:
+            said = f"About {share:.0%} ({off}) of all units have a row that could be read."
+        if self.is_little:
+            said += (
+                " That may be too little: are numbers written as 1250.5, days as 2020-12-31, and "
+                "labels exactly as announced?"
+            )
+        return said
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as plain data."""
+        return {
+            "share": self.share,
+            "bound": self.bound,
+            "confidence": self.confidence,
+            "of": "rows of a person, on average" if self.rows else "people with a row",
+            "epsilon": self.guarantee.epsilon,
+        }
+
+
+def needs_count(table: TableFile, columns: Columns, epsilon: float) -> bool:
+    """Tell whether the schema leaves open how much of a table can be read, and a count can say it.
+
+    It does for a file without declared types, and for labels, categories and dates in text.
+    """
+    if not epsilon >= _SMALLEST_EPSILON:
+        return False
+    return table.separator is not None or columns.classes is not None or not columns.coding.is_plain
+
+
+def split_epsilon(epsilon: float) -> tuple[float, float]:
+    """Return what is left for the answer and what the count may cost; together no more than all.
+
+    >>> answer, count = split_epsilon(1.0)
+    >>> round(answer, 6), round(count, 6), answer + count <= 1.0
+    (0.95, 0.05, True)
+    """
+    answer = float_down((1 - SHARE) * exact(epsilon))
+    return answer, float_down(exact(epsilon) - exact(answer))
+
+
+def held_by_users(users: UserData) -> UserData:
+    """Return a row for each user: 1 for one who holds a record, 0 for one who does not.
+
+    >>> people = UserData.from_arrays([[1.0], [float("nan")]], users=[8, 9])
+    >>> held_by_users(people).X.ravel().tolist()
+    [1.0, 0.0]
+    """
+    held = (users.record_counts() > 0).astype(np.float64)
+    rows = UserData(held[:, None], offsets=np.arange(users.n_users + 1), unit=users.unit)
+    return rows.with_keys(users.keys())
+
+
+def readable_rows(table: TableFile, columns: Columns) -> UserData:
+    """Return a 1 for each row that can be read and a 0 for each other one, grouped by user.
+
+    A row can be read if its numbers, days and label can be, and its categories are on their lists.
+    """
+    read = table.load(columns)
+    rows, coding = read.rows, columns.coding
+    usable = np.ones(len(rows), dtype=np.bool_)
+    start = 0
+    for column in coding.columns:
+        block = rows[:, start : start + len(column.names)]
+        found = np.isfinite(block).all(axis=1)
+        usable &= found | (columns.missing != "drop")
+        if isinstance(column, Category):
+            usable &= ~found | (block.sum(axis=1) > 0)
+        start += len(column.names)
+    if read.targets is not None:
+        usable &= np.isfinite(read.targets)
+    marks = usable.astype(np.float64)[:, None]
+    return UserData.from_arrays(marks, users=read.ids, unit=columns.protected)
+
+
+def release_usable(crowd: Crowd, *, epsilon: float, relation: Relation, rows: bool) -> Usable:
+    """Release the mean of zeros and ones over people; ``rows`` says what they are about."""
+    mean = UserMean(epsilon=epsilon, bounds=(0.0, 1.0), algorithm="clip", relation=relation)
+    mean.fit(crowd)
+    return Usable(
+        share=float(mean.mean_[0]),
+        bound=float(mean.error_.bound),
+        confidence=float(mean.error_.confidence),
+        unit=crowd.unit,
+        rows=rows,
+        guarantee=mean.guarantee_,
+    )

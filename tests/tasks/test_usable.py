@@ -1,0 +1,159 @@
+"""The share of rows that could be read is paid for, near the truth, and never an error."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quorate import Ledger, Relation
+from quorate.accounting.compose import price
+from quorate.accounting.events import Composed
+from quorate.exceptions import ParameterError
+from quorate.files.table_files import Columns, TableFile
+from quorate.guarantees import Guarantee
+from quorate.noise import SeededNoise, use_noise
+from quorate.ranges import Limit
+from quorate.tasks import usable
+from quorate.tasks.crowds import Place
+from quorate.tasks.fitting import FitRequest, fit
+from quorate.users import UserData
+
+COLUMNS = Columns(
+    user=("id",),
+    features=("spent", "day", "region"),
+    target="ill",
+    classes=("no", "yes"),
+    categories={"region": ("north", "south")},
+    dates={"day": ("2020-01-01", "2020-12-31")},
+)
+GOOD = "{i},12.5,2020-02-03,north,yes"
+ROWS = {
+    "good": (GOOD, 1.0),
+    "a number with a comma": ('{i},"1,250",2020-02-03,north,yes', 0.0),
+    "a day in another order": ("{i},12.5,3.2.2020,north,yes", 0.0),
+    "a label in capitals": ("{i},12.5,2020-02-03,north,Yes", 0.0),
+    "a category that is not listed": ("{i},12.5,2020-02-03,North,yes", 0.0),
+    "an empty cell": ("{i},12.5,,north,yes", 0.0),
+    "too few cells": ("{i},12.5", 0.0),
+    "every second row": (GOOD + '\n{i},"1,250",2020-02-03,north,yes', 0.5),
+}
+
+
+def table(folder, row, n=60):
+    path = folder / "visits.csv"
+    path.write_text("id,spent,day,region,ill\n" + "\n".join(row.format(i=i) for i in range(n)))
+    return TableFile(path)
+
+
+def request(**changes):
+    given = {
+        "task": "mean",
+        "columns": Columns(user=("id",), features=("spent",)),
+        "limits": (Limit(0, 100),),
+        "epsilon": 1.0,
+    }
+    return FitRequest(**given | changes)
+
+
+@pytest.mark.parametrize("name", list(ROWS))
+def test_what_can_be_read_is_found(name, tmp_path):
+    row, share = ROWS[name]
+    rows = usable.readable_rows(table(tmp_path, row), COLUMNS)
+    assert rows.n_users == 60
+    assert rows.user_means().ravel().tolist() == [share] * 60
+    with use_noise(SeededNoise(0)):
+        found = usable.release_usable(rows, epsilon=5.0, relation=Relation.REPLACE, rows=True)
+    assert abs(found.share - share) <= found.bound < 0.1
+    assert found.is_little == (share == 0.0 or found.share < 0.5)
+
+
+def test_nothing_that_a_row_holds_moves_another_persons_share(tmp_path):
+    """One person more or less changes one row of what is released, by at most 1."""
+    whole = usable.readable_rows(table(tmp_path, GOOD), COLUMNS).user_means()
+    strange = table(tmp_path, GOOD)
+    lines = strange.path.read_text().splitlines()
+    lines[7] = '6,\x00,9999999999,"""",\xff'
+    strange.path.write_text("\n".join(lines))
+    changed = usable.readable_rows(strange, COLUMNS).user_means()
+    assert np.abs(whole - changed).sum() == 1.0
+
+
+def test_missing_numbers_may_be_filled_but_labels_may_not(tmp_path):
+    filled = replace(COLUMNS, missing=0.0)
+    rows, _ = ROWS["an empty cell"]
+    assert usable.readable_rows(table(tmp_path, rows), filled).user_means().all()
+    rows, _ = ROWS["a label in capitals"]
+    assert not usable.readable_rows(table(tmp_path, rows), filled).user_means().any()
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 0.1, 1 / 3, 7.3, 1e-3, 1e9])
+def test_both_parts_together_cost_no_more_than_all(epsilon):
+    answer, count = usable.split_epsilon(epsilon)
+    assert Fraction(answer) + Fraction(count) <= Fraction(epsilon)
+    assert 0.049 * epsilon < count < 0.051 * epsilon
+
+
+def test_the_promise_covers_the_answer_and_the_count(tmp_path):
+    ledger = Ledger(tmp_path / "book.db")
+    ledger.set_budget("visits", epsilon=3.0, unit="id")
+    asked = request(ledger=tmp_path / "book.db", data_name="visits")
+    result = fit(asked, table(tmp_path, GOOD))
+    promise = result.estimator.guarantee_
+    assert promise.epsilon == 1.0
+    assert price(Composed(promise.events), delta=0.0, relation=promise.relation) <= 1.0
+    alone = Composed(result.usable.guarantee.events)
+    assert price(alone, delta=0.0, relation=promise.relation) > 0.04
+    assert ledger.spent("visits").epsilon == 1.0
+    assert "rows could be read" in str(result.usable)
+
+
+def test_it_can_be_left_out_and_is_where_the_schema_says_enough(tmp_path):
+    numbers = table(tmp_path, GOOD)
+    assert fit(request(counted=False), numbers).usable is None
+    assert fit(request(epsilon=1e-4), numbers).usable is None
+    path = tmp_path / "visits.parquet"
+    held = {"id": np.arange(60), "spent": np.ones(60), "ill": ["no", "yes"] * 30}
+    pq.write_table(pa.table(held), path)
+    parquet = TableFile(path)
+    assert fit(request(), parquet).usable is None
+    labelled = Columns(user=("id",), features=("spent",), target="ill", classes=("no", "yes"))
+    asked = request(task="threshold", columns=labelled)
+    assert fit(asked, parquet).usable is not None
+
+
+def test_crowds_count_people_with_a_row(tmp_path, monkeypatch):
+    lines = table(tmp_path, "{i},12.5,x,north,yes")
+    others = "\n".join(f"{i},old,x,north,yes" for i in range(100, 140))
+    lines.path.write_text(f"{lines.path.read_text()}\n{others}")
+    monkeypatch.setattr(Place, "is_in_memory", lambda *_: False)
+    with use_noise(SeededNoise(0)):
+        result = fit(request(epsilon=200.0), lines)
+    assert not result.usable.rows
+    assert abs(result.usable.share - 0.6) < 0.05
+    assert "of all units have a row" in str(result.usable)
+
+
+def test_a_user_without_records_holds_none():
+    people = UserData.from_arrays([[1.0], [np.nan], [2.0]], users=[7, 8, 7])
+    held = usable.held_by_users(people)
+    assert held.X.ravel().tolist() == [1.0, 0.0]
+    assert np.array_equal(held.keys(), people.keys())
+
+
+def test_little_is_said_to_be_little():
+    promise = Guarantee(epsilon=0.05, delta=0.0)
+    given = {"bound": 0.1, "confidence": 0.95, "unit": "patient", "rows": True}
+    little = usable.Usable(share=-0.03, guarantee=promise, **given)
+    assert "About 0%" in str(little)
+    assert "1250.5" in str(little)
+    assert little.to_dict()["epsilon"] == 0.05
+    assert "1250.5" not in str(usable.Usable(share=0.9, guarantee=promise, **given))
+
+
+def test_a_budget_that_is_none_is_refused_before_anything_is_read(tmp_path):
+    for epsilon in (-1.0, float("nan"), 0.0):
+        with pytest.raises(ParameterError):
+            fit(request(epsilon=epsilon), table(tmp_path, GOOD))
