@@ -47,7 +47,11 @@ FLOORS = [
 ]
 PLACE = {name: place for place, name in enumerate(name for floor in FLOORS for name in floor)}
 # Constructors of UserData that only an engine can keep; they are imported when they are called.
-DOORS = {("users/data.py", "quorate.engines.sql"), ("users/data.py", "quorate.engines.files")}
+DOORS = {
+    ("users/data.py", "quorate.engines.sql"),
+    ("users/data.py", "quorate.engines.files"),
+    ("users/data.py", "quorate.files.table_files"),
+}
 HEAVY = {
     "scipy",
     "sklearn",

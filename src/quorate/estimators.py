@@ -412,7 +412,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             if isinstance(X, CodedTable):
                 names = X.coding.sources
-        if self.relation is Relation.REPLACE and data.n_users == 0:
+        if self.relation is Relation.REPLACE and data.is_empty:
             raise SchemaError(
                 "Expected at least one user under Relation.REPLACE, where their number is public, "
                 "got none. Are the ids in users= integers, text or dates?"

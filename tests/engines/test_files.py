@@ -13,11 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from quorate import Ledger
+from quorate.engines import files
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.engines.part_files import PartFiles
 from quorate.exceptions import SchemaError
 from quorate.grid import Ball, choose_grid
+from quorate.means import UserMean
 from quorate.users import UserData
 from quorate.users.statistics import UserMeans
 
@@ -54,6 +56,10 @@ def order_dependent(users):
     index, size = users.user_index(), users.n_users
     columns = (users.X * 1.1 + users.y[:, None]).T
     return np.stack([np.bincount(index, column, minlength=size) for column in columns], 1)
+
+
+def _themselves(users):
+    return users
 
 
 OPTIONS = {"user": "id", "features": ["a", "b", "c"], "target": "y"}
@@ -111,6 +117,51 @@ class TestEqual:
         assert crowd.cap(5, random_state=0).counts(UserData.record_counts, np.array([5.0])) == [1]
 
 
+class TestFewPasses:
+    def test_whether_anybody_is_there_is_known_without_reading(self, folder, tmp_path, monkeypatch):
+        crowd = FileCrowd.from_parquet(folder, n_parts=4, **OPTIONS)
+        empty = FileCrowd.from_parquet(folder, n_parts=4, **OPTIONS).take([])
+        assert empty.is_empty
+        monkeypatch.setattr(PartFiles, "load", None)
+        assert not crowd.is_empty
+
+    def test_nobody_is_there_if_no_row_has_an_id(self, tmp_path):
+        table = pa.table({"id": pa.array([None, None], pa.string()), "a": [1.0, 2.0]})
+        pq.write_table(table, tmp_path / "none.parquet")
+        assert FileCrowd.from_parquet(tmp_path, user="id", n_parts=3).is_empty
+
+    def test_users_are_counted_without_their_records(self, folder, monkeypatch):
+        crowd = FileCrowd.from_parquet(folder, n_parts=4, **OPTIONS)
+        monkeypatch.setattr(Layout, "users", None)
+        assert crowd.n_users == UserData.from_parquet(folder, **OPTIONS).n_users
+
+    def test_a_mean_reads_every_part_once(self, folder, monkeypatch):
+        reads = []
+        users = Layout.users
+
+        def counting(layout, records):
+            reads.append(len(records))
+            return users(layout, records)
+
+        crowd = FileCrowd.from_parquet(folder, n_parts=8, **OPTIONS)
+        monkeypatch.setattr(Layout, "users", counting)
+        UserMean(1.0, delta=1e-6, bounds=10.0).fit(crowd)
+        assert len(reads) == 8
+
+    def test_small_parts_are_kept_together_in_the_order_of_the_keys(self, folder, monkeypatch):
+        crowd = FileCrowd.from_parquet(folder, n_parts=64, **OPTIONS)
+        together = crowd.derive(_themselves, keep=True)
+        monkeypatch.setattr(files, "_PART_BYTES", 30_000)
+        apart = crowd.derive(_themselves, keep=True)
+        assert (together.n_parts, crowd.n_parts) == (1, 64)
+        assert 1 < apart.n_parts < 64
+        for derived in (together, apart):
+            assert np.array_equal(derived.keys(), crowd.keys())
+            assert sum(derived.sizes) == crowd.n_users
+            mine = np.concatenate(derived.map(order_dependent))
+            assert np.array_equal(mine, np.concatenate(crowd.map(order_dependent)))
+
+
 class TestKept:
     def test_a_named_spool_is_used_again_for_the_same_files(self, folder, tmp_path, monkeypatch):
         kept = tmp_path / "kept"
@@ -148,17 +199,17 @@ FileCrowd.from_batches(slowly(), layout, n_parts=4, spool={spool}, source={{"fil
 
 
 FIT = """
-import resource, sys, time
+import os, resource, sys, time
 from quorate.cli import main
-from quorate.engines import files
+from quorate.engines import files, partition
 from quorate.engines.layout import Layout
 from quorate.tasks import crowds
-crowds._LARGE, files._BATCH_ROWS, files._BUFFER_BYTES = 10, 100, 1
+crowds._LARGE, files._BATCH_ROWS, partition._BUFFER_BYTES = 10, 100, 1
 records = Layout.records
-def slowly(layout, batch):
-    print("piece", flush=True)
+def slowly(layout, batch, **options):
+    os.write(1, b"piece\\n")
     time.sleep(0.0 if sys.argv[1] else 0.1)
-    return records(layout, batch)
+    return records(layout, batch, **options)
 Layout.records = slowly
 exec(sys.argv[1])
 sys.exit(main(sys.argv[2:]))

@@ -1,6 +1,7 @@
 """One part in files: as it came, then in order, and the same users either way."""
 
 import errno
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,31 @@ class TestOrder:
         assert files(part) == [".npy"] * 4
         assert_same(part.load(), part.expected)
         assert part.load().in_order
+
+    def test_users_are_counted_before_and_after_they_lie_in_order(self, part):
+        assert part.has_arrivals
+        assert part.count_users() == part.expected.n_users
+        part.settle()
+        assert not part.has_arrivals
+        assert part.count_users() == part.expected.n_users
+
+    def test_the_system_may_take_less_than_all_at_a_time(self, part, monkeypatch):
+        taken = []
+
+        def few(file, pieces):
+            taken.append(os.write(file, memoryview(np.asarray(pieces[0]).view(np.uint8))[:37]))
+            return taken[-1]
+
+        before = part._path("raw").read_bytes()
+        again = PartFiles(part.spool, "00001", part._schema, part._layout)
+        monkeypatch.setattr(os, "writev", few)
+        records = np.frombuffer(before, part._layout.dtype)
+        again.append([records[:50], records[50:50], records[50:]])
+        assert again._path("raw").read_bytes() == before
+        assert len(taken) >= len(before) // 37
+
+    def test_nobody_else_can_read_what_came(self, part):
+        assert part._path("raw").stat().st_mode & 0o077 == 0
 
     def test_a_part_without_records_has_no_users(self, part):
         empty = PartFiles(part.spool, "00001", Schema.of(part.expected))

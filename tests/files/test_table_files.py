@@ -5,8 +5,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.engines.files import FileCrowd
+from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.files.table_files import Columns, TableFile
+from quorate.means import UserMean
+from quorate.noise import SeededNoise, use_noise
+from quorate.users import UserData
 
 AGES = Columns(user=("person",), features=("age",))
 
@@ -152,6 +156,63 @@ class TestFoldersOfCsv:
             times.append((spool / "manifest.json").stat().st_mtime_ns)
             del crowd
         assert times[0] == times[1]
+
+    def test_the_memory_decides_where_they_lie_and_nothing_else(self, folder):
+        options = {"user": "person", "features": ["age"], "target": "ill", "classes": ["no", "yes"]}
+        size = TableFile(folder).size_on_disk
+        here = UserData.from_csv(folder, memory=4 * size, **options)
+        there = UserData.from_csv(folder, memory=4 * size - 4, **options)
+        assert (type(here), type(there)) == (UserData, FileCrowd)
+        assert here.unit == there.unit == "person"
+        assert there.n_users == here.n_users
+        order, found = np.argsort(here.keys()), there.together()
+        for name in ("X", "y", "offsets"):
+            mine = getattr(found, name)
+            assert np.array_equal(mine, getattr(here.take(order), name))
+        with use_noise(SeededNoise(0)):
+            one = UserMean(1.0, delta=1e-5, bounds=100.0).fit(here).mean_
+        with use_noise(SeededNoise(0)):
+            assert one == UserMean(1.0, delta=1e-5, bounds=100.0).fit(there).mean_
+
+    def test_categories_are_coded_alike_in_memory_and_on_disk(self, folder):
+        options = {"user": "person", "features": ["age", "ill"], "categories": {"ill": ["yes"]}}
+        here = UserData.from_csv(folder, **options)
+        there = UserData.from_csv(folder, memory=4, **options)
+        assert here.feature_names == there.feature_names
+        assert here.n_features == there.n_features > 1
+        assert np.array_equal(there.together().X, here.take(np.argsort(here.keys())).X)
+
+    def test_one_file_several_ids_and_numbers_for_what_is_missing(self, folder):
+        options = {"features": "age", "missing": 0.5, "unit": "person and state"}
+        people = UserData.from_csv(folder / "1.csv", user=["person", "ill"], **options)
+        assert people.unit == "person and state"
+        assert 0.5 in people.X
+
+    @pytest.mark.parametrize(
+        ("options", "what"),
+        [
+            ({"features": ["years"]}, "Expected a column 'years'"),
+            ({"features": None}, "names of the feature columns"),
+            ({"features": [3]}, "names of columns"),
+            ({"user": None}, "names of columns"),
+            ({"user": "age"}, "An id is no feature"),
+            ({"missing": "guess"}, "missing"),
+            ({"categories": ["age"]}, "categories"),
+        ],
+    )
+    def test_what_cannot_be_is_refused_before_a_row_is_read(
+        self, folder, options, what, monkeypatch
+    ):
+        for name in ("read", "group"):
+            monkeypatch.setattr(TableFile, name, None)
+        with pytest.raises(QuorateError, match=what):
+            UserData.from_csv(folder, **{"user": "person", "features": ["age"], **options})
+
+    def test_other_files_and_nothing_at_all_are_refused(self, tmp_path):
+        (tmp_path / "data.parquet").write_text("")
+        for place, what in [(tmp_path, r"\.csv or \.tsv"), (tmp_path / "none.csv", "nothing at")]:
+            with pytest.raises(SchemaError, match=what):
+                UserData.from_csv(place, user="person", features=["age"])
 
     def test_other_columns_in_one_file_are_refused_before_a_row_is_read(self, folder):
         (folder / "4.csv").write_text("person,years,ill\n")

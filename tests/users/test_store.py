@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from quorate.users.store import RecordStore, offsets_of
+from quorate.users import store as stores
+from quorate.users.store import RecordStore, offsets_of, order_of_addition
 
 
 def test_records_are_gathered_by_user_with_their_targets():
@@ -50,3 +51,33 @@ def test_weights_do_not_stay_in_the_pattern():
     plain = store.sums(offsets, rows)
     store.sums(offsets, rows, np.full(6, 7.0))
     assert np.array_equal(store.sums(offsets, rows), plain)
+
+
+class TestOrderOfAddition:
+    @pytest.mark.parametrize("meetings", [0.0, 16.0, 1e30])
+    def test_the_ways_to_sort_agree(self, meetings, monkeypatch):
+        """Words that end in their places, places by their words, and both keys one by one."""
+        rng = np.random.default_rng(2)
+        codes = rng.integers(0, 40, 3000).astype(np.int32)
+        rows = np.round(rng.normal(size=(3000, 2)), 1)
+        offsets = offsets_of(np.bincount(codes, minlength=40))
+        expected = np.lexsort((stores._hashes(rows, None), codes))
+        monkeypatch.setattr(stores, "_FEW_MEETINGS", meetings)
+        order = order_of_addition(rows, None, offsets, codes)
+        assert np.array_equal(np.sort(order), np.arange(3000))
+        assert np.array_equal(rows[order], rows[expected])
+        assert np.array_equal(codes[order], codes[expected])
+
+    def test_records_that_meet_in_the_bits_that_are_sorted_are_told_apart(self, monkeypatch):
+        """Hashes that differ in their last bit only, and in the other direction than the places."""
+        rows = np.arange(8.0)[:, None]
+        hashes = np.uint64(2**40) + np.arange(8, dtype=np.uint64)[::-1]
+        monkeypatch.setattr(stores, "_hashes", lambda *_: hashes)
+        assert order_of_addition(rows, None, np.array([0, 8])).tolist() == list(range(8))[::-1]
+
+    def test_narrow_records_lie_in_the_same_order(self):
+        rng = np.random.default_rng(4)
+        rows = rng.normal(size=(500, 3)).astype(np.float32)
+        codes, offsets = None, np.array([0, 200, 500])
+        wide = order_of_addition(rows.astype(np.float64), None, offsets, codes)
+        assert np.array_equal(order_of_addition(rows, None, offsets, codes), wide)

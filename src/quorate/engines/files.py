@@ -13,35 +13,29 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, TypeVar
-
-from numpy.typing import NDArray
+from typing import Any, Self
 
 from quorate import _validate
 from quorate.engines.base import Arguments, Outcome, PartedCrowd, Schema, Task, results_of
-from quorate.engines.layout import Layout, Records, split_records
+from quorate.engines.layout import Layout
 from quorate.engines.part_files import PartFiles
+from quorate.engines.partition import ahead, partition
 from quorate.engines.progress import Progress
 from quorate.engines.spool import Spool, disk_errors
-from quorate.exceptions import QuorateError, SchemaError
 from quorate.public_randomness import RandomState
 from quorate.users import tables
+from quorate.users.assembly import joined_users
 from quorate.users.data import UserData
 
 __all__ = ["FileCrowd", "about_file"]
-
-Result = TypeVar("Result")
 
 # Records of a part take about this much memory as floats.
 _PART_BYTES = 2**25
 _MOST_PARTS = 512
 _BATCH_ROWS = 2**17
-# What is buffered before it goes to the files of the parts.
-_BUFFER_BYTES = 2**26
 
 
 class FileCrowd(PartedCrowd):
@@ -176,26 +170,41 @@ class FileCrowd(PartedCrowd):
         if about is None or not place.is_complete(about):
             with disk_errors(place), Progress(rows, label="grouping by user", show=progress) as bar:
                 place.clear()
-                _append(files, _split_ahead(batches, layout, n_parts, threads), bar)
+                partition(batches, layout, files, threads=threads, bar=bar)
                 if place.keeps:
-                    deque(_ahead(PartFiles.settle, files, threads), maxlen=0)
+                    deque(ahead(PartFiles.settle, files, threads), maxlen=0)
                 if about is not None:
                     place.complete(about)
         return cls(files, layout.schema, threads=threads)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no users; a record that came belongs to one."""
+        if not self._changes and any(part.has_arrivals for part in self._parts):
+            return False
+        return super().is_empty
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Users of each part; as public as their sum."""
+        if self._changes:
+            return super().sizes
+        return tuple(ahead(PartFiles.count_users, self._parts, self._threads))
 
     def _run(self, task: Task, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
         def run(pair: tuple[PartFiles, Arguments]) -> Outcome:
             return pair[0].run(task, pair[1])
 
-        yield from _ahead(run, zip(self._parts, arguments, strict=True), self._threads)
+        yield from ahead(run, zip(self._parts, arguments, strict=True), self._threads)
 
     def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
         place = Spool()
-        files = [PartFiles(place, f"{i:05d}", schema) for i in range(self.n_parts)]
+        files: list[PartFiles] = []
+        results = (users for out in self._run(task, arguments) for users in results_of([out]))
         with disk_errors(place):
-            for file, outcome in zip(files, self._run(task, arguments), strict=True):
-                (users,) = results_of([outcome])
-                file.write(users)
+            for few in _joined(results, schema):
+                files.append(PartFiles(place, f"{len(files):05d}", schema))
+                files[-1].write(few)
         return type(self)(files, schema, threads=self._threads)
 
     def _changed(
@@ -207,67 +216,21 @@ class FileCrowd(PartedCrowd):
         return type(self)(self._parts, schema, changes, arguments, threads=self._threads)
 
 
-def _ahead(work: Callable[[Any], Result], items: Iterable[Any], threads: int) -> Iterator[Result]:
-    """Yield results in the order of the items; few at once, since a result may be large."""
-    with ThreadPoolExecutor(threads) as pool:
-        running: deque[Future[Result]] = deque()
-        for item in items:
-            running.append(pool.submit(copy_context().run, work, item))
-            if len(running) > threads:
-                yield running.popleft().result()
-        while running:
-            yield running.popleft().result()
+def _joined(parts: Iterable[UserData], schema: Schema) -> Iterator[UserData]:
+    """Yield the users of neighbouring parts together, as long as they are small: rounds cost less.
 
-
-def _split_ahead(
-    batches: Iterable[Any], layout: Layout, n_parts: int, threads: int
-) -> Iterator[tuple[Records, NDArray[Any], int]]:
-    """Yield the records of each batch, part by part, in the order of the source."""
-
-    def split(batch: Any) -> tuple[Records, NDArray[Any], int]:
-        records, cuts = split_records(layout.records(batch), n_parts)
-        return records, cuts, batch.num_rows
-
-    walked = _ahead(split, batches, threads)
-    while True:
-        piece = None
-        try:
-            piece = next(walked, None)
-        except (QuorateError, OSError):
-            raise
-        except Exception:
-            failed = True
-        else:
-            failed = False
-        if failed:
-            raise SchemaError("The table could not be read; why is withheld: it may quote records.")
-        if piece is None:
-            return
-        yield piece
-
-
-def _append(
-    files: Sequence[PartFiles],
-    pieces: Iterable[tuple[Records, NDArray[Any], int]],
-    bar: Progress,
-) -> None:
-    waiting: list[tuple[Records, NDArray[Any]]] = []
+    The parts follow each other in the order of the keys, and so do these.
+    """
+    waiting: list[UserData] = []
     size = 0
-    for records, cuts, rows in pieces:
-        waiting.append((records, cuts))
-        size += records.nbytes
-        if size >= _BUFFER_BYTES:
-            _flush(files, waiting)
+    for users in parts:
+        own = users.X.nbytes + users.offsets.nbytes
+        if waiting and size + own > _PART_BYTES:
+            yield joined_users(waiting, schema.nobody())
             waiting, size = [], 0
-        bar.advance(rows)
-    _flush(files, waiting)
-
-
-def _flush(files: Sequence[PartFiles], waiting: list[tuple[Records, NDArray[Any]]]) -> None:
-    for number, file in enumerate(files):
-        pieces = [records[cuts[number] : cuts[number + 1]] for records, cuts in waiting]
-        if any(map(len, pieces)):
-            file.append(pieces)
+        waiting.append(users)
+        size += own
+    yield joined_users(waiting, schema.nobody())
 
 
 def about_file(file: str | os.PathLike[str]) -> list[Any]:

@@ -139,10 +139,12 @@ class Layout:
         target = [] if self.target is None else [("y", np.float64)]
         return np.dtype([("key", np.uint64), *target, ("x", number, (len(self.features),))])
 
-    def records(self, batch: Any) -> Records:
-        """Return the records of a piece of the table, in its order."""
+    def records(self, batch: Any, *, out: Records | None = None) -> Records:
+        """Return the records of a piece of the table, in its order; in ``out`` if they fit."""
         keys, keep = grouping.row_keys(tuple(batch.column(name) for name in self.user))
-        records: Records = np.empty(batch.num_rows, dtype=self.dtype)
+        records: Records = (
+            np.empty(batch.num_rows, dtype=self.dtype) if out is None else out[: batch.num_rows]
+        )
         records["key"] = keys
         whole = np.ones(batch.num_rows, dtype=np.bool_)
         for place, values in self._numbers(batch):
@@ -184,13 +186,17 @@ class Layout:
         held = ~np.isnan(records["x"][:, 0])
         if not held.all():
             records, codes = records[held], codes[held]
-        rows = np.ascontiguousarray(records["x"], dtype=np.float64)
+        rows = np.ascontiguousarray(records["x"])
         targets = None if self.target is None else np.ascontiguousarray(records["y"])
         return numbered_users(rows, targets, codes, keys, self.unit, self.features)
 
 
-def split_records(records: Records, n_parts: int) -> tuple[Records, NDArray[np.int64]]:
+def split_records(
+    records: Records, n_parts: int, *, out: Records | None = None
+) -> tuple[Records, NDArray[np.int64]]:
     """Return the records part by part, in their old order within each, and where parts begin.
+
+    They lie at the beginning of ``out``, if it is given, and else in an array of their own.
 
     >>> records = np.zeros(3, dtype=[("key", "u8"), ("x", "f8")])
     >>> records["key"], records["x"] = [2**63, 0, 2**63], [1.0, 2.0, 3.0]
@@ -203,8 +209,14 @@ def split_records(records: Records, n_parts: int) -> tuple[Records, NDArray[np.i
     cuts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
     # numpy sorts 16-bit integers by radix, in linear time, and moves rows of words fastest.
     order = np.argsort(numbers, kind="stable")
-    words = records.view(np.uint32).reshape(len(records), records.itemsize // 4)
-    return words.take(order, axis=0).reshape(-1).view(records.dtype), cuts
+    place = np.empty_like(records) if out is None else out[: len(records)]
+    # The places are right, and clipping them spares a copy of the result.
+    np.take(_words(records), order, axis=0, out=_words(place), mode="clip")
+    return place, cuts
+
+
+def _words(records: Records) -> NDArray[np.uint32]:
+    return records.view(np.uint32).reshape(len(records), records.itemsize // 4)
 
 
 def _fits_single(kind: Any) -> bool:

@@ -21,12 +21,15 @@ from quorate.engines.layout import Layout, Records
 from quorate.engines.spool import Spool
 from quorate.users.assembly import ordered_users
 from quorate.users.data import UserData
+from quorate.users.grouping import count_keys
 
 __all__ = ["PartFiles"]
 
 _KINDS = {"x": np.float64, "y": np.float64, "keys": np.uint64, "offsets": np.int64}
 # What is read at once where a cap does not let a part be held whole.
 _PIECE_BYTES = 2**24
+# How many pieces go to the system in one call; POSIX promises 16, Linux takes 1024.
+_AT_ONCE = 1024
 
 
 class PartFiles:
@@ -49,18 +52,38 @@ class PartFiles:
 
     def append(self, pieces: Sequence[Records]) -> None:
         """Write records behind those that are there, in their order."""
-        with open(self._path("raw"), "ab", opener=_private) as file:
-            for piece in pieces:
-                file.write(np.ascontiguousarray(piece).view(np.uint8).data)
+        file = _private(str(self._path("raw")), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            for start in range(0, len(pieces), _AT_ONCE):
+                _write(file, pieces[start : start + _AT_ONCE])
+        finally:
+            os.close(file)
+
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether there are records that lie as they came."""
+        path = self._path("raw")
+        return path.exists() and path.stat().st_size > 0
+
+    def count_users(self) -> int:
+        """Count the users; of records that lie as they came only the keys are looked at."""
+        with self._lock:
+            if self._layout is None or not self.has_arrivals:
+                return self.load().n_users
+            return count_keys(np.ascontiguousarray(self._arrivals(self._layout)["key"]))
+
+    def _arrivals(self, layout: Layout) -> Records:
+        """Map the records that lie as they came; there have to be some."""
+        return np.asarray(np.memmap(self._path("raw"), layout.dtype, mode="r"))
 
     def load(self) -> UserData:
         """Return the users of the part: mapped if they lie in order, read otherwise."""
         if self._path("offsets.npy").exists():
             return self._mapped()
-        if self._layout is None or not self._path("raw").exists():
+        if self._layout is None or not self.has_arrivals:
             return self._schema.nobody()
         if self._layout.cap is None:
-            return self._layout.users(np.fromfile(self._path("raw"), dtype=self._layout.dtype))
+            return self._layout.users(self._arrivals(self._layout))
         return self._layout.together(_pieces(self._path("raw"), self._layout.dtype))
 
     def run(self, task: Task, arguments: Arguments) -> Outcome:
@@ -103,7 +126,7 @@ class PartFiles:
     def _mapped(self) -> UserData:
         found = {name: self._map(name) for name in ("x", "keys", "offsets")}
         return ordered_users(
-            np.asarray(found["x"], dtype=np.float64),
+            np.asarray(found["x"]),
             self._map("y") if self._schema.has_target else None,
             found["offsets"],
             found["keys"],
@@ -143,6 +166,17 @@ def _pieces(path: Path, dtype: np.dtype[np.void]) -> Iterator[Records]:
     with path.open("rb") as file:
         while len(piece := np.fromfile(file, dtype, count=max(1, _PIECE_BYTES // dtype.itemsize))):
             yield piece
+
+
+def _write(file: int, pieces: Sequence[Records]) -> None:
+    """Write pieces one behind the other; the system may take less than all of them at a time."""
+    waiting: list[Any] = [np.ascontiguousarray(piece) for piece in pieces if len(piece)]
+    while waiting:
+        taken = os.writev(file, waiting)
+        while waiting and taken >= waiting[0].nbytes:
+            taken -= waiting.pop(0).nbytes
+        if taken:
+            waiting[0] = waiting[0].view(np.uint8)[taken:]
 
 
 def _private(path: str, flags: int) -> int:

@@ -29,12 +29,16 @@ from quorate.files.csv_lines import (
     read_header,
 )
 from quorate.users import UserData, grouping, tables
-from quorate.users.coding import Coding, coded_columns
+from quorate.users.coding import Coding, coded_columns, names_given
 
-__all__ = ["Columns", "LoadedRows", "TableFile"]
+__all__ = ["Columns", "LoadedRows", "TableFile", "users_of_csv"]
 
 # Batches of a few megabytes, so that grouping on disk needs little memory.
 _BATCH_ROWS = 2**17
+_NO_FEATURES = (
+    "Expected the names of the feature columns: a CSV file declares no types, and they must not be "
+    "guessed from the rows."
+)
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -208,10 +212,7 @@ class TableFile:
             if set(read_header(file, self.separator)) != set(self.column_names):
                 raise SchemaError(f"Expected the columns {self.column_names} in {file.name!r} too.")
         if not columns.features:
-            raise SchemaError(
-                "Expected the names of the feature columns: a CSV file declares no types, and they "
-                "must not be guessed from the rows."
-            )
+            raise SchemaError(_NO_FEATURES)
         Coding.of(columns.features, coded_columns(columns.categories, columns.dates))
         return columns
 
@@ -332,6 +333,44 @@ class TableFile:
             read_cells(file, separator, names=names, numeric=numeric, ids=ids)
             for file in self.files
         )
+
+
+def users_of_csv(
+    path: str | os.PathLike[str],
+    *,
+    user: str | Sequence[str],
+    features: Sequence[str],
+    memory: int,
+    classes: Sequence[Any] | None = None,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+    dates: Mapping[str, tuple[Any, Any]] | None = None,
+    **described: Any,
+) -> UserData | FileCrowd:
+    r"""Group the rows of CSV files; see :meth:`quorate.UserData.from_csv`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "1.csv").write_text("id,age\n7,30\n5,61\n")
+    ...     users_of_csv(folder, user="id", features=["age"], memory=4).n_users
+    2
+    """
+    if features is None:
+        raise SchemaError(_NO_FEATURES)
+    coded_columns(categories, dates)
+    columns = Columns(
+        user=tuple(names_given(user)),
+        features=tuple(names_given(features)),
+        classes=None if classes is None else tuple(classes),
+        categories={name: tuple(values) for name, values in (categories or {}).items()},
+        dates={} if dates is None else dates,
+        **described,
+    )
+    table = TableFile(path)
+    if Path(path).exists() and table.separator is None:
+        raise SchemaError(f"Expected a file or a folder of .csv or .tsv, got {str(path)!r}.")
+    table.resolve(columns)
+    is_large = table.size_on_disk > memory // 4
+    return table.group(columns) if is_large else table.read(columns)
 
 
 def _numeric(columns: Columns) -> set[str]:

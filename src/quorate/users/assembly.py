@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.users.data import UserData
-from quorate.users.store import RecordStore, offsets_of
+from quorate.users.store import RecordStore, Rows, offsets_of
 
 __all__ = [
     "joined_users",
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 def numbered_users(
-    rows: NDArray[np.float64],
+    rows: Rows,
     targets: NDArray[np.float64] | None,
     codes: NDArray[Any],
     keys: NDArray[np.uint64],
@@ -43,7 +43,7 @@ def numbered_users(
 
 
 def ordered_users(
-    rows: NDArray[np.float64],
+    rows: Rows,
     targets: NDArray[np.float64] | None,
     offsets: NDArray[np.int64],
     keys: NDArray[np.uint64],
@@ -107,7 +107,7 @@ def numbered_records(data: UserData) -> tuple[NDArray[np.float64], NDArray[Any]]
     >>> rows.ravel().tolist(), numbers.tolist()
     ([1.0, 5.0, 3.0], [0, 1, 0])
     """
-    store = data._store
+    store = data._store.wide()
     return store.rows, data.user_index() if store.codes is None else store.codes
 
 

@@ -129,6 +129,16 @@ class Crowd(ABC):
         """Number of users; public under ``Relation.REPLACE``, private under add/remove."""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there are no users; as public as their number, and often known without it.
+
+        >>> from quorate.users import UserData
+        >>> UserData([[1.0]], offsets=[0, 1]).is_empty
+        False
+        """
+        return self.n_users == 0
+
+    @property
     @abstractmethod
     def n_features(self) -> int:
         """Number of features; public."""

@@ -33,7 +33,6 @@ from quorate.arrays import readonly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
-from quorate.users.coding import coding_of, names_given
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.store import RecordStore, offsets_of
 
@@ -46,7 +45,7 @@ _BATCH_RECORDS = 2**20
 class UserData(Crowd):
     """The records of n users.
 
-    Usually built by :meth:`from_arrays`, :meth:`from_frame` or :meth:`from_parquet`; the
+    Built by :meth:`from_arrays`, :meth:`from_frame`, :meth:`from_parquet` or :meth:`from_csv`; the
     constructor takes records that already lie user by user, and no missing values.
 
     Parameters
@@ -159,7 +158,10 @@ class UserData(Crowd):
         rows, names = tables.as_matrix(X)
         if unit is None:
             unit = "user" if groups.n_columns == 1 else f"combination of {groups.n_columns} ids"
-        return _grouped(rows, tables.as_targets(y, classes), groups, missing, unit, names)
+        from quorate.users.loading import grouped_users
+
+        targets = tables.as_targets(y, classes)
+        return grouped_users(rows, targets, groups, missing=missing, unit=unit, names=names)
 
     @classmethod
     def from_frame(
@@ -197,10 +199,12 @@ class UserData(Crowd):
         >>> UserData.from_frame(table, user="patient")
         UserData(n_features=1, target=False, unit='patient')
         """
-        others = [*names_given(user), *([] if target is None else names_given(target))]
-        asked = None if features is None else list(dict.fromkeys([*names_given(features), *others]))
-        source = tables.open_frame(table, asked)
-        return _loaded(source, user, features, target, unit, missing, classes, categories, dates)
+        from quorate.users.loading import column_names, load_users
+
+        source = tables.open_frame(table, column_names(user, features, target))
+        given: Any = {"features": features, "target": target, "unit": unit, "missing": missing}
+        given |= {"classes": classes, "categories": categories, "dates": dates}
+        return load_users(source, user=user, **given)
 
     @classmethod
     def from_parquet(
@@ -216,12 +220,39 @@ class UserData(Crowd):
         Columns as in :meth:`from_frame`. Files that together take more than a quarter of
         ``memory``, in bytes, are grouped on disk: a :class:`~quorate.engines.files.FileCrowd`.
         """
+        from quorate.users.loading import load_users
+
         source = tables.open_parquet(path)
         if tables.size_on_disk(source) > memory // 4:
             from quorate.engines.files import FileCrowd
 
             return FileCrowd.from_parquet(path, user=user, **columns)
-        return _loaded(source, user, **columns)
+        return load_users(source, user=user, **columns)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str],
+        memory: int = 2**30,
+        **columns: Any,
+    ) -> Any:
+        r"""Group the rows of a CSV or TSV file, or of a folder of them, by user.
+
+        As :meth:`from_parquet`. Text declares no types, so ``features`` are named; a cell that
+        does not read as a number is missing. Files of a folder follow each other by name.
+
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "1.csv").write_text("id,age\nann,30\nbob,old\n")
+        ...     UserData.from_csv(folder, user="id", features=["age"]).record_counts()
+        array([1, 0])
+        """
+        from quorate.files.table_files import users_of_csv
+
+        return users_of_csv(path, user=user, features=features, memory=memory, **columns)
 
     @classmethod
     def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
@@ -453,47 +484,12 @@ class UserData(Crowd):
 
     def _ordered(self) -> RecordStore:
         """Return the records user by user; they stay so, and the old order is forgotten."""
-        if self._store.codes is not None:
-            # Replaced as a whole: other threads see either the old order or the new one.
-            self._store = self._store.gather(np.arange(self.n_records), n_users=self.n_users)
-        return self._store
-
-
-def _loaded(
-    source: Any,
-    user: str | Sequence[str],
-    features: Sequence[str] | None = None,
-    target: str | None = None,
-    unit: str | None = None,
-    missing: str | float = "drop",
-    classes: Sequence[Any] | None = None,
-    categories: Mapping[str, Sequence[Any]] | None = None,
-    dates: Mapping[str, tuple[Any, Any]] | None = None,
-) -> UserData:
-    tables.check_missing(missing)
-    columns = names_given(user)
-    others = columns if target is None else [*columns, target]
-    coding = coding_of(
-        source.schema, features=features, others=others, categories=categories, dates=dates
-    )
-    read = tables.load(source, users=columns, features=features, target=target, coding=coding)
-    targets = tables.as_targets(read.target, classes)
-    name = unit or " x ".join(columns)
-    return _grouped(read.rows, targets, grouping.group(read.ids), missing, name, read.names)
-
-
-def _grouped(
-    rows: NDArray[np.float64],
-    targets: NDArray[np.float64] | None,
-    groups: grouping.Groups,
-    missing: str | float,
-    unit: str,
-    names: tuple[str, ...] | None,
-) -> UserData:
-    rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
-    offsets = offsets_of(np.bincount(codes, minlength=len(groups.keys)))
-    store = RecordStore.numbered(rows, targets, codes)
-    return UserData.__new__(UserData)._set(store, offsets, groups.keys, unit, names)
+        store = self._store
+        if store.codes is not None:
+            store = store.gather(np.arange(self.n_records), n_users=self.n_users)
+        # Replaced as a whole: other threads see either the old order or the new one.
+        self._store = store = store.wide()
+        return store
 
 
 def _random_keys(n_users: int) -> NDArray[np.uint64]:

@@ -36,6 +36,7 @@ from quorate.exceptions import SchemaError
 __all__ = [
     "Groups",
     "as_text",
+    "count_keys",
     "group",
     "is_array",
     "keep_smallest",
@@ -139,6 +140,18 @@ def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint
 
     codes, distinct = _number(pa.array(keys))
     return codes, distinct.to_numpy()
+
+
+def count_keys(keys: NDArray[np.uint64]) -> int:
+    """Count the different keys.
+
+    >>> count_keys(np.array([7, 5, 7], dtype=np.uint64))
+    2
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return int(pc.count_distinct(pa.array(keys)).as_py())
 
 
 def keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
