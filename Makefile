@@ -16,7 +16,7 @@ demo: $(STAMP)
 	$(BIN)/quorate demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	$(BIN)/python -m pytest -n 2 -q
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

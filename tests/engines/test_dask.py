@@ -21,7 +21,7 @@ dd = pytest.importorskip("dask.dataframe")
 
 from quorate.engines.dask import DaskCrowd, _capped, _put_together  # noqa: E402 - after the look for the extra
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from quorate.cli import main
 from quorate.noise import SeededNoise, use_noise
 from quorate.tasks import crowds
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 MEAN = "--task mean --user id --features a,b,c --bounds -10,10 --epsilon 9 --delta 1e-5 --json"
 MODEL = (

@@ -21,7 +21,7 @@ if shutil.which("java") is None:
 
 from quorate.engines.spark import SparkCrowd, _batch, _PutTogether
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("engines")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
