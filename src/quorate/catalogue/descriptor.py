@@ -191,6 +191,9 @@ class Descriptor:
         Paths of the planner's tasks that forecast it.
     sizes : callable, optional
         From a fitted estimator and a wish to the numbers that the planner needs.
+    frame : callable, optional
+        From a wish to the columns of labels and those of numbers that are read, for an estimator
+        that takes a frame with ``users=`` rather than records grouped by user.
     example : callable
         A small table with parameters.
 
@@ -222,6 +225,7 @@ class Descriptor:
     answer: Say | None = None
     plans: tuple[str, ...] = ()
     sizes: Callable[[Any, Wish], dict[str, Any]] | None = None
+    frame: Callable[[Wish], tuple[tuple[str, ...], tuple[str, ...]]] | None = None
 
     def __post_init__(self) -> None:
         if (self.task is None) is (self.without_task is None):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from quorate.exceptions import ParameterError
 
-__all__ = ["labels", "number", "number_or_word", "numbers", "one_of", "whole"]
+__all__ = ["data", "labels", "number", "number_or_word", "numbers", "one_of", "whole"]
 
 
 def number_or_word(text: str) -> Any:
@@ -64,6 +65,25 @@ def labels(text: str) -> tuple[Any, ...]:
     (1, 2, 'other')
     """
     return tuple(number_or_word(part) for part in text.split(","))
+
+
+def data(text: str) -> Any:
+    """Read a list or a dictionary: as JSON, or as words and pairs that commas separate.
+
+    >>> data("north,south"), data("visits=count,spend=sum"), data('["a,b"]')
+    (['north', 'south'], {'visits': 'count', 'spend': 'sum'}, ['a,b'])
+    """
+    if text[:1] in ("[", "{"):
+        try:
+            return json.loads(text)
+        except ValueError:
+            pass
+        raise ParameterError(f"Expected a list or an object in JSON, got {text!r}.")
+    parts = [part.strip() for part in text.split(",")]
+    pairs = [part.partition("=") for part in parts]
+    if not all(equals for _, equals, _ in pairs):
+        return [number_or_word(part) for part in parts]
+    return {name.strip(): number_or_word(value.strip()) for name, _, value in pairs}
 
 
 def one_of(*words: str) -> Callable[[str], str]:

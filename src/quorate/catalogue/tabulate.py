@@ -9,7 +9,8 @@ from quorate.catalogue.answers import Answer, figure, way
 from quorate.catalogue.checks import ROUTE, are_numbers
 from quorate.catalogue.descriptor import Descriptor, Wish
 from quorate.catalogue.examples import numbers
-from quorate.catalogue.options import number, one_of
+from quorate.catalogue.options import data, number, one_of
+from quorate.exceptions import ParameterError
 
 __all__ = ["DESCRIPTORS"]
 
@@ -81,6 +82,125 @@ def _say_columns(word: str, sentence: str, attribute: str) -> Any:
     return say
 
 
+def _table_parameters(wish: Wish) -> dict[str, Any]:
+    """Return what a table is made of, from options as they are written.
+
+    ``by`` names columns; ``keys`` is a list, for several columns a dictionary of lists, or the word
+    popular; ``statistics`` are pairs such as ``visits=count`` or ``average=mean:price``.
+    """
+    from quorate.tabulate.requests import as_request
+
+    options = wish.options
+    by = data(options["by"]) if "by" in options else None
+    if "statistics" not in options:
+        raise ParameterError(
+            "A table needs statistics, such as --count visits --sum price on the command line, or "
+            "the option statistics=visits=count,price=sum."
+        )
+    statistics = {name: _asked(text) for name, text in _pairs(options["statistics"]).items()}
+    found: dict[str, Any] = {
+        "by": None if by is None else [str(name) for name in by],
+        "keys": _keys_of(options.get("keys")),
+        "statistics": statistics,
+    }
+    if "where" in options:
+        found["where"] = _conditions_of(data(options["where"]))
+    values = as_request(statistics).values
+    if values:
+        lower, upper = wish.ranges(values)
+        pairs = zip(lower, upper, strict=True)
+        found["bounds"] = dict(zip(values, pairs, strict=True))
+    return found
+
+
+def _asked(text: Any) -> Any:
+    """Return ``mean:price`` as the pair (price, mean); all else as it is."""
+    statistic, colon, column = text.partition(":") if isinstance(text, str) else ("", "", "")
+    return (column, statistic) if colon else text
+
+
+def _pairs(text: str) -> dict[str, Any]:
+    found = data(text)
+    if not isinstance(found, dict):
+        raise ParameterError(f"Expected statistics such as visits=count,price=sum, got {text!r}.")
+    return found
+
+
+def _keys_of(text: str | None) -> Any:
+    if text is None or text == "popular":
+        return text
+    return data(text)
+
+
+def _conditions_of(found: Any) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise ParameterError(f"Expected conditions such as city=Bonn, got {found!r}.")
+    return {name: _range_or_labels(held) for name, held in found.items()}
+
+
+def _range_or_labels(held: Any) -> Any:
+    """Return ``{"from": 18, "to": 30}`` as the range (18, 30); all else as it is."""
+    if isinstance(held, dict) and held and set(held) <= {"from", "to"}:
+        return held.get("from"), held.get("to")
+    return held
+
+
+def _table_columns(wish: Wish) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    from quorate.tabulate.conditions import as_conditions
+    from quorate.tabulate.requests import as_request
+
+    asked = _table_parameters(wish)
+    conditions = as_conditions(asked.get("where"))
+    labels = [*(asked["by"] or ()), *(c.column for c in conditions if not c.is_range)]
+    numbers = [
+        *as_request(asked["statistics"]).values,
+        *(c.column for c in conditions if c.is_range),
+    ]
+    return tuple(dict.fromkeys(labels)), tuple(dict.fromkeys(numbers))
+
+
+def _table_fits(table: Any) -> bool:
+    from quorate.tabulate.requests import as_request
+
+    request = as_request(table.statistics)
+    by = table.table_.column_names[: len(table.keys_[0]) if table.keys_ else 0]
+    wanted = [f"{r.name}{end}" for r in request.requests for end in ("", "_error", "_bound")]
+    columns = [table.table_[name].to_numpy(zero_copy_only=False) for name in wanted]
+    rows = tuple(zip(*(table.table_[name].to_pylist() for name in by), strict=True))
+    return all(are_numbers(each, (len(table.keys_),)) for each in columns) and (
+        rows == table.keys_ or not by
+    )
+
+
+def _say_table(estimator: Any, _: tuple[str, ...], __: Any) -> Answer:
+    from quorate.tabulate.requests import as_request
+
+    request, table = as_request(estimator.statistics), estimator.table_
+    names = [each.name for each in request.requests]
+    by = [name for name in table.column_names if name not in _all_of(names)]
+    rows = []
+    for row in table.to_pylist():
+        cells = [str(row[name]) for name in by]
+        for name in names:
+            cells += [figure(row[name]), figure(row[f"{name}_bound"])]
+        rows.append(tuple(cells))
+    header = [*by, *(text for name in names for text in (name, "bound"))]
+    cut = estimator.error_.people_cut
+    return Answer(
+        sentence=f"{', '.join(names)} {'by ' + ', '.join(by) if by else 'of all records'}.",
+        caption=f"A row for each {' and '.join(by) if by else 'table'}",
+        header=tuple(header),
+        rows=tuple(rows),
+        error=_noise(estimator.error_) + (f" About {cut:,.0f} people had more." if cut else ""),
+        way=way(estimator),
+        values={"rows": table.to_pylist(), "confidence": estimator.error_.confidence},
+    )
+
+
+def _all_of(names: list[str]) -> set[str]:
+    return {f"{name}{end}" for name in names for end in ("", "_error", "_bound")}
+
+
 DESCRIPTORS = (
     Descriptor(
         path="quorate.tabulate.user_count:UserCount",
@@ -122,7 +242,7 @@ DESCRIPTORS = (
     ),
     Descriptor(
         path="quorate.tabulate.user_table:UserTable",
-        without_task="its keys and statistics are dictionaries",
+        task="table",
         sentence="Counts, people, sums, means and medians by group.",
         releases={
             "table_": ("Table",),
@@ -130,6 +250,19 @@ DESCRIPTORS = (
             "error_": ("quorate.tabulate.released:TableError",),
             "algorithm_": ROUTE,
         },
+        parameters=_table_parameters,
+        frame=_table_columns,
+        options={
+            "by": data,
+            "keys": _keys_of,
+            "statistics": _pairs,
+            "where": data,
+            "cap": number,
+            "groups": number,
+        },
+        asks={"statistics": "visits=count,price=sum,average=mean:price"},
+        fits=_table_fits,
+        answer=_say_table,
         example=lambda: numbers(2, statistics=_STATISTICS, delta=1e-6),
     ),
 )

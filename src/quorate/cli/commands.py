@@ -180,6 +180,31 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         list[str] | None,
         typer.Option("--set", help="Another parameter of the task: 'name=value'; repeatable."),
     ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Table: columns of the groups; repeatable.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(help="Table: 'label,label', 'popular', or 'column=label,label' for each."),
+    ] = None,
+    count: Annotated[
+        list[str] | None, typer.Option(help="Table: count records, under this name.")
+    ] = None,
+    people: Annotated[
+        list[str] | None, typer.Option(help="Table: count people, under this name.")
+    ] = None,
+    total: Annotated[
+        list[str] | None, typer.Option("--sum", help="Table: 'column' or 'name=column'.")
+    ] = None,
+    mean: Annotated[
+        list[str] | None, typer.Option(help="Table: mean over records, 'column' or 'name=column'.")
+    ] = None,
+    median: Annotated[
+        list[str] | None, typer.Option(help="Table: median over people, likewise.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Table: write it here, as .csv or .parquet.")
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="local, dask://host:port, spark://host:port or local[2].")
     ] = "local",
@@ -197,6 +222,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     """
     from quorate.catalogue import answer
     from quorate.catalogue.options import labels, number_or_word
+    from quorate.cli.tables import table_options
     from quorate.files.table_files import Columns, TableFile
     from quorate.ranges import Limit
     from quorate.reports.fit_report import fit_summary
@@ -206,12 +232,23 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     from quorate.tasks.forecast import forecast
     from quorate.tasks.requests import read_request
 
+    asked = table_options(
+        by=by or (),
+        keys=keys or (),
+        statistics={
+            "count": count or (),
+            "users": people or (),
+            "sum": total or (),
+            "mean": mean or (),
+            "median": median or (),
+        },
+    )
     if table.suffix == ".toml":
-        if task or user or epsilon is not None or bounds or categories or ledger:
+        if asked or task or user or epsilon is not None or bounds or categories or ledger:
             raise ParameterError("A request file says it all: give no other options beside it.")
         held = read_request(table)
         request, table = held.request, held.table
-        model, report = model or held.model, report or held.report
+        model, out, report = model or held.model, out or held.out, report or held.report
     elif task is None or not user or epsilon is None:
         raise ParameterError("Expected --task, --user and --epsilon, or a request file (TOML).")
     else:
@@ -237,10 +274,12 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             engine=engine,
             ledger=ledger,
             data_name=data_name,
-            options=_settings(setting or ()),
+            options=_settings(setting or ()) | asked,
             counted=not uncounted,
         )
-    outputs = Outputs(model=model, report=report)
+    if out is not None and request.task != "table":
+        raise ParameterError("Only the task 'table' writes a table with --out.")
+    outputs = Outputs(model=model, out=out, report=report)
     outputs.check()
     with progress("Fitting"):
         result = run(request, TableFile(table))

@@ -30,7 +30,7 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     raise ParameterError(f"Expected a folder that can be written, got {str(target.parent)!r}.")
 
 
-def write_atomically(path: str | os.PathLike[str], text: str) -> Path:
+def write_atomically(path: str | os.PathLike[str], text: str | bytes) -> Path:
     """Write ``text`` beside ``path``, then rename: readers see the old file or the new one.
 
     >>> import tempfile
@@ -41,8 +41,8 @@ def write_atomically(path: str | os.PathLike[str], text: str) -> Path:
     target = check_writable(path)
     part = _part(target)
     try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with part.open("wb") as file:
+            file.write(text.encode() if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         part.replace(target)

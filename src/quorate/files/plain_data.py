@@ -70,6 +70,9 @@ def encode(value: Any) -> Any:
         return {"kind": "dict", "items": [[key, encode(item)] for key, item in value.items()]}
     if isinstance(value, np.ndarray):
         return _encode_array(value)
+    if _is_table(value):
+        columns = [[name, encode(value[name].to_pylist())] for name in value.column_names]
+        return {"kind": "table", "columns": columns}
     name = type(value).__name__
     if _HOMES.get(name) is not None and type(value) is _known(name):
         if isinstance(value, Enum):
@@ -114,6 +117,8 @@ def _decode(document: Any, depth: int) -> Any:
         return _date(document.get("value"))
     if kind == "array":
         return _decode_array(document)
+    if kind == "table":
+        return _decode_table(document, depth)
     if not (isinstance(kind, str) and kind in _HOMES):
         raise SchemaError(f"Expected a kind of value that model files know, got {kind!r}.")
     return _decode_known(_known(kind), document, depth)
@@ -191,6 +196,24 @@ def _decode_array(document: dict[str, Any]) -> np.ndarray[Any, Any]:
         except (OverflowError, ValueError):
             pass
     raise SchemaError(f"Expected values of dtype {dtype} in an array, got others.")
+
+
+def _is_table(value: Any) -> bool:
+    return type(value).__name__ == "Table" and type(value).__module__.startswith("pyarrow.")
+
+
+def _decode_table(document: dict[str, Any], depth: int) -> Any:
+    import pyarrow as pa
+
+    pairs = [_pair(item, depth - 1) for item in _list(document.get("columns"))]
+    names = [name for name, _ in pairs]
+    texts = all(isinstance(name, str) for name in names)
+    if texts and len(set(names)) == len(names):
+        try:
+            return pa.table([pa.array(_list(values)) for _, values in pairs], names=names)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            pass
+    raise SchemaError("Expected a table of columns with different names and as many values each.")
 
 
 def decode_scalar(item: Any) -> Any:

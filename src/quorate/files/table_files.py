@@ -279,6 +279,60 @@ class TableFile:
             for table in cells:
                 yield from table.to_batches(max_chunksize=_BATCH_ROWS)
 
+    def label_schema(self, columns: Columns, *, labels: Sequence[str], ids: str) -> Any:
+        """Return the names and types of what :meth:`read_labels` reads; read no row.
+
+        A CSV file declares no types: what is not among ``labels`` is a number.
+        """
+        import pyarrow as pa
+
+        if not Path(self.path).exists():
+            raise SchemaError(
+                f"Expected a CSV or Parquet file, found nothing at {str(self.path)!r}."
+            )
+        self._check_names(columns.named)
+        if self.separator is None:
+            self._check_types(columns)
+            whole = tables.open_parquet(self.path).schema
+            fields = [(name, whole.field(name).type) for name in columns.features]
+        else:
+            text = pa.dictionary(pa.int32(), pa.large_string())
+            fields = [(name, text if name in labels else pa.float64()) for name in columns.features]
+        return pa.schema([(ids, pa.uint64()), *fields])
+
+    def read_labels(self, columns: Columns, *, labels: Sequence[str], ids: str) -> Any:
+        r"""Read columns of labels and numbers, beside a column ``ids`` that tells users apart.
+
+        An id is a function of what the id cells of its own row say.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "visits.csv"
+        ...     _ = path.write_text("patient,city,age
+        ann,Ulm,30
+        bob,,old
+        ")
+        ...     columns = Columns(user=("patient",), features=("city", "age"))
+        ...     table = TableFile(path).read_labels(columns, labels=["city"], ids="who")
+        >>> table["city"].to_pylist(), table["age"].to_pylist()
+        (['Ulm', None], [30.0, None])
+        """
+        import pyarrow as pa
+
+        schema = self.label_schema(columns, labels=labels, ids=ids)
+        if self.separator is None:
+            source = tables.open_parquet(self.path).to_table(columns=columns.named)
+        else:
+            numeric = set(columns.features) - set(labels)
+            source = self._csv(columns.named, numeric, columns.user)
+        keys, known = grouping.row_keys(tuple(source.column(name) for name in columns.user))
+        made = [pa.array(keys, mask=~known)]
+        for name in columns.features:
+            column = source.column(name)
+            is_text = self.separator is not None and name in labels
+            made.append(_texts(column) if is_text else column)
+        return pa.table(made, schema=schema)
+
     def count_users(self, columns: Columns) -> int:
         """Count the users from the columns of their ids, and read nothing else."""
         if self.separator is None:
@@ -371,6 +425,27 @@ def users_of_csv(
     table.resolve(columns)
     is_large = table.size_on_disk > memory // 4
     return table.group(columns) if is_large else table.read(columns)
+
+
+def _texts(cells: Any) -> Any:
+    """Return cells as texts; what is empty or no text is missing."""
+    import pyarrow as pa
+
+    whole = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+    coded = whole.dictionary_encode()
+    words = [_text(cell) for cell in coded.dictionary.to_pylist()]
+    known = list(dict.fromkeys(word for word in words if word is not None))
+    place = {word: number for number, word in enumerate(known)}
+    table = pa.array([None if word is None else place[word] for word in words], pa.int32())
+    indices = table.take(coded.indices)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(known, pa.large_string()))
+
+
+def _text(cell: bytes) -> str | None:
+    try:
+        return cell.decode("utf-8").strip() or None
+    except UnicodeDecodeError:
+        return None
 
 
 def _numeric(columns: Columns) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from quorate.exceptions import MissingExtraError
+from quorate.exceptions import MissingExtraError, ParameterError
 from quorate.files.atomic import check_writable, write_atomically
 from quorate.files.model_files import StoredModel
 from quorate.reports.figures import has_matplotlib
@@ -21,7 +21,15 @@ from quorate.reports.page import render
 from quorate.tasks.fitting import Fit
 from quorate.tasks.forecast import forecast
 
-__all__ = ["Outputs", "predictions_as_csv", "predictions_as_list", "probabilities_as_csv"]
+__all__ = [
+    "Outputs",
+    "predictions_as_csv",
+    "predictions_as_list",
+    "probabilities_as_csv",
+    "table_as",
+]
+
+_TABLES = (".csv", ".parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +43,18 @@ class Outputs:
     """
 
     model: Path | None = None
+    out: Path | None = None
     report: Path | None = None
 
     def check(self) -> None:
         """Refuse files that could not be written, before a budget is spent on them."""
-        for path in (self.model, self.report):
+        for path in (self.model, self.out, self.report):
             if path is not None:
                 check_writable(path)
+        if self.out is not None and self.out.suffix.lower() not in _TABLES:
+            raise ParameterError(
+                f"Expected a table as {' or '.join(_TABLES)}, got {str(self.out)!r}."
+            )
         if self.report is not None and not has_matplotlib():
             raise MissingExtraError(
                 "A report needs matplotlib, which is not installed: pip install 'quorate[plot]'."
@@ -55,10 +68,32 @@ class Outputs:
         written = []
         if self.model is not None:
             written.append(StoredModel(fit.estimator, fit.labels).write(self.model))
+        if self.out is not None:
+            written.append(write_atomically(self.out, table_as(self.out.suffix, fit.estimator)))
         if self.report is not None:
             page = render(fit_page(fit, forecast(fit)))
             written.append(write_atomically(self.report, page))
         return tuple(written)
+
+
+def table_as(suffix: str, estimator: Any) -> bytes:
+    r"""Return the table that was released, as the text of a CSV file or as Parquet.
+
+    >>> import pyarrow as pa
+    >>> from types import SimpleNamespace
+    >>> table_as(".csv", SimpleNamespace(table_=pa.table({"city": ["Ulm"], "visits": [7.0]})))
+    b'"city","visits"\n"Ulm",7\n'
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+    from pyarrow import parquet
+
+    held = io.BytesIO()
+    if suffix.lower() == ".csv":
+        arrow_csv.write_csv(estimator.table_, held)
+    else:
+        parquet.write_table(estimator.table_, pa.PythonFile(held, mode="w"))
+    return held.getvalue()
 
 
 def predictions_as_list(values: NDArray[Any]) -> list[object]:

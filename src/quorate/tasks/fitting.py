@@ -28,6 +28,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.noise import ambient_noise
 from quorate.ranges import Limit
 from quorate.tasks.crowds import Place, UnreadCrowd
+from quorate.tasks.frames import UnreadTable
 from quorate.tasks.unread import UnreadUsers
 from quorate.tasks.usable import (
     Usable,
@@ -190,15 +191,14 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     name = request.data_name
     if ledger is not None and name is not None:
         _check_affordable(ledger, name, request)
-    columns = table.resolve(request.told())
-    flags = [name for name in table.booleans(columns) if name not in columns.categories]
-    stated = {limit.column for limit in request.limits}
-    if None not in stated:
-        more = tuple(Limit(0, 1, name) for name in flags if name not in stated)
-        request = replace(request, limits=(*request.limits, *more))
+    columns = _resolved(request, table)
+    if task.frame is None:
+        request = _with_flags(request, columns, table)
     if task.named_classes and columns.classes is None:
         columns = replace(columns, classes=(0, 1))
-    counts = request.counted and needs_count(table, columns, request.epsilon)
+    # A table by group counts its own records, wherever it is asked to.
+    countable = request.counted and task.frame is None
+    counts = countable and needs_count(table, columns, request.epsilon)
     answer, count = split_epsilon(request.epsilon) if counts else (request.epsilon, 0.0)
     estimator = replace(request, epsilon=answer).build(columns)
     is_public = request.relation is Relation.REPLACE
@@ -210,8 +210,12 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
             promise = _declared(request, columns)
             receipts.append(ledger.charge(name, promise, purpose=f"fit {request.task}"))
 
-    people = _people(table, columns, Place(request.engine), charge, public=is_public)
-    estimator.fit(people)
+    if task.frame is not None:
+        n_users = _fit_frame(estimator, request, columns, table, charge)
+    else:
+        people = _people(table, columns, Place(request.engine), charge, public=is_public)
+        estimator.fit(people)
+        n_users = people.n_users if is_public else None
     usable = None
     if counts:
         in_rows = Place(request.engine).is_in_memory(table)
@@ -230,7 +234,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         request=request,
         columns=columns,
         estimator=estimator,
-        n_users=people.n_users if is_public else None,
+        n_users=n_users,
         account=account,
         usable=usable,
     )
@@ -244,6 +248,56 @@ def _together(answer: Guarantee, count: Guarantee, epsilon: float) -> Guarantee:
         numerics=answer.numerics.weakest(count.numerics),
         events=(*answer.events, *count.events),
     )
+
+
+def _resolved(request: FitRequest, table: TableFile) -> Columns:
+    """Return the columns with all features named; refuse what does not exist; read no row."""
+    frame = TASKS[request.task].frame
+    if frame is None:
+        return table.resolve(request.told())
+    if request.engine != "local":
+        raise ParameterError(f"The task {request.task!r} reads tables on this machine only.")
+    if request.columns.features or request.columns.target is not None:
+        raise ParameterError(
+            f"The task {request.task!r} names its columns itself: leave features and target out."
+        )
+    labels, numbers = frame(request.wish(request.columns))
+    return replace(request.columns, features=tuple(dict.fromkeys([*labels, *numbers])))
+
+
+def _with_flags(request: FitRequest, columns: Columns, table: TableFile) -> FitRequest:
+    """Return the request with the range of columns whose type says that they are 0 or 1."""
+    flags = [name for name in table.booleans(columns) if name not in columns.categories]
+    stated = {limit.column for limit in request.limits}
+    if None in stated:
+        return request
+    more = tuple(Limit(0, 1, name) for name in flags if name not in stated)
+    return replace(request, limits=(*request.limits, *more))
+
+
+def _fit_frame(
+    estimator: Any,
+    request: FitRequest,
+    columns: Columns,
+    table: TableFile,
+    charge: Callable[[], None],
+) -> int | None:
+    """Fit on a table that nobody has read yet; return how many users there are, where public."""
+    frame = TASKS[request.task].frame
+    labels = () if frame is None else frame(request.wish(request.columns))[0]
+    ids = columns.protected
+    while ids in columns.features:
+        ids += "'"
+    schema = table.label_schema(columns, labels=labels, ids=ids)
+
+    def read() -> Any:
+        charge()
+        return table.read_labels(columns, labels=labels, ids=ids)
+
+    estimator.set_params(missing=columns.missing)
+    estimator.fit(UnreadTable(read, schema), users=ids)
+    estimator.guarantee_ = replace(estimator.guarantee_, unit=columns.protected)
+    return table.count_users(columns) if request.relation is Relation.REPLACE else None
 
 
 def _people(

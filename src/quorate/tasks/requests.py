@@ -24,6 +24,15 @@ from quorate.tasks.fitting import FitRequest
 __all__ = ["RequestFile", "blank_request", "read_request", "request_text"]
 
 _ALL = "*"
+_TABLE = (
+    '# out = "<table.csv>"',
+    "",
+    "# the columns of the groups, their public labels (or popular), and what to tell of each group",
+    "[set]",
+    'by = "<column>"',
+    'keys = ["<label>", "<label>"]',
+    'statistics = { records = "count", people = "users", "<column>" = "sum" }',
+)
 _KEYS = frozenset(
     {
         "table",
@@ -47,6 +56,7 @@ _KEYS = frozenset(
         "data_name",
         "set",
         "model",
+        "out",
         "report",
     }
 )
@@ -59,6 +69,7 @@ class RequestFile:
     request: FitRequest
     table: Path
     model: Path | None = None
+    out: Path | None = None
     report: Path | None = None
 
 
@@ -109,14 +120,23 @@ def read_request(path: Path) -> RequestFile:
         ledger=held.place("ledger"),
         data_name=held.text("data_name", default=None),
         counted=held.flag("counted", default=True),
-        options={name: str(value) for name, value in document.get("set", {}).items()},
+        options={name: _option(value) for name, value in document.get("set", {}).items()},
     )
     table = held.place("table")
     if table is None:
         raise ParameterError(f"Expected table = '...' in {path}.")
     return RequestFile(
-        request=request, table=table, model=held.place("model"), report=held.place("report")
+        request=request,
+        table=table,
+        model=held.place("model"),
+        out=held.place("out"),
+        report=held.place("report"),
     )
+
+
+def _option(value: Any) -> str:
+    """Return an option as the command line would write it; lists and tables as JSON."""
+    return json.dumps(value) if isinstance(value, list | dict) else str(value)
 
 
 def request_text(request: FitRequest, table: Path | str) -> str:
@@ -176,12 +196,14 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
     if task is not None and task not in TASKS:
         raise ParameterError(f"Expected a task among {', '.join(TASKS)}, got {task!r}.")
     others = [name for name in names if name not in user]
+    is_table = task is not None and TASKS[task].frame is not None
     lines = [
         "# Made from the names of the columns; no row was read. Fill in what stands in angle",
         "# brackets, delete what you do not need, then: quorate fit <this file>",
         *_lines(table=str(table)),
         f"# one of: {', '.join(TASKS)}",
-        *_lines(task=task or "<task>", user=list(user), unit=" x ".join(user), features=others),
+        *_lines(task=task or "<task>", user=list(user), unit=" x ".join(user)),
+        *([] if is_table else _lines(features=others)),
         "# for models and rules: the column to be predicted, and its public labels",
         '# target = "<column>"',
         "# classes = [0, 1]",
@@ -192,6 +214,7 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
         '# data_name = "<name>"',
         '# model = "<model.json>"',
         '# report = "<report.html>"',
+        *(_TABLE if is_table else ()),
         "",
         "# Public ranges: what could anybody have brought? Not the smallest and largest record.",
         "[bounds]",
