@@ -27,7 +27,7 @@ from quorate.distributions import (
     ProductDistribution,
 )
 from quorate.grid import Bound, Box, Grid
-from quorate.guarantees import Relation, Trust
+from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
     ConciseLearner,
@@ -440,7 +440,7 @@ ESTIMATORS = {
     ),
     "local queries": (
         lambda: QueryLearner(
-            ConjunctionQueries(3, tolerance=0.2), 1.0, trust=Trust.LOCAL, random_state=0
+            ConjunctionQueries(3, tolerance=0.2), 1.0, trust="local", random_state=0
         ),
         bits,
     ),
@@ -448,7 +448,7 @@ ESTIMATORS = {
         lambda: QueryLearner(
             ConjunctionQueries(3, tolerance=0.2),
             1.0,
-            trust=Trust.LOCAL,
+            trust="local",
             joint=[3.0],
             random_state=0,
         ),

@@ -26,7 +26,7 @@ from quorate.distributions import (
     ProductDistribution,
 )
 from quorate.estimators import UserEstimator
-from quorate.guarantees import Relation, Trust
+from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
     ConciseLearner,
@@ -300,7 +300,7 @@ ROUTES = {
         QueryLearner(ConjunctionQueries(D), 40.0, delta=1e-5), "binary"
     ),
     "QueryLearner, local": Route(
-        QueryLearner(ConjunctionQueries(D), 40.0, trust=Trust.LOCAL, random_state=0), "binary"
+        QueryLearner(ConjunctionQueries(D), 40.0, trust="local", random_state=0), "binary"
     ),
     "StableLearner": Route(StableLearner(CUTS, random_state=0, **PURE), "one integer"),
     "StableLearner, with delta": Route(

@@ -204,3 +204,25 @@ def test_the_front_door_opens_every_name_it_lists():
 
 def test_the_package_ships_its_types():
     assert (SOURCE / "py.typed").exists()
+
+
+def private_imports(path):
+    """Return the names with a leading underscore that a module takes from another room's module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        ours = isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quorate.")
+        if ours and node.module.split(".")[1] != top(path):
+            yield from (alias.name for alias in node.names if alias.name.startswith("_"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_rooms_take_no_private_names_from_each_other(path):
+    """A constant that two rooms need is a public decision of one of them."""
+    assert list(private_imports(path)) == []
+
+
+def test_the_check_of_private_names_can_fail(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
+    (tmp_path / "planning").mkdir()
+    module = tmp_path / "planning" / "mean.py"
+    module.write_text("from quorate.means.ways import _SHARE, first_way\n")
+    assert list(private_imports(module)) == ["_SHARE"]

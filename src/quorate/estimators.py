@@ -197,6 +197,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         return getattr(self, "classes", None)
 
     @property
+    def _charged_delta(self) -> float:
+        """The delta that a fit can use; it follows from parameters."""
+        return self.delta
+
+    @property
     def _trust(self) -> Trust:
         """Whom users have to trust; it follows from parameters."""
         return Trust.CENTRAL
@@ -235,7 +240,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         receipt: Charge | None = None
         account = Account.open(
             epsilon=self.epsilon,
-            delta=self.delta,
+            delta=self._charged_delta,
             relation=self.relation,
             reserve=reserve,
             aside=aside,
@@ -254,7 +259,9 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     "Expected data_name= beside ledger=: the name under which the data set's "
                     "budget was set with Ledger.set_budget."
                 )
-            events = (only_gaussian(account),) if self._only_gaussian and self.delta > 0 else ()
+            events = (
+                (only_gaussian(account),) if self._only_gaussian and self._charged_delta > 0 else ()
+            )
             charged = replace(account.declared, events=events)
             receipt = self.ledger.charge(self.data_name, charged, purpose=type(self).__name__)
             account.declared = account.declared.charged_to(self.data_name)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from quorate import _validate
 from quorate.exceptions import ParameterError
 
-__all__ = ["Guarantee", "Numerics", "PricedEvent", "Relation", "Trust"]
+__all__ = ["TRUST", "Guarantee", "Numerics", "PricedEvent", "Relation", "Trust"]
 
 
 class Relation(Enum):
@@ -48,6 +48,10 @@ class Trust(Enum):
     CENTRAL = "the curator sees the records and releases only noisy answers"
     SHUFFLE = "nobody sees a user's records; a shuffler hides who sent which message"
     LOCAL = "nobody: each user adds the noise before anything leaves the device"
+
+
+TRUST = {trust.name.lower(): trust for trust in Trust}
+"""The word for each model of trust, as parameters of estimators spell it."""
 
 
 class Numerics(Enum):

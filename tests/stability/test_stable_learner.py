@@ -59,7 +59,8 @@ class TestThreeModels:
         assert abs(learner.index_ - 200) <= 25
         assert np.mean(learner.predict(data[0]) == (data[0][:, 0] >= 200)) > 0.95
         assert learner.guarantee_.trust is Trust[trust.upper()]
-        assert (learner.guarantee_.epsilon, learner.guarantee_.delta) == (1.0, delta)
+        spent = 0.0 if learner.algorithm_.name == "pure_choice" else delta
+        assert (learner.guarantee_.epsilon, learner.guarantee_.delta) == (1.0, spent)
 
     def test_huge_classes(self):
         rng = np.random.default_rng(2)
@@ -325,6 +326,18 @@ class TestRefusals:
         with pytest.raises(QuorateError, match=text):
             learner.fit([[1.0]], [1], users=[0])
         assert ledger.spent("people").epsilon == 0
+
+    @pytest.mark.parametrize(("points", "delta"), [(2**9, 0.0), (2**60, 1e-6)])
+    def test_a_ledger_is_charged_the_delta_that_is_used(self, points, delta, tmp_path):
+        """A pure choice takes none, however much was offered."""
+        ledger = Ledger(tmp_path / "ledger.db")
+        ledger.set_budget("people", epsilon=5.0, delta=1e-3)
+        learner = StableLearner(
+            Thresholds(0, points - 1), delta=1e-6, ledger=ledger, data_name="people"
+        )
+        learner.fit([[1.0]] * 20, [1] * 20, users=range(20))
+        assert (learner.algorithm_.name == "pure_choice") is (delta == 0)
+        assert ledger.spent("people").delta == learner.guarantee_.delta == delta
 
     def test_wrong_columns_cost_nothing(self):
         with pytest.raises(QuorateError, match="1 features"):

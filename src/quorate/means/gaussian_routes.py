@@ -21,6 +21,7 @@ from quorate.bounds import Interval
 from quorate.exceptions import NumericalFailure
 from quorate.grid import Grid, fitting_grid
 from quorate.guarantees import Relation
+from quorate.means import ways
 from quorate.means.budget_split import (
     CORE_RADII,
     RADIUS_CERTAINTY,
@@ -44,21 +45,12 @@ from quorate.releases.route import Route
 
 __all__ = ["GaussianRun"]
 
-# A search that would eat more than this share of the budget is not worth starting.
-_MAX_SPREAD_SHARE = 0.4
 # The route must promise an error this much below clipping to the range.
 _WORTHWHILE = 0.7
-# The core costs time: it must promise this much less error than the ball.
-_CORE_WORTHWHILE = 0.9
-# In fewer dimensions users' distances vary too much for what the plan of a core assumes.
-_CORE_DIMENSIONS = 10
 # Share of the squared budget that tests leave: its mean has 2.2 times the noise at most.
 _KEPT = 0.22
 # A sum of weights below this many standard deviations of its noise is no basis for a mean.
 _VISIBLE = 10.0
-# The core compares all pairs of users.
-_MAX_CORE_USERS = 5000
-_MAX_CORE_WORK = 1e11
 _CAP_SHARE = 0.015
 # Share of users who get full weight: fewer would leave too little weight to find the centre with.
 _CAP_OUTSIDE = 0.25
@@ -188,12 +180,13 @@ class GaussianRun:
 
     def _from_core(self, n_users: float, *, wanted: bool | None) -> MeanRelease | None:
         """Return a mean that starts from a friendly core, or ``None`` if there is none."""
-        sensible = wanted or (wanted is None and self.dimension >= _CORE_DIMENSIONS)
+        sensible = wanted or (wanted is None and self.dimension >= ways.CORE_DIMENSIONS)
         plan = self._plan_core(self.setting) if sensible else None
         if plan is None:
             return None
         ball = self._plan_ball()
-        if ball is not None and not wanted and plan.error > _CORE_WORTHWHILE * ball.error:
+        better = ball is None or ways.core_is_worthwhile(plan.error, ball=ball.error)
+        if not (wanted or better):
             return None
         found = self._core_centre(plan)
         if found is None:
@@ -387,7 +380,7 @@ class GaussianRun:
     def _can_find_spread(self) -> bool:
         """Whether pairs of users are many enough, which is public."""
         pairs, whole = self.users.n_users // 2, float(self.account.square_left)
-        return pairs > 0 and spread_looks_cost(pairs, whole) <= _MAX_SPREAD_SHARE * whole
+        return pairs > 0 and ways.spread_is_affordable(spread_looks_cost(pairs, whole), whole=whole)
 
     def _find_spread(self, users: VectorUsers) -> float:
         square = spread_looks_cost(users.n_users // 2, float(self.account.square_left))
@@ -405,8 +398,7 @@ class GaussianRun:
         impossible = (
             not self.core_delta
             or self.relation is not Relation.REPLACE
-            or n_users > _MAX_CORE_USERS
-            or n_users**2 * self.dimension > _MAX_CORE_WORK
+            or not ways.core_is_possible(users=n_users, dimension=self.dimension)
         )
         if impossible:
             return None

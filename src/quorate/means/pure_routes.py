@@ -35,14 +35,7 @@ from quorate.releases.route import Route
 
 __all__ = ["NoisyOffset", "PureRun", "Size"]
 
-# Shares of a coordinate's epsilon: median, distance, mean.
-_SHARES = (0.4, 0.25, 0.35)
-_SIZE_SHARE = 0.1
 _INNER_SHARE = 0.6
-# The distance that holds 60 % of the users is widened until it holds nearly all: at least three
-# times, and more where the noise stays below the sampling error of the mean.
-_WIDEN = 3.0
-_WIDEN_RATE = 0.3
 _HALVINGS = 40
 # How far clipping is taken to pull the mean, in radii.
 _PULL = 0.01
@@ -85,7 +78,7 @@ class PureRun:
 
     def adapt(self) -> MeanRelease:
         """Find a range in each coordinate if there are enough users for it, otherwise clip."""
-        size, epsilon = self.count_users(self.epsilon, _SIZE_SHARE)
+        size, epsilon = self.count_users(self.epsilon, ways.QUANTILE_SIZE_SHARE)
         way = ways.first_way(
             users=size.number, dimension=self.dimension, epsilon=self.epsilon, mu=0.0
         )
@@ -99,7 +92,7 @@ class PureRun:
 
     def quantile(self, reason: str) -> MeanRelease:
         """Find a range in each coordinate, however few users there are."""
-        return self.by_quantiles(*self.count_users(self.epsilon, _SIZE_SHARE), reason)
+        return self.by_quantiles(*self.count_users(self.epsilon, ways.QUANTILE_SIZE_SHARE), reason)
 
     def clip_to_range(self, size: Size | None, epsilon: float, reason: str) -> MeanRelease:
         """Clip to the public range; ``size`` is what was paid for the number of users already."""
@@ -146,7 +139,7 @@ class PureRun:
     ) -> tuple[float, float, float, float]:
         """Release mean, its two noise scales and the radius of one coordinate."""
         values = self.users.column(column)
-        for_median, for_distance, for_mean = split_epsilon(epsilon, _SHARES)
+        for_median, for_distance, for_mean = split_epsilon(epsilon, ways.QUANTILE_SHARES)
         median = FloatQuantile(
             lower=-half,
             upper=half,
@@ -164,7 +157,7 @@ class PureRun:
             epsilon=for_distance,
             relation=self.relation,
         ).release(power, account=self.account)
-        widen = max(_WIDEN, _WIDEN_RATE * for_mean * math.sqrt(size.number))
+        widen = ways.widening(users=size.number, epsilon=for_mean)
         radius = min(1.0, widen * 2.0 ** (found - _HALVINGS)) * 2.0 * half
         interval = Interval(median - radius, median + radius)
         if found == 0 or radius >= half:

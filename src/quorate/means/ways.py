@@ -14,6 +14,8 @@ from quorate.releases.route import Route
 
 __all__ = [
     "SearchCosts",
+    "core_is_possible",
+    "core_is_worthwhile",
     "first_way",
     "is_tested",
     "is_two_sided",
@@ -22,8 +24,10 @@ __all__ = [
     "outside_users",
     "present_cost",
     "search_costs",
+    "spread_is_affordable",
     "test_cost",
     "users_to_search",
+    "widening",
 ]
 
 # From so many dimensions on Gaussian noise in a ball costs less than Laplace noise in an L1 ball.
@@ -33,6 +37,20 @@ GAUSSIAN_DIMENSIONS = 10
 SEARCH_USERS, SEARCH_USERS_OF_MANY = 400.0, 450.0
 # Users x epsilon a coordinate below which a median is too often anywhere.
 QUANTILE_USERS = 140.0
+# Shares of a coordinate's epsilon in a search by quantiles: median, distance, mean; and of epsilon
+# for the number of users where it is private.
+QUANTILE_SHARES, QUANTILE_SIZE_SHARE = (0.4, 0.25, 0.35), 0.1
+# The core compares all pairs of users; more of them are too many.
+CORE_USERS, _CORE_WORK = 5000, 1e11
+# In fewer dimensions users' distances vary too much for what the plan of a core assumes.
+CORE_DIMENSIONS = 10
+# The core costs time: it must promise this much less error than the ball.
+_CORE_WORTHWHILE = 0.9
+# A search for the spread that would eat more than this share of the budget is not worth starting.
+_SPREAD_SHARE = 0.4
+# The distance that holds 60 % of the users is widened until it holds nearly all: at least three
+# times, and more where the noise stays below the sampling error of the mean.
+_WIDEN, _WIDEN_RATE = 3.0, 0.3
 # Users x mu below which the spread is found on the way, not before; and below which not at all.
 FEW_USERS, FEWEST_USERS = 110.0, 17.0
 # Few users in one or two dimensions are asked first whether nearly all of them are in a corner of
@@ -213,3 +231,39 @@ def laplace_is_better(*, dimension: int, epsilon: float, mu: float) -> bool:
     False
     """
     return math.sqrt(2.0) * dimension * mu <= math.sqrt(dimension) * epsilon
+
+
+def spread_is_affordable(cost: float, *, whole: float) -> bool:
+    """Whether looking for the spread leaves enough of the squared budget.
+
+    >>> spread_is_affordable(0.3, whole=1.0), spread_is_affordable(0.5, whole=1.0)
+    (True, False)
+    """
+    return cost <= _SPREAD_SHARE * whole
+
+
+def core_is_possible(*, users: int, dimension: int) -> bool:
+    """Whether a friendly core of so many users can be looked for in reasonable time.
+
+    >>> core_is_possible(users=1000, dimension=20), core_is_possible(users=6000, dimension=20)
+    (True, False)
+    """
+    return users <= CORE_USERS and users**2 * dimension <= _CORE_WORK
+
+
+def core_is_worthwhile(core: float, *, ball: float) -> bool:
+    """Whether the error that a core promises is enough below that of a ball.
+
+    >>> core_is_worthwhile(0.8, ball=1.0), core_is_worthwhile(0.95, ball=1.0)
+    (True, False)
+    """
+    return core <= _CORE_WORTHWHILE * ball
+
+
+def widening(*, users: float, epsilon: float) -> float:
+    """Return by how much a quantile of distances is widened before users are clipped to it.
+
+    >>> widening(users=100, epsilon=0.1), widening(users=1e6, epsilon=0.1)
+    (3.0, 30.0)
+    """
+    return max(_WIDEN, _WIDEN_RATE * epsilon * math.sqrt(users))

@@ -16,7 +16,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation, Trust
+from quorate.guarantees import TRUST, Relation, Trust
 from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
@@ -31,8 +31,8 @@ __all__ = ["QueryLearner"]
 class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     r"""Learn by statistical queries: with a curator's noise, or with noise that users add.
 
-    Whatever is written as queries runs here without another proof. Under ``Trust.CENTRAL`` a
-    curator answers all queries within one budget; under ``Trust.LOCAL`` every user answers one
+    Whatever is written as queries runs here without another proof. With ``trust="central"`` a
+    curator answers all queries within one budget; with ``"local"`` every user answers one
     query, once, with the whole budget.
 
     Learning
@@ -67,16 +67,16 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     algorithm : QueryAlgorithm
         See :mod:`quorate.queries.algorithms`; a caller's own is a small class.
     epsilon : float, default=1.0
-    trust : Trust, default=Trust.CENTRAL
+    trust : {"central", "local"}, default="central"
     shares : sequence of float, optional
-        Under ``Trust.LOCAL``: which part of the users each round of queries gets.
+        Where nobody is trusted: which part of the users each round of queries gets.
     joint : sequence of float or None, optional
-        Under ``Trust.LOCAL``: ask a round jointly; see
+        Where nobody is trusted: ask a round jointly; see
         :class:`~quorate.queries.oracles.local.LocalQueryOracle`.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first; records with another label do not count.
     delta, relation, ledger, data_name, random_state
-        As everywhere; ``Trust.LOCAL`` needs ``Relation.REPLACE`` and no delta.
+        As everywhere; ``trust="local"`` needs ``Relation.REPLACE`` and no delta.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     >>> X = np.random.default_rng(0).integers(0, 2, size=(60_000, 4))
     >>> y = X[:, 0] & X[:, 2]
     >>> central = QueryLearner(ConjunctionQueries(4)).fit(X[:4000], y[:4000], users=range(4000))
-    >>> local = QueryLearner(ConjunctionQueries(4, tolerance=0.06), trust=Trust.LOCAL)
+    >>> local = QueryLearner(ConjunctionQueries(4, tolerance=0.06), trust="local")
     >>> local = local.fit(X, y, users=range(60_000))
     >>> print(central.concept_)
     Predict 1 if x0 and x2, else 0.
@@ -115,7 +115,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         algorithm: QueryAlgorithm,
         epsilon: float = 1.0,
         *,
-        trust: Trust = Trust.CENTRAL,
+        trust: str = "central",
         shares: Sequence[float] | None = None,
         joint: Sequence[float | None] | None = None,
         classes: Sequence[Any] = (0, 1),
@@ -139,7 +139,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     @property
     def _trust(self) -> Trust:
-        return self.trust
+        return TRUST[self.trust]
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> QueryLearner:
         """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
@@ -156,7 +156,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.weak_ = tuple(oracle.weak)
         self.algorithm_ = Route(
             name=type(self.algorithm).__name__,
-            reason=f"{oracle.n_queries} queries, answered with {self.trust.name.lower()} trust.",
+            reason=f"{oracle.n_queries} queries, answered with {self.trust} trust.",
         )
         self.classes_ = np.asarray(self.classes)
         return self
@@ -176,17 +176,17 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             )
         _validate.positive(epsilon=self.epsilon)
         _validate.delta(delta=self.delta)
-        _validate.one_of(tuple(Trust), trust=self.trust)
+        _validate.one_of(tuple(TRUST), trust=self.trust)
         check_classes(self.classes)
-        if self.trust is Trust.SHUFFLE:
+        if self.trust == "shuffle":
             raise ParameterError(
-                "Expected Trust.CENTRAL or Trust.LOCAL. With a shuffler, let users agree on a rule "
+                "Expected trust='central' or 'local'. With a shuffler, let users agree on a rule "
                 "first: quorate.stability.QueryRule makes a stable rule of the same algorithm."
             )
-        local = self.trust is Trust.LOCAL
+        local = self.trust == "local"
         if local and (self.relation is not Relation.REPLACE or self.delta):
             raise ParameterError(
-                "Expected Relation.REPLACE and delta=0 under Trust.LOCAL: that a user answers is "
+                "Expected Relation.REPLACE and delta=0 under trust='local': that a user answers is "
                 "public, and answers are purely private."
             )
         rounds = len(self.algorithm.rounds)
@@ -194,12 +194,12 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             given = getattr(self, name)
             if given is not None and (not local or len(given) != rounds):
                 raise ParameterError(
-                    f"Expected {name}= under Trust.LOCAL only, one entry for each of {rounds} "
+                    f"Expected {name}= under trust='local' only, one entry for each of {rounds} "
                     "rounds."
                 )
 
     def _oracle(self, data: Crowd, account: Account) -> CentralOracle | LocalQueryOracle:
-        if self.trust is Trust.CENTRAL:
+        if self.trust == "central":
             queries = self.algorithm.max_queries
             return CentralOracle(data, max_queries=queries, account=account)
         return LocalQueryOracle(

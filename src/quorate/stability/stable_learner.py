@@ -24,7 +24,7 @@ from quorate.accounting.rounding import exact
 from quorate.concepts.base import Concept, ConceptClass, Constant
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation, Trust
+from quorate.guarantees import TRUST, Relation, Trust
 from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.mechanisms.stable_choice import StableChoice
 from quorate.mechanisms.sums import NoisyCount
@@ -42,7 +42,6 @@ from quorate.users.crowd import Crowd
 
 __all__ = ["REPORTS", "SEEDS", "Selection", "StableLearner", "choose_selection"]
 
-TRUST = {"central": Trust.CENTRAL, "shuffle": Trust.SHUFFLE, "local": Trust.LOCAL}
 SEEDS = 16
 """Seeds among which a pure central choice chooses by default."""
 
@@ -147,7 +146,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 
     Privacy
     -------
-    guarantee : :math:`(\varepsilon, \delta)`-DP, with the given ``epsilon`` and ``delta``
+    guarantee : :math:`(\varepsilon, \delta)`-DP, with the given ``epsilon`` and ``delta``; the
+        central model takes, and charges, no delta where a pure choice needs fewer users
     neighbours : ``relation``: replace all records of one user, or add or remove all records of one
         user (central only)
     trust : central, shuffle or local, as ``trust`` says
@@ -267,7 +267,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_labels(y, self.classes)
         # Before any record is read: a seed chosen afterwards could be chosen against somebody.
         seed = int(public_generator(self.random_state).integers(2**62))
-        account = self._charge(X, y, users, target=True, reserve=self._reserve(rule))
+        account = self._charge(X, y, users, target=True, reserve=self._charged_delta)
         data = self._crowd(X, y, users, classes=self.classes)
         if self.trust == "central":
             released = self._central(rule, data, seed, account)
@@ -351,9 +351,10 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             relation=self.relation,
         )
 
-    def _reserve(self, rule: StableRule) -> float:
-        """Return the part of delta that the selection takes."""
-        pure = self.trust == "central" and self._selection(rule).pure
+    @property
+    def _charged_delta(self) -> float:
+        """None where a pure choice is taken: nobody pays for what is not used."""
+        pure = self.trust == "central" and self._selection(self._rule()).pure
         return 0.0 if pure else self.delta
 
     def _central(self, rule: StableRule, data: Crowd, seed: int, account: Account) -> _Released:

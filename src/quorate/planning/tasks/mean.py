@@ -13,17 +13,19 @@ from quorate.accounting.calibrate import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
-from quorate.means.gaussian_routes import (
-    _CORE_DIMENSIONS,
-    _CORE_WORTHWHILE,
-    _MAX_CORE_USERS,
-    _MAX_SPREAD_SHARE,
-)
 from quorate.means.measuring import can_shrink
-from quorate.means.pure_routes import _SIZE_SHARE, _WIDEN, _WIDEN_RATE
 from quorate.means.vector_mean import core_reserve
-from quorate.means.ways import QUANTILE_USERS as USERS_NEEDED
-from quorate.means.ways import first_way
+from quorate.means.ways import (
+    CORE_DIMENSIONS,
+    CORE_USERS,
+    QUANTILE_SHARES,
+    QUANTILE_SIZE_SHARE,
+    QUANTILE_USERS,
+    core_is_worthwhile,
+    first_way,
+    spread_is_affordable,
+    widening,
+)
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
@@ -48,10 +50,9 @@ _ROUTE_RESERVE = 1.15
 # people who differ are skewed, and up to this factor above the forecast for normal ones.
 _SKEW = 1.2
 
-# Pure route: share of epsilon for the mean, and how far the range reaches, in standard deviations
-# (three times a power of two above the distance that holds 60 % of the users).
-_MEAN_SHARE = 0.35
-_REACH = 3.0 * 2.0 * 0.84
+# Pure route: how far the range reaches before it is widened, in standard deviations (a power of two
+# above the distance that holds 60 % of the users).
+_REACH = 2.0 * 0.84
 
 Table = tuple[float, tuple[float, ...]]
 """The first feasible users x mu, and the noise (in spreads) from there on."""
@@ -99,7 +100,7 @@ def _setting(signal: float, *, dimension: int, reach: float) -> tuple[Setting, f
     if pairs == 0:
         return None
     cost = spread_looks_cost(pairs, square)
-    if cost > _MAX_SPREAD_SHARE * square:
+    if not spread_is_affordable(cost, whole=square):
         return None
     setting = Setting(effective_users=users, dimension=dimension, reach=reach, spread=1.0)
     return setting, square - cost
@@ -261,7 +262,7 @@ class MeanTask(PeopleTask):
     def clip_error(self, users: int, epsilon: float) -> float:
         """Return the distance when everybody is clipped to the public range."""
         if self.delta == 0:
-            share = 1.0 if self.relation is Relation.REPLACE else 1.0 - _SIZE_SHARE
+            share = 1.0 if self.relation is Relation.REPLACE else 1.0 - QUANTILE_SIZE_SHARE
             scale = self._diameter * self.half_width * self.dimension / (share * epsilon * users)
             return min(self._laplace(users, scale), self.largest_error)
         noise = self._clip_noise(users, _mu(epsilon, self.delta))
@@ -303,10 +304,10 @@ class MeanTask(PeopleTask):
         signal = users * mu / reserve
         ball = _ball_table(self.dimension, self.reach / self.spread)
         routes["ball"] = _NOISE_FACTOR * self.spread * _read(ball, signal)
-        if self.dimension < _CORE_DIMENSIONS:
+        if self.dimension < CORE_DIMENSIONS:
             return routes
         core = _core_table(self.dimension, set_aside)
-        signal = min(users, _MAX_CORE_USERS) * mu / reserve
+        signal = min(users, CORE_USERS) * mu / reserve
         routes["core"] = _NOISE_FACTOR * self.spread * _read(core, signal)
         return routes
 
@@ -317,16 +318,16 @@ class MeanTask(PeopleTask):
         return min(_SKEW * found, self.clip_error(users, epsilon)) if self.share_between else found
 
     def _pure(self, users: int, epsilon: float) -> float:
-        first = math.ceil(USERS_NEEDED * self.dimension / epsilon)
+        first = math.ceil(QUANTILE_USERS * self.dimension / epsilon)
         if users >= first:
             return self._quantile_error(users, epsilon)
         # Where finding a range is worse than clipping, the estimator still does it from here on.
         return max(self.clip_error(users, epsilon), self._quantile_error(first, epsilon))
 
     def _quantile_error(self, users: int, epsilon: float) -> float:
-        share = 1.0 if self.relation is Relation.REPLACE else 1.0 - _SIZE_SHARE
-        each = _MEAN_SHARE * share * epsilon / self.dimension
-        widen = max(1.0, _WIDEN_RATE / _WIDEN * each * math.sqrt(users))
+        share = 1.0 if self.relation is Relation.REPLACE else 1.0 - QUANTILE_SIZE_SHARE
+        each = QUANTILE_SHARES[-1] * share * epsilon / self.dimension
+        widen = widening(users=users, epsilon=each)
         radius = min(widen * _REACH * self.deviation, 2.0 * self.half_width)
         return self._laplace(users, self._diameter * radius / (each * users))
 
@@ -358,7 +359,7 @@ class MeanTask(PeopleTask):
             return first.name, first.reason
         routes = self._routes(users, epsilon, reserve=1.0)
         best = min(routes, key=routes.__getitem__)
-        if best == "core" and routes["core"] > _CORE_WORTHWHILE * routes["ball"]:
+        if best == "core" and not core_is_worthwhile(routes["core"], ball=routes["ball"]):
             best = "ball"
         reasons = {
             "clip": "every other route would need more users.",
