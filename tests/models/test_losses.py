@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from quorate.exceptions import ParameterError
 from quorate.models import losses
@@ -161,6 +162,24 @@ class TestNobodyElse:
     def test_a_product_over_everybody_is_caught(self):
         pairs = list(self.everywhere(Mixing(), 20))
         assert any(expected.tobytes() != found.tobytes() for expected, found in pairs)
+
+    def with_threads(self):
+        """Return the gradient of one giant user among others, by threads of the arithmetic."""
+        rows = np.random.default_rng(5).normal(size=(5040, 300))
+        people = UserData(rows, (rows[:, 0] > 0) * 1.0, offsets=[0, 5000, 5040])
+        theta = np.full(301, 0.1)
+        for threads in (1, 2):
+            with threadpool_limits(threads):
+                yield LogisticLoss().user_gradients(people, theta).tobytes()
+
+    def test_a_giant_users_gradient_does_not_depend_on_threads(self):
+        assert len(set(self.with_threads())) == 1
+
+    def test_a_product_shared_out_among_threads_is_caught(self, monkeypatch):
+        if not any(library["internal_api"] == "openblas" for library in threadpool_info()):
+            pytest.skip("How another library than OpenBLAS shares out a product is not known.")
+        monkeypatch.setattr(losses, "_LARGEST_PRODUCT", 2**62)
+        assert len(set(self.with_threads())) == 2
 
     @pytest.mark.parametrize("loss", LOSSES, ids=repr)
     def test_parts_of_all_sizes_give_what_one_record_at_a_time_gives(self, loss, monkeypatch):

@@ -48,6 +48,9 @@ Vector = NDArray[np.float64]
 _BLOCK = 2**19
 # Records of a user from which on a product over that user's records alone is the quickest.
 _MANY = 32
+# Numbers of a user, and predictions of a record, up to which BLAS takes one thread for the product:
+# how it shares out a larger one, and so its last bits, depends on how many threads there are.
+_LARGEST_PRODUCT, _MOST_OUTPUTS = 2**13, 32
 # Views of the same users, who are asked again at every step.
 _PARTS: WeakKeyDictionary[UserData, list[_Part]] = WeakKeyDictionary()
 
@@ -194,13 +197,14 @@ def _as_slice(numbers: NDArray[np.int64]) -> slice | NDArray[np.int64]:
 
 
 def _parts(batch: UserData) -> list[_Part]:
-    """Return users in parts: those with few records, then the others by how many they hold."""
+    """Return users in parts: those with few records or too many, then others by how many."""
     if batch not in _PARTS:
         counts = batch.record_counts()
+        is_product = (counts >= _MANY) & (counts * batch.n_features <= _LARGEST_PRODUCT)
         most = max(1, _BLOCK // max(1, batch.n_features))
         parts = []
         for many in (False, True):
-            owners = np.flatnonzero((counts >= _MANY) == many)
+            owners = np.flatnonzero(is_product == many)
             if many:
                 owners = owners[np.argsort(counts[owners], kind="stable")]
             cuts = np.flatnonzero(np.diff(np.cumsum(counts[owners]) // most)) + 1
@@ -261,9 +265,10 @@ class LinearLoss(Loss):
         """Return gradients: one product for each user with many records, else one for each row."""
         features = rows.shape[1]
         inner = weights[:, :features]
-        if part.runs:
+        runs = part.runs if self.outputs <= _MOST_OUTPUTS else []
+        if runs:
             predictions = np.empty((len(rows), self.outputs))
-            for records, _, held in part.runs:
+            for records, _, held in runs:
                 into = predictions[records].reshape(-1, held, self.outputs)
                 np.matmul(rows[records].reshape(-1, held, features), inner.T, out=into)
         else:
@@ -272,11 +277,11 @@ class LinearLoss(Loss):
             predictions += weights[:, features]
         slopes = self.slopes(predictions, part.targets)
         gradients = np.empty((len(part.counts), *weights.shape))
-        for records, users, held in part.runs:
+        for records, users, held in runs:
             turned = slopes[records].reshape(-1, held, self.outputs).transpose(0, 2, 1)
             own = rows[records].reshape(-1, held, features)
             np.matmul(turned, own, out=gradients[users, :, :features])
-        for output in range(0 if part.runs else self.outputs):
+        for output in range(0 if runs else self.outputs):
             column = np.ascontiguousarray(slopes[:, output])
             gradients[:, output, :features] = added_up(part.pattern, rows, column)
         if self.intercept:
