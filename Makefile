@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types bench mutants docs dist clean
+.PHONY: demo test check lint types bench mutants docs dist walk pythons clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -41,6 +41,18 @@ docs: $(STAMP)
 
 dist: $(STAMP)
 	$(BIN)/python -m build --outdir dist
+
+# The first page of the documents, played from an empty environment into which pip puts the wheel.
+walk: $(STAMP)
+	$(BIN)/python benchmarks/walk.py --full
+
+# The same with every supported Python that is installed; those that are not are named.
+pythons: $(STAMP)
+	for version in 3.11 3.12 3.13; do \
+	  found=$$(command -v python$$version || ls -d $$HOME/.pyenv/versions/$$version.*/bin/python 2>/dev/null | tail -1); \
+	  if [ -z "$$found" ]; then echo "== python$$version is not installed"; continue; fi; \
+	  echo "== $$found" && $(BIN)/python benchmarks/walk.py --full --python $$found || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache dist docs/_build docs/api docs/gallery

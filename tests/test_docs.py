@@ -7,13 +7,16 @@ import inspect
 import os
 import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import quorate
+from quorate.cli import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("decisions/*.md")])
@@ -63,6 +66,51 @@ def test_links_between_pages_lead_somewhere():
             if not (page.parent / target).exists():
                 broken.append(f"{page.relative_to(ROOT)} -> {target}")
     assert broken == []
+
+
+def anchors(page):
+    """Return the names by which the headings of a page can be linked to."""
+    titles = re.findall(r"^#+ +(.+?)\s*$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_to_headings_lead_to_headings():
+    broken = []
+    for page in PAGES:
+        for target, place in re.findall(r"\]\(([^)#:\s]*)#([^)]+)\)", page.read_text()):
+            aim = page.parent / target if target else page
+            if aim.suffix == ".md" and place not in anchors(aim):
+                broken.append(f"{page.relative_to(ROOT)} -> {target}#{place}")
+    assert broken == []
+    assert "install" in anchors(ROOT / "docs" / "start.md")
+
+
+def unknown_parts(line):
+    """Return the commands and options of a line that the command line does not have."""
+    command = typer.main.get_command(app)
+    words = shlex.split(line)
+    while words and hasattr(command, "commands"):
+        name = words.pop(0)
+        if name.startswith("-"):
+            return []
+        if name not in command.commands:
+            return [name]
+        command = command.commands[name]
+    known = {option for each in command.params for option in each.opts} | {"--help"}
+    return [word for word in words if re.match(r"--[a-z]", word) and word not in known]
+
+
+def test_every_command_of_every_page_exists():
+    wrong, seen = [], 0
+    for page in PAGES:
+        text = page.read_text().replace("\\\n", " ")
+        for line in re.findall(r"^(?:\$ )?quorate ((?:[a-z]+ )+[^\n`]*)$", text, re.M):
+            if not line.startswith(("is ", "has ", "does ")):
+                seen += 1
+                wrong += [f"{page.name}: {part} in {line}" for part in unknown_parts(line)]
+    assert wrong == []
+    assert seen > 10
+    assert unknown_parts("fit t.csv --task mean --epsilom 1") == ["--epsilom"]
 
 
 def test_the_readme_names_commands_that_exist():

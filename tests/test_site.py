@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -14,17 +13,21 @@ from pathlib import Path
 import pytest
 
 import quorate
-from quorate.cli import main
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 
-def api_pages():
-    spec = importlib.util.spec_from_file_location("api_pages", DOCS / "api_pages.py")
+def load(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def api_pages():
+    return load("api_pages", DOCS / "api_pages.py")
 
 
 def test_every_public_name_has_a_page(tmp_path):
@@ -72,25 +75,8 @@ def test_the_site_is_read_without_a_warning(tmp_path):
     assert (copied / "api" / "names" / "quorate.UserMean.rst").exists()
 
 
-class TestTheFirstPage:
-    def test_its_commands_lead_to_private_answers(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.chdir(tmp_path)
-        text = (DOCS / "start.md").read_text()
-        blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-        exec(compile(blocks[0], "start.md", "exec"), {})
-        played = []
-        for line in re.findall(r"^quorate (.*)$", text, re.M):
-            code = main(shlex.split(line))
-            played.append((line.split()[0], code))
-            assert code == 0, (line, capsys.readouterr().err)
-        assert [name for name, _ in played] == ["ledger", "fit", "fit", "fit", "predict", "ledger"]
-        out = capsys.readouterr().out
-        assert "pressure" in out
-        assert (tmp_path / "model.json").exists()
-
-
 class TestPackaging:
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def wheel(self, tmp_path_factory):
         """Build the wheel without isolation: the build backend comes with the test tools."""
         folder = tmp_path_factory.mktemp("dist")
@@ -122,6 +108,22 @@ class TestPackaging:
         assert run.returncode == 0, run.stderr
         assert "epsilon" in run.stdout.lower()
         assert (tmp_path / "site" / "quorate" / "py.typed").exists()
+
+    def test_the_first_page_can_be_walked_from_the_wheel_alone(self, wheel, tmp_path):
+        """With its declared dependencies and nothing else: no test tools, no checkout."""
+        walk = load("walk", ROOT / "benchmarks" / "walk.py")
+        programs = walk.quick_environment(tmp_path, wheel)
+        steps = walk.play(programs, tmp_path)
+        assert walk.mistakes(steps, tmp_path) == []
+        names = ["python", "ledger", "fit", "fit", "fit", "fit", "predict", "ledger"]
+        assert [step.name.split()[0] for step in steps] == names
+        seen = subprocess.run(
+            [str(programs / "python"), "-c", "import pytest"], capture_output=True, check=False
+        )
+        assert seen.returncode != 0
+        # The control: an answer that is not there is missed.
+        (tmp_path / "model.json").unlink()
+        assert walk.mistakes(steps, tmp_path) == ["there is no model"]
 
     def test_versions_and_pythons_agree(self):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
