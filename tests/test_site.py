@@ -75,19 +75,18 @@ def test_the_site_is_read_without_a_warning(tmp_path):
     assert (copied / "api" / "names" / "quorate.UserMean.rst").exists()
 
 
-class TestPackaging:
-    @pytest.fixture(scope="class")
-    def wheel(self, tmp_path_factory):
-        """Build the wheel without isolation: the build backend comes with the test tools."""
-        folder = tmp_path_factory.mktemp("dist")
-        command = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
-        run = subprocess.run(
-            [sys.executable, *command], capture_output=True, text=True, check=False
-        )
-        assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-        (found,) = folder.glob("*.whl")
-        return found
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Build the wheel without isolation: the build backend comes with the test tools."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = ["-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    run = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    (found,) = folder.glob("*.whl")
+    return found
 
+
+class TestPackaging:
     def test_the_wheel_imports_and_fits_on_its_own(self, wheel, tmp_path):
         # Unpacked alone in front of the path, beside no checkout, it is what gets imported.
         shutil.unpack_archive(wheel, tmp_path / "site", format="zip")
