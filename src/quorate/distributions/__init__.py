@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from quorate.distributions.categories.discrete import DiscreteDistribution
 from quorate.distributions.categories.product import ProductDistribution
-from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.covers import (
     SimplexGrid,
     gaussian_cover,
@@ -24,6 +24,7 @@ from quorate.distributions.hypotheses.covers import (
     simplex_cover,
 )
 from quorate.distributions.hypotheses.families import DiscreteFamily, Family, GaussianFamily
+from quorate.distributions.hypotheses.planes import CovarianceFamily, covariance_cover
 from quorate.distributions.hypotheses.selection import HypothesisSelector
 from quorate.distributions.normal.gaussian import GaussianDistribution
 from quorate.distributions.numeric.cdf import EmpiricalCDF
@@ -32,6 +33,7 @@ from quorate.distributions.released import DistributionError
 
 __all__ = [
     "Clip",
+    "CovarianceFamily",
     "DiscreteDistribution",
     "DiscreteFamily",
     "DistributionError",
@@ -43,6 +45,8 @@ __all__ = [
     "HypothesisSelector",
     "ProductDistribution",
     "SimplexGrid",
+    "Votes",
+    "covariance_cover",
     "gaussian_cover",
     "gaussian_mean_cover",
     "product_cover",

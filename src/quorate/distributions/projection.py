@@ -111,7 +111,7 @@ def balanced_bound(*, scale: float, categories: int, level: float, beta: float) 
     Read off public draws, with a margin for their number; one of the categories may be absence.
 
     >>> round(balanced_bound(scale=2 / 300, categories=6, level=0.001, beta=0.05), 4)
-    0.0373
+    0.0361
     """
     cell = min(2, math.floor(abs(level) / scale))
     return min(1.0, scale * _balanced_excess(categories, cell, _peeled(beta, cell)))

@@ -4,10 +4,10 @@ import pytest
 
 from quorate.distributions.categories.rule import (
     BALL_SHARES,
-    POLYTOPE_SHARES,
     ball_noise,
     likeness_worth_asking,
     polytope_noise,
+    polytope_shares,
 )
 
 MU = 0.2367
@@ -15,7 +15,16 @@ MU = 0.2367
 
 def test_shares_add_up():
     assert sum(BALL_SHARES) == pytest.approx(1.0)
-    assert sum(POLYTOPE_SHARES) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("categories", [2, 6, 20])
+def test_more_users_leave_more_for_the_mean(categories):
+    taken = [
+        sum(polytope_shares(users=n, categories=categories, epsilon=1.0))
+        for n in (300, 1000, 4000, 10**6)
+    ]
+    assert taken == sorted(taken, reverse=True)
+    assert 0.15 < taken[-1] <= taken[0] < 0.5
 
 
 def test_noise_falls_with_users_and_likeness():
@@ -42,7 +51,7 @@ def test_few_people_are_not_asked_unless_they_are_known_to_be_alike():
 def test_many_categories_need_more_people():
     known = {"users": 300, "epsilon": 1.0, "mu": 0.0}
     assert likeness_worth_asking(categories=10, **known) is not None
-    assert likeness_worth_asking(categories=11, **known) is None
+    assert likeness_worth_asking(categories=100, **known) is None
 
 
 def test_few_categories_need_more_people():
@@ -62,11 +71,12 @@ def test_many_categories_need_delta():
 def test_people_who_are_known_to_be_alike_are_believed_sooner(users):
     known = {"users": users, "categories": 6, "epsilon": 1.0, "mu": MU}
     asked, believed = likeness_worth_asking(**known), likeness_worth_asking(**known, alike=True)
-    assert asked.close >= 0.85 > believed.close
+    assert asked.close >= 0.65
+    assert asked.close > believed.close
     assert asked.share <= 0.06
 
 
 def test_a_test_of_many_people_costs_little():
     asked = likeness_worth_asking(users=10_000, categories=20, epsilon=1.0, mu=MU)
     assert asked.share <= 0.02
-    assert asked.close >= 0.85
+    assert asked.close >= 0.65

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from quorate.distributions.hypotheses.clip import WEIGHT_UNIT, Clip
+from quorate.distributions.hypotheses.clip import WEIGHT_UNIT, Clip, Votes
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
@@ -57,3 +57,22 @@ def test_published_and_group():
 def test_wrong_clips_are_refused(make):
     with pytest.raises(ParameterError):
         make()
+
+
+class TestVotes:
+    def test_rows_without_numbers_say_nothing(self):
+        heights = np.array([[-np.inf, -np.inf], [np.nan, 1.0], [np.inf, 0.0], [-1e308, -1e308]])
+        assert np.all(Votes().marks(heights) == 0)
+
+    def test_marks_are_bounded_integers_whatever_the_heights(self):
+        heights = np.array([[0.0, -1e308, -np.inf], [700.0, 1e-320, -700.0]])
+        marks = Votes().marks(heights)
+        assert np.all(marks == np.rint(marks))
+        # The mean of the family holds at least a third of the best density.
+        assert marks.min() >= 2**20 * np.log(0.2 / 3) - 1
+        assert marks.max() <= 0
+
+    @pytest.mark.parametrize("mixed", [0.0, 1.0, -1.0, np.nan, "much"])
+    def test_shares_that_make_no_sense_are_refused(self, mixed):
+        with pytest.raises(ParameterError):
+            Votes(mixed)

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from quorate.accounting import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
-from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.covers import SimplexGrid, simplex_cover
 from quorate.distributions.hypotheses.families import DiscreteFamily, GaussianFamily
 from quorate.distributions.hypotheses.selection import HypothesisSelector
@@ -18,6 +18,7 @@ from quorate.users import UserData
 
 NORMAL = GaussianFamily([[0.0], [1.0], [-2.0]], [1.0, 2.0, 1.0])
 THREE = DiscreteFamily([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]])
+VOTERS = SmallWorld(records=((), (0,), (1,), (0, 0, 0), (1, 1, 1)), n_users=2)
 
 
 def fit_law(selector):
@@ -50,8 +51,34 @@ class TestPrivacy:
         world = SmallWorld(records=((), (0,), (1,), (0, 0, 0), (1, 1, 1)), n_users=2)
         assert not audit_exactly(fit_law(selector), world, Guarantee(epsilon=1.0)).holds
 
-    def test_one_user_more_or_less(self):
-        selector = HypothesisSelector(THREE, epsilon=1.0, relation=Relation.ADD_REMOVE)
+    @pytest.mark.parametrize("family", [THREE, NORMAL], ids=["three", "normal"])
+    def test_votes_keep_the_claim_and_use_it(self, family):
+        selector = HypothesisSelector(family, epsilon=1.0, clip=Votes())
+        found = audit_exactly(fit_law(selector), VOTERS, Guarantee(epsilon=1.0))
+        assert found.holds, str(found)
+        assert found.tightness > 0.5
+
+    def test_the_audit_catches_votes_that_are_not_paid_for(self, monkeypatch):
+        monkeypatch.setattr(Votes, "sensitivity", lambda self, unit, relation: 1)
+        selector = HypothesisSelector(THREE, epsilon=1.0, clip=Votes())
+        assert not audit_exactly(fit_law(selector), VOTERS, Guarantee(epsilon=1.0)).holds
+
+    def test_the_audit_catches_votes_that_weigh_more_records_more(self, monkeypatch):
+        honest = DiscreteFamily._add_votes
+
+        def weighed(self, users, votes, table):
+            for user in range(users.n_users):
+                one, mine = users.take([user]), np.zeros_like(table)
+                honest(self, one, votes, mine)
+                table += mine * len(one.X)
+
+        monkeypatch.setattr(DiscreteFamily, "_add_votes", weighed)
+        selector = HypothesisSelector(THREE, epsilon=1.0, clip=Votes())
+        assert not audit_exactly(fit_law(selector), VOTERS, Guarantee(epsilon=1.0)).holds
+
+    @pytest.mark.parametrize("clip", [None, Votes()])
+    def test_one_user_more_or_less(self, clip):
+        selector = HypothesisSelector(THREE, epsilon=1.0, clip=clip, relation=Relation.ADD_REMOVE)
         world = SmallWorld(records=((0,), (1, 1, 1)), n_users=3, ordered=False)
         claim = Guarantee(epsilon=1.0, relation=Relation.ADD_REMOVE)
         assert audit_exactly(fit_law(selector), world, claim).holds
@@ -112,6 +139,19 @@ class TestUtility:
         assert ours <= 0.02
         assert mean_variation(Clip.none(64)) > 2 * ours
 
+    def test_votes_of_users_with_many_records_choose_better_still(self):
+        votes = mean_variation(Votes())
+        assert votes < mean_variation(None)
+        assert mean_variation(Clip.none(64)) > 3 * votes
+
+    def test_one_record_does_not_decide_against_a_member(self):
+        # The first member is right but for one record in 200; the second is wrong everywhere.
+        family = DiscreteFamily([[0.5, 0.5, 0.0], [0.9, 0.05, 0.05]])
+        X = np.tile(np.repeat([0.0, 1.0, 2.0], [20, 19, 1]), 30)[:, None]
+        table = family.tally(UserData.from_arrays(X, users=np.arange(1200) // 40), Votes())
+        assert table[0, 1] == -30
+        assert table[1, 0] == 30
+
     def test_a_cover_learns_a_distribution(self):
         truth = np.array([0.45, 0.3, 0.15, 0.1])
         rng = np.random.default_rng(0)
@@ -145,6 +185,7 @@ class TestUse:
         for family, clip, message in [
             ("family", None, "family to be a Family"),
             (THREE, 0.5, "clip to be a Clip"),
+            (SimplexGrid(2, 2), Votes(), "table of all duels"),
         ]:
             with pytest.raises(ParameterError, match=message):
                 HypothesisSelector(family, clip=clip).fit([[0]], users=[0])

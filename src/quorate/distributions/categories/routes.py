@@ -14,10 +14,10 @@ from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Interval, Simplex
 from quorate.distributions.categories.rule import (
     BALL_SHARES,
-    POLYTOPE_SHARES,
     UNLIKE,
     Likeness,
     decide_shares,
+    polytope_shares,
     widening,
 )
 from quorate.distributions.categories.trimmed_mean import NOTICED, TrimmedMean
@@ -61,6 +61,7 @@ _CELLS = 8
 _RADII = 16
 # A search looks for a radius that holds this share, or less where its noise is larger.
 _INSIDE, _LEAST_INSIDE, _CERTAINTY = 0.95, 0.6, 2.5
+_FEW_OUTSIDE = 0.97
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,12 +145,15 @@ class DiscreteRun:
 
     def polytope(self, reason: str) -> ReleasedShares:
         """Close in on the users in the L1 norm, in two steps, under pure privacy."""
-        first, second, _ = (Fraction(share) * self.account.left for share in POLYTOPE_SHARES)
+        shares = polytope_shares(
+            users=self._users, categories=self.categories, epsilon=float(self.account.left)
+        )
+        first, second = (Fraction(share) * self.account.left for share in shares)
         centre, noise, _ = self._rough_centre(first, None)
         error = noise * max(1, int(np.count_nonzero(centre)))
         top = 2.0 * math.hypot(0.5, error)
         cells = np.minimum(top * 2.0 ** (np.arange(1.0 - _CELLS, 1.0) / 2.0), 2.0)
-        inside = min(0.97, max(_LEAST_INSIDE, 1.0 - 8.0 / (self._users * float(second))))
+        inside = min(_FEW_OUTSIDE, max(_LEAST_INSIDE, 1.0 - 8.0 / (self._users * float(second))))
         distances = self._distances(centre, norm=1)
         place = PrivateQuantile(
             domain=(0, _CELLS - 1),
@@ -158,8 +162,9 @@ class DiscreteRun:
             relation=self.relation,
         ).release(np.minimum(np.searchsorted(cells, distances), _CELLS - 1), account=self.account)
         radius = float(cells[place])
-        if inside < 0.85:
-            radius = min(2.0, radius * (1.1 + 0.5 / math.sqrt(self.categories)))
+        # Those at the far end are left out, which bends the mean unless they are few.
+        wider = min(1.0, (_FEW_OUTSIDE - inside) / 0.1) * (0.1 + 0.5 / math.sqrt(self.categories))
+        radius = min(2.0, radius * (1.0 + wider))
         final = self._trimmed_mean(centre, radius, epsilon=self.account.left)
         return self._of_trimmed(final, Route(name="polytope", reason=reason))
 

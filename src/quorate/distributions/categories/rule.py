@@ -7,8 +7,8 @@ alike users have to be follows from the numbers of users and categories; whether
 of disjoint pairs of users, for a few percent of the budget. People outside the ball are counted in
 where they can be seen, with the noise of the whole simplex, so being wrong about them costs half as
 much again and no more; the test is a little stricter unless the caller knows that people are alike.
-Below some 250 users, or 30 for each category, where counts are too noisy, nobody is asked; nor
-below 1,000 where there are four categories or fewer, because unlike people agree by chance.
+Below some 250 users, where counts are too noisy, nobody is asked; nor below 1,000 where there are
+four categories or fewer, because unlike people agree by chance.
 
 The constants were measured on Zipf distributions of 6 to 1000 categories; see
 ``benchmarks/distributions.py``.
@@ -26,7 +26,6 @@ from quorate.releases.route import Route
 
 __all__ = [
     "BALL_SHARES",
-    "POLYTOPE_SHARES",
     "UNLIKE",
     "Likeness",
     "ball_noise",
@@ -34,35 +33,38 @@ __all__ = [
     "l1_spread",
     "likeness_worth_asking",
     "polytope_noise",
+    "polytope_shares",
     "widening",
 ]
 
 BALL_SHARES = (0.04, 0.02, 0.09, 0.03, 0.82)
 """Shares of the squared budget: rough centre, radius, centre, radius, mean."""
-POLYTOPE_SHARES = (0.25, 0.10, 0.65)
-"""Shares of epsilon: rough centre, radius, mean."""
 
 # The test for 1,000 users: users times its share of epsilon; its largest and smallest share; the
 # share of pairs that must be close.
-_STRICT = (60.0, 0.06, 0.001, 0.85)
+_STRICT = (35.0, 0.06, 0.001, 0.68)
 _LENIENT = (15.0, 0.05, 0.015, 0.70)
-# Below this many users times epsilon, in all or for each category, the count of pairs and the rough
-# centre tell too little.
-_FEWEST, _FEWEST_EACH, _MANY = 250.0, 30.0, 1000.0
+# Below this many users times epsilon the count of pairs tells too little; the second number is for
+# few categories.
+_FEWEST, _MANY = 250.0, 1000.0
 # People who hold one label each, of so few categories, are often the same by chance.
 _FEW_CATEGORIES = 4
-# Noise of a ball is normal, which suits people outside less than Laplace noise does.
-_BALL_GAIN = 0.85
+# The forecast of a ball is too high beside that of the polytope, by this much.
+_BALL_GAIN = 1.09
 # Where few users make the count noisy, people who are known to be alike are believed sooner.
 _BELIEVED = 0.50
-# A way must promise this much less noise than Laplace on the whole simplex.
-_GAIN = 0.9
+# A way must promise this much less noise than Laplace on the whole simplex: in the L1 norm less
+# where there are few categories, among which distances vary.
+_GAIN, _FEW_GAIN, _TENFOLD = 0.95, 0.75, 0.2
 # Two norms are compared for users who are this far from their centre in L2, and for alike users
 # with a Zipf distribution that is so much in L1.
 _COMPARED = 0.06
 _L1_PER_L2, _L1_POWER = 0.8, 0.45
 # A centre that was made a distribution is nearer to the users than its noise says.
 _NEARER = 0.7
+# Shares of epsilon for the centre are weighed for users who are this far from it in L1.
+_TYPICAL = 0.12
+_CENTRE_SHARES = tuple(percent / 100 for percent in range(13, 36))
 _CANDIDATES = 2.0 ** (np.arange(-28.0, 1.0) / 4.0)
 
 
@@ -126,6 +128,27 @@ def ball_noise(*, users: float, categories: int, mu: float, spread: float) -> fl
     return noise
 
 
+def polytope_shares(*, users: float, categories: int, epsilon: float) -> tuple[float, float]:
+    """Return the shares of epsilon for the rough centre and the radius; the mean gets the rest.
+
+    More users make both more exact, so that less does.
+
+    >>> polytope_shares(users=300, categories=6, epsilon=1.0)
+    (0.25, 0.1)
+    >>> polytope_shares(users=3000, categories=6, epsilon=1.0)
+    (0.13, 0.05)
+    """
+    signal = max(1.0, users) * epsilon
+    radius = round(min(0.10, max(0.05, 0.10 * math.sqrt(300.0 / signal))), 2)
+
+    def length(share: float) -> float:
+        scale = 2.0 / (signal * share)
+        error = scale * _survivors(categories, scale)
+        return min(2.0, math.hypot(_TYPICAL, error)) / (1.0 - share - radius)
+
+    return min(_CENTRE_SHARES, key=length), radius
+
+
 def polytope_noise(*, users: float, categories: int, epsilon: float, spread: float) -> float:
     """Return the standard deviation of a coordinate after the two rounds of the L1 ball.
 
@@ -133,7 +156,8 @@ def polytope_noise(*, users: float, categories: int, epsilon: float, spread: flo
     >>> polytope_noise(spread=0.1, **known) < 0.6 * math.sqrt(8) / 1000
     True
     """
-    first, _, last = POLYTOPE_SHARES
+    first, second = polytope_shares(users=users, categories=categories, epsilon=epsilon)
+    last = 1.0 - first - second
     scale = 2.0 / (users * first * epsilon)
     error = scale * _survivors(categories, scale)
     radius = min(2.0, 1.25 * (1.1 + 0.5 / math.sqrt(categories)) * math.hypot(spread, error))
@@ -149,13 +173,13 @@ def l1_spread(categories: int, spread: float) -> float:
     return float(_L1_PER_L2 * categories**_L1_POWER * spread)
 
 
-def _ball_is_better(*, users: int, categories: int, epsilon: float, mu: float, gain: float) -> bool:
+def _ball_is_better(*, users: int, categories: int, epsilon: float, mu: float) -> bool:
     if mu == 0:
         return False
     ball = ball_noise(users=users, categories=categories, mu=mu, spread=_COMPARED)
     spread = l1_spread(categories, _COMPARED)
     known = {"users": users, "categories": categories}
-    return ball < gain * polytope_noise(**known, epsilon=epsilon, spread=spread)
+    return ball < _BALL_GAIN * polytope_noise(**known, epsilon=epsilon, spread=spread)
 
 
 UNLIKE = Route(name="laplace", reason="users are not alike enough for a small ball around them.")
@@ -177,7 +201,7 @@ def decide_shares(
     The planner asks the same, and answers the question by what it was told about people.
 
     >>> known = dict(categories=100, epsilon=1.0, mu=0.2367, relation=Relation.REPLACE)
-    >>> decide_shares(users=300, **known).name, decide_shares(users=3000, **known).route.name
+    >>> decide_shares(users=200, **known).name, decide_shares(users=3000, **known).route.name
     ('laplace', 'ball')
     """
     if relation is not Relation.REPLACE or weighted:
@@ -207,18 +231,18 @@ def likeness_worth_asking(
     # More users make the count more exact, and the share smaller.
     signal = max(1, users) * epsilon
     share = max(smallest, scale * math.sqrt(max(1.0, signal / 1000.0)) / signal)
-    wanted = min(_MANY, max(_FEWEST, _FEWEST_EACH * categories))
-    if not alike and signal < (_MANY if categories <= _FEW_CATEGORIES else wanted):
+    if not alike and signal < (_MANY if categories <= _FEW_CATEGORIES else _FEWEST):
         return None
     if share >= largest:
         share, close = largest, _BELIEVED if alike else close
-    plain = _GAIN * math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
+    plain = math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
+    narrow = min(_GAIN, _FEW_GAIN + _TENFOLD * math.log10(max(1.0, categories / 10.0)))
     spreads = {
         2: [
             float(spread)
             for spread in _CANDIDATES
             if mu > 0
-            and ball_noise(users=users, categories=categories, mu=mu, spread=spread) < plain
+            and ball_noise(users=users, categories=categories, mu=mu, spread=spread) < _GAIN * plain
         ],
         1: [
             float(spread)
@@ -229,12 +253,11 @@ def likeness_worth_asking(
                 epsilon=(1.0 - share) * epsilon,
                 spread=spread,
             )
-            < plain
+            < narrow * plain
         ],
     }
-    gain = 1.0 if alike else _BALL_GAIN
     known = {"users": users, "categories": categories}
-    norm = 2 if _ball_is_better(**known, epsilon=epsilon, mu=mu, gain=gain) else 1
+    norm = 2 if _ball_is_better(**known, epsilon=epsilon, mu=mu) else 1
     if not spreads[norm]:
         norm = 3 - norm
     if not spreads[norm]:

@@ -1,4 +1,4 @@
-"""How far one user may move a duel between two densities."""
+"""What one user says in a duel between two densities, and how far that moves it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
-__all__ = ["WEIGHT_UNIT", "Clip"]
+__all__ = ["WEIGHT_UNIT", "Clip", "Votes"]
 
 Integers = NDArray[np.int64]
 
 WEIGHT_UNIT = 2**12
 """A user's own scale 1/sqrt(m) is rounded to multiples of its reciprocal."""
+
+VOTE_UNIT = 2**20
+"""Log likelihoods of a record are rounded to multiples of its reciprocal."""
 
 
 @dataclass(frozen=True)
@@ -101,3 +104,54 @@ class Clip:
         """Return how far one user can move the worst duel of any member."""
         width = self.width(unit)
         return width if relation is Relation.REPLACE else min(width, self.limit(unit))
+
+
+@dataclass(frozen=True)
+class Votes:
+    r"""One vote a user in every duel: for the member under which the user's records are likelier.
+
+    Each member P is mixed with the mean Q of the family, :math:`(1-\gamma)P + \gamma Q`, so that no
+    single record decides against a member. A vote is 1, 0 or -1 whatever the records are: it moves
+    a duel by at most 2 if the user is replaced, by 1 if one is added, and nothing is clipped. With
+    tens of records a user it wastes less than a clipped Scheffe count, and it chooses about as well
+    as likelihood does without privacy. A truth that is in no member's neighbourhood, or users with
+    a handful of records, are safer with :class:`Clip`, for which the theorem holds.
+
+    Parameters
+    ----------
+    mixed : float, default=0.2
+        The share gamma of the mean of the family.
+
+    Examples
+    --------
+    >>> [Votes().sensitivity(2**20, relation) for relation in Relation]
+    [2, 1]
+    """
+
+    mixed: float = 0.2
+
+    def __post_init__(self) -> None:
+        _validate.probability(mixed=self.mixed)
+
+    def sensitivity(self, unit: int, relation: Relation) -> int:
+        """Return how far one user can move the worst duel of any member."""
+        del unit
+        return 2 if relation is Relation.REPLACE else 1
+
+    def marks(self, heights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log likelihood ratios of all members to the best one, in whole steps.
+
+        ``heights`` are log densities, a column a member. Every row is worked out by itself, and one
+        in which there is no number, or no density at all, is the same for all members.
+
+        >>> Votes().marks(np.log([[0.5, 0.5], [0.9, 0.3]])).round(-4)
+        array([[      0.,       0.],
+               [ -70000., -960000.]])
+        """
+        with np.errstate(all="ignore"):
+            shares = np.exp(heights - heights.max(axis=1, keepdims=True))
+            shares /= heights.shape[1]
+            means = np.vecdot(shares, np.ones(shares.shape[1]))
+            shares *= heights.shape[1] * (1.0 - self.mixed)
+            logs = np.log(shares + self.mixed * means[:, None])
+        return np.rint(VOTE_UNIT * np.where(np.isfinite(logs), logs, 0.0))

@@ -11,6 +11,7 @@ alphabets and few users.
 * :func:`product_cover`: one such cover for each coordinate, at :math:`0.1\alpha/d`.
 * :func:`gaussian_mean_cover`: means in a ball, known covariance.
 * :func:`gaussian_cover`: mean and scale on a line.
+* :func:`~quorate.distributions.hypotheses.planes.covariance_cover`: covariance in the plane.
 
 References
 ----------

@@ -26,12 +26,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users.data import UserData
 
-__all__ = ["MAX_MEMBERS", "DiscreteFamily", "Family", "GaussianFamily", "PairwiseFamily"]
+__all__ = [
+    "MAX_MEMBERS",
+    "DensityFamily",
+    "DiscreteFamily",
+    "Family",
+    "GaussianFamily",
+    "PairwiseFamily",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -44,6 +51,9 @@ MASS_UNIT = 2**20
 
 # Users whose terms are held at once; their sums stay far below 2**53.
 _USERS_AT_ONCE = 1024
+
+# More records of a user than this are cut off where votes add up likelihoods.
+_MOST_RECORDS = 2**24
 
 # Comparisons of densities that are held at once.
 _CELLS_AT_ONCE = 2**21
@@ -91,15 +101,31 @@ class Family(ABC):
 class PairwiseFamily(Family):
     """A family whose duels are all held in a table: rows against columns."""
 
-    def tally(self, users: UserData, clip: Clip) -> Integers:
-        """Add up the clipped terms of some users, for all pairs of members."""
+    def tally(self, users: UserData, clip: Clip | Votes) -> Integers:
+        """Add up the clipped terms or votes of some users, for all pairs of members."""
         if self.size > MAX_MEMBERS:
             raise ParameterError(
                 f"Expected at most {MAX_MEMBERS} members for a table of duels, got {self.size}."
             )
         table = np.zeros((self.size, self.size), dtype=np.int64)
-        self._add_duels(users, clip, table)
+        if isinstance(clip, Votes):
+            self._add_votes(users, clip, table)
+        else:
+            self._add_duels(users, clip, table)
         return table
+
+    def _add_votes(self, users: UserData, votes: Votes, table: Integers) -> None:
+        """Add one vote a user to every duel: 1 against the row's member, for the column's."""
+        for start in range(0, users.n_users, _USERS_AT_ONCE):
+            some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
+            marks = self._marks(some, votes)
+            for member in range(self.size):
+                mine = marks[:, member, None]
+                table[member] += (marks > mine).sum(axis=0) - (marks < mine).sum(axis=0)
+
+    @abstractmethod
+    def _marks(self, users: UserData, votes: Votes) -> Floats:
+        """Return how likely each user's records are under each member: integers below 2**53."""
 
     @abstractmethod
     def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
@@ -175,6 +201,12 @@ class DiscreteFamily(PairwiseFamily):
         """Count each user's records at each point: (users, points)."""
         return counts_at(users, self._values)
 
+    def _marks(self, users: UserData, votes: Votes) -> Floats:
+        with np.errstate(divide="ignore"):
+            marks = votes.marks(np.log(self.masses.T / MASS_UNIT))
+        # Each product is an integer below 2**53, in any order of addition.
+        return np.asarray(capped(self.counts(users), _MOST_RECORDS).astype(np.float64) @ marks)
+
     def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
         for start in range(0, users.n_users, _USERS_AT_ONCE):
             some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
@@ -219,8 +251,64 @@ class DiscreteFamily(PairwiseFamily):
         return np.asarray(drawn, dtype=np.float64)[:, None]
 
 
+class DensityFamily(PairwiseFamily):
+    """A family of densities, which are compared at every record."""
+
+    @property
+    def unit(self) -> int:
+        """Masses are multiples of its reciprocal."""
+        return MASS_UNIT
+
+    @property
+    @abstractmethod
+    def scheffe(self) -> Floats:
+        """P(W) for all pairs, in floating point; what is used is rounded to the unit."""
+
+    @abstractmethod
+    def _heights(self, X: Floats) -> Floats:
+        """Return the log densities of all members at some records: (records, members)."""
+
+    def _inside(self, X: Floats) -> Integers:
+        """Count the records in the Scheffe set of every pair."""
+        return self._compared(X)
+
+    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
+        """Compare the densities at every record, one user after the other."""
+        if clip.records is not None:
+            users = users.cap(records=clip.records, random_state=0)
+        held = users.record_counts()
+        weights, limit = clip.weights(held), clip.limit(self.unit)
+        promised = np.rint(self.scheffe * MASS_UNIT).astype(np.int64)
+        ends = np.cumsum(held)
+        for weight, m, end in zip(weights, held, ends, strict=True):
+            inside = self._inside(users.X[end - m : end])
+            inside *= -MASS_UNIT
+            inside += m * promised
+            inside *= weight
+            table += np.clip(inside, -limit, limit, out=inside)
+
+    def _marks(self, users: UserData, votes: Votes) -> Floats:
+        held = users.record_counts()
+        found = np.zeros((users.n_users, self.size))
+        at_once = max(1, _CELLS_AT_ONCE // self.size)
+        for user, (m, end) in enumerate(zip(held, np.cumsum(held), strict=True)):
+            for start in range(end - m, end, at_once):
+                heights = self._heights(users.X[start : min(start + at_once, end)])
+                found[user] += votes.marks(heights).sum(axis=0)
+        return found
+
+    def _compared(self, X: Floats) -> Integers:
+        """Compare the densities of all pairs, a few records at a time."""
+        inside = np.zeros((self.size, self.size), dtype=np.int64)
+        at_once = max(1, _CELLS_AT_ONCE // self.size**2)
+        for start in range(0, len(X), at_once):
+            heights = self._heights(X[start : start + at_once])
+            inside += (heights[:, :, None] > heights[:, None, :]).sum(axis=0)
+        return inside
+
+
 @dataclass(frozen=True, eq=False)
-class GaussianFamily(PairwiseFamily):
+class GaussianFamily(DensityFamily):
     """Normal distributions with a common scale, or on a line with scales of their own.
 
     Parameters
@@ -270,11 +358,6 @@ class GaussianFamily(PairwiseFamily):
         """How many numbers a record has."""
         return int(self._means.shape[1])
 
-    @property
-    def unit(self) -> int:
-        """Masses are multiples of its reciprocal."""
-        return MASS_UNIT
-
     @cached_property
     def scheffe(self) -> Floats:
         """P(W) for all pairs, in floating point; what is used is rounded to the unit."""
@@ -285,21 +368,6 @@ class GaussianFamily(PairwiseFamily):
             gaps = np.sqrt(((means[:, None] - means) ** 2).sum(axis=2)) / scales[0]
             return np.where(gaps > 0, ndtr(gaps / 2), 0.0)
         return _scheffe_on_a_line(means[:, 0], scales)
-
-    def _add_duels(self, users: UserData, clip: Clip, table: Integers) -> None:
-        """Compare the densities at every record, one user after the other."""
-        if clip.records is not None:
-            users = users.cap(records=clip.records, random_state=0)
-        held = users.record_counts()
-        weights, limit = clip.weights(held), clip.limit(self.unit)
-        promised = np.rint(self.scheffe * MASS_UNIT).astype(np.int64)
-        ends = np.cumsum(held)
-        for weight, m, end in zip(weights, held, ends, strict=True):
-            inside = self._inside(users.X[end - m : end])
-            inside *= -MASS_UNIT
-            inside += m * promised
-            inside *= weight
-            table += np.clip(inside, -limit, limit, out=inside)
 
     @cached_property
     def _half_lines(self) -> tuple[Floats, NDArray[np.int32]]:
@@ -323,15 +391,6 @@ class GaussianFamily(PairwiseFamily):
             above = len(records) - np.searchsorted(records, points, side="right")
             return np.asarray(np.concatenate([below, above, [0]])[which], dtype=np.int64)
         return self._compared(X)
-
-    def _compared(self, X: Floats) -> Integers:
-        """Compare the densities of all pairs, a few records at a time."""
-        inside = np.zeros((self.size, self.size), dtype=np.int64)
-        at_once = max(1, _CELLS_AT_ONCE // self.size**2)
-        for start in range(0, len(X), at_once):
-            heights = self._heights(X[start : start + at_once])
-            inside += (heights[:, :, None] > heights[:, None, :]).sum(axis=0)
-        return inside
 
     def _heights(self, X: Floats) -> Floats:
         """Return the log densities of all members at some records: (records, members)."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.ledger import Ledger
-from quorate.distributions.hypotheses.clip import Clip
-from quorate.distributions.hypotheses.families import Family
+from quorate.distributions.hypotheses.clip import Clip, Votes
+from quorate.distributions.hypotheses.families import Family, PairwiseFamily
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
@@ -27,7 +27,8 @@ class HypothesisSelector(UserEstimator):
 
     Every two members are compared on the set where the first has more density. A user says how
     much less often than the first member promises the records fall there; the answer is clipped,
-    and added up over users. A member is as bad as its worst comparison.
+    and added up over users. A member is as bad as its worst comparison. With ``clip=Votes()`` every
+    user votes instead, in every comparison, for the member under which the records are likelier.
 
     Learning
     --------
@@ -48,8 +49,9 @@ class HypothesisSelector(UserEstimator):
     numerics : exact
     proof : A user's term in a duel is an integer in [-T, T] for T = ``clip.limit(...)``, whatever
         the records are, and a function of these records alone. So a duel, and a member's worst
-        duel, moves by at most 2T when the user is replaced, and by T when one is added. The choice
-        is one release of :class:`~quorate.mechanisms.ChooseBest`. Released: ``index_``.
+        duel, moves by at most 2T when the user is replaced, and by T when one is added. A vote is
+        1, 0 or -1 and likewise a function of the user's own records, so T = 1. The choice is one
+        release of :class:`~quorate.mechanisms.ChooseBest`. Released: ``index_``.
 
     Complexity
     ----------
@@ -61,9 +63,10 @@ class HypothesisSelector(UserEstimator):
     ----------
     family : Family
     epsilon : float, default=1.0
-    clip : Clip, default=Clip(0.5)
+    clip : Clip or Votes, default=Clip(0.5)
         How far one user may move a duel; half of what chance does to the user's own records.
-        ``Clip.published(m, alpha=...)`` is the paper's.
+        ``Clip.published(m, alpha=...)`` is the paper's. ``Votes()`` errs less for users with tens
+        of records where a member is near the truth; it needs a family with a table of all duels.
     delta : 0.0
         The choice is purely private and refuses any other.
     relation, ledger, data_name, random_state
@@ -103,7 +106,7 @@ class HypothesisSelector(UserEstimator):
         family: Family,
         epsilon: float = 1.0,
         *,
-        clip: Clip | None = None,
+        clip: Clip | Votes | None = None,
         delta: float = 0.0,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -156,15 +159,20 @@ class HypothesisSelector(UserEstimator):
         if found is not None and found != expected:
             raise SchemaError(f"Expected {expected} feature(s) in X, got {found}.")
 
-    def _checked_clip(self) -> Clip:
+    def _checked_clip(self) -> Clip | Votes:
         if not isinstance(self.family, Family):
             raise ParameterError(
                 f"Expected family to be a Family, got {type(self.family).__name__}. See "
                 "quorate.distributions.hypotheses.families."
             )
         clip = Clip(0.5) if self.clip is None else self.clip
-        if not isinstance(clip, Clip):
-            raise ParameterError(f"Expected clip to be a Clip, got {type(clip).__name__}.")
+        if not isinstance(clip, Clip | Votes):
+            raise ParameterError(f"Expected clip to be a Clip or Votes, got {type(clip).__name__}.")
+        if isinstance(clip, Votes) and not isinstance(self.family, PairwiseFamily):
+            raise ParameterError(
+                "Votes need a family with a table of all duels, such as DiscreteFamily; got "
+                f"{type(self.family).__name__}."
+            )
         return clip
 
 
@@ -178,5 +186,5 @@ def _columns(X: Any) -> int | None:
     return shape[1] if len(shape) == 2 else None
 
 
-def _tally(users: Any, *, family: Family, clip: Clip) -> NDArray[np.int64]:
+def _tally(users: Any, *, family: Family, clip: Any) -> NDArray[np.int64]:
     return family.tally(users, clip)
