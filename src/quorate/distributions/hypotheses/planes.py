@@ -224,6 +224,6 @@ def _symmetric_grid(lowest: float, highest: float, far: float) -> Floats:
 
 def _too_many() -> ParameterError:
     return ParameterError(
-        f"Expected a cover of at most {MAX_MEMBERS} covariances, got more. Take a larger alpha or a "
-        "smaller kappa, or GaussianDistribution."
+        f"Expected a cover of at most {MAX_MEMBERS} covariances, got more. Take a larger alpha or "
+        "a smaller kappa, or GaussianDistribution."
     )
