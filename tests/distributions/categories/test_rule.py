@@ -71,9 +71,9 @@ def test_many_categories_need_delta():
 def test_people_who_are_known_to_be_alike_are_believed_sooner(users):
     known = {"users": users, "categories": 6, "epsilon": 1.0, "mu": MU}
     asked, believed = likeness_worth_asking(**known), likeness_worth_asking(**known, alike=True)
-    assert asked.close >= 0.65
+    assert asked.close >= (0.65 if users >= 1000 else 0.55)
     assert asked.close > believed.close
-    assert asked.share <= 0.06
+    assert asked.share <= 0.04
 
 
 def test_a_test_of_many_people_costs_little():

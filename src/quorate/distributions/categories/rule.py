@@ -42,8 +42,8 @@ BALL_SHARES = (0.04, 0.02, 0.09, 0.03, 0.82)
 
 # The test for 1,000 users: users times its share of epsilon; its largest and smallest share; the
 # share of pairs that must be close.
-_STRICT = (35.0, 0.06, 0.001, 0.68)
-_LENIENT = (15.0, 0.05, 0.015, 0.70)
+_STRICT = (35.0, 0.04, 0.001, 0.68)
+_LENIENT = (15.0, 0.05, 0.015, 0.60)
 # Below this many users times epsilon the count of pairs tells too little; the second number is for
 # few categories.
 _FEWEST, _MANY = 250.0, 1000.0
@@ -51,8 +51,9 @@ _FEWEST, _MANY = 250.0, 1000.0
 _FEW_CATEGORIES = 4
 # The forecast of a ball is too high beside that of the polytope, by this much.
 _BALL_GAIN = 1.09
-# Where few users make the count noisy, people who are known to be alike are believed sooner.
-_BELIEVED = 0.50
+# Where few users make the count noisy, people are believed sooner: those of whom nothing is known,
+# and those who are known to be alike.
+_FEW_BELIEVED, _BELIEVED = 0.58, 0.50
 # A way must promise this much less noise than Laplace on the whole simplex: in the L1 norm less
 # where there are few categories, among which distances vary.
 _GAIN, _FEW_GAIN, _TENFOLD = 0.95, 0.75, 0.2
@@ -234,7 +235,7 @@ def likeness_worth_asking(
     if not alike and signal < (_MANY if categories <= _FEW_CATEGORIES else _FEWEST):
         return None
     if share >= largest:
-        share, close = largest, _BELIEVED if alike else close
+        share, close = largest, _BELIEVED if alike else _FEW_BELIEVED
     plain = math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
     narrow = min(_GAIN, _FEW_GAIN + _TENFOLD * math.log10(max(1.0, categories / 10.0)))
     spreads = {
