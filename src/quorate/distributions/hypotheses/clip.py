@@ -154,4 +154,4 @@ class Votes:
             means = np.vecdot(shares, np.ones(shares.shape[1]))
             shares *= heights.shape[1] * (1.0 - self.mixed)
             logs = np.log(shares + self.mixed * means[:, None])
-        return np.rint(VOTE_UNIT * np.where(np.isfinite(logs), logs, 0.0))
+        return np.asarray(np.rint(VOTE_UNIT * np.where(np.isfinite(logs), logs, 0.0)))
