@@ -151,10 +151,15 @@ class AutoRun:
             return are_near(self.users, epsilon=cost, account=self.account)
         return are_crowded(
             self.users,
-            width=ways.CELL,
+            width=self._cell(size),
             at_least=math.ceil(ways.CROWDED * size.number),
             epsilon=cost,
             account=self.account,
+        )
+
+    def _cell(self, size: Size) -> float:
+        return ways.cell_width(
+            users=size.number, dimension=self.users.dimension, epsilon=self._whole
         )
 
     def drift(self, size: Size, reason: str) -> MeanRelease:
@@ -177,7 +182,8 @@ class AutoRun:
             return self.drift(size, reason) if self.account.square_left > 0 else clip(reason)
 
         run = IntervalRun(users=self.users, account=self.account, size=size)
-        return run.adapt(clip, drift if self.account.mu > 0.0 else None, narrow=narrow)
+        corner = self._cell(size) / 2.0 if narrow else math.inf
+        return run.adapt(clip, drift if self.account.mu > 0.0 else None, at_most=corner)
 
     def clip(self, size: Size | None, reason: str) -> MeanRelease:
         """Clip to the range, with Laplace or Gaussian noise."""

@@ -60,7 +60,9 @@ _PER_DOUBLING = 4
 _SIZE_SHARES = (0.3, 0.1)
 # The lightest tail that is believed: single numbers are often skewed; lengths of vectors vary less.
 _LIGHTEST = (1.1, 3.0)
-_SKEWED = 2.3
+# Who looks at both sides together does not see that all of the tail is on one of them: what is
+# stated allows for it by this over the exponent of the tail, within limits.
+_SKEWED, _SKEWS = 3.6, (1.5, 5.0)
 # Users outside of an L1 ball are pulled in along several coordinates at once.
 _PULL = 0.8
 # So many times as many users as asked for may be beyond the outer quantile, in 98 % of runs.
@@ -136,12 +138,12 @@ class IntervalRun:
         clip: Callable[[str], MeanRelease],
         missed: Callable[[str], MeanRelease] | None = None,
         *,
-        narrow: bool = False,
+        at_most: float = math.inf,
     ) -> MeanRelease:
         """Find a clip and release the mean; ``clip`` clips to the range and says why.
 
-        Where users are known to be in a ``narrow`` corner of the range, a larger spread cannot be
-        true: ``missed`` is asked then, if there is such a way, or the corner is taken for it.
+        Where the spread is known to be ``at_most`` so much, a larger one that is found cannot be
+        true: ``missed`` is asked then, if there is such a way, or something smaller is taken.
         """
         whole, n, d = self._left, self.size.number, self.dimension
         costs = ways.search_costs(users=n, dimension=d, epsilon=whole)
@@ -151,10 +153,10 @@ class IntervalRun:
             spread = find_typical_distance(
                 distances, epsilon=costs.spread, account=self.account, quantile=_FAR_QUANTILE
             )
-        if narrow and spread > ways.CELL / 2.0:
+        if spread > at_most:
             if missed is not None:
                 return missed("a search missed the users; a ball drifts to where they are.")
-            spread = ways.CELL / 2.0
+            spread = at_most / 3.0
         if spread < _SAME:
             return clip("most users hold the same vector; a small interval cuts all others.")
         left = self._left
@@ -188,6 +190,7 @@ class IntervalRun:
         tail = self._tail(
             _Apart(centre),
             start=0.25 * self.dimension * spread,
+            spread=spread,
             farthest=farthest,
             inner_cost=costs.inner,
             outer=costs.outer,
@@ -212,7 +215,7 @@ class IntervalRun:
         if ways.is_two_sided(
             users=n, dimension=1, epsilon=float(self.account.epsilon), spread=spread
         ):
-            each = {"inner": spread, "outer": costs.outer / 2.0, "whole": 0.5}
+            each = {"spread": spread, "inner": spread, "outer": costs.outer / 2.0, "whole": 0.5}
             tails = [
                 self._tail(_Beyond(middle, sign), start=start, farthest=1.0 - sign * middle, **each)
                 for sign in (-1.0, 1.0)
@@ -221,6 +224,7 @@ class IntervalRun:
             both = self._tail(
                 _Beyond(middle),
                 start=start,
+                spread=spread,
                 farthest=1.0 + abs(middle),
                 inner=spread,
                 outer=costs.outer,
@@ -246,8 +250,8 @@ class IntervalRun:
             float(tail.excess(cautious=True)[k]) for tail, k in zip(tails, (i, j), strict=False)
         ]
         if len(tails) == 1:
-            # Who looks at both sides together does not see that all of the tail is on one of them.
-            pulls = [_SKEWED * pull for pull in pulls]
+            skew = min(max(_SKEWED / tails[0].exponent, _SKEWS[0]), _SKEWS[1])
+            pulls = [skew * pull for pull in pulls]
         farthest = max(1.0 - upper, lower + 1.0, 0.0)
         return Interval(lower, upper), self._cut(max(pulls), tails[0], farthest, len(tails))
 
@@ -261,6 +265,7 @@ class IntervalRun:
         distance: Callable[[WeightedUsers], Distances],
         *,
         start: float,
+        spread: float,
         farthest: float,
         outer: float,
         inner: float | None = None,
@@ -279,7 +284,7 @@ class IntervalRun:
         counts = np.diff(below, prepend=0)
         counts[-1] += int(total[0]) - int(below[-1])
         cells = np.repeat(np.arange(steps + 1), counts)
-        outside = ways.outside_users(users=whole * self.size.number, epsilon=outer)
+        outside = ways.outside_users(users=whole * self.size.number, epsilon=outer, spread=spread)
         outer_share, half = outside / self.size.number, whole / 2.0
         if inner is None:
             inner = float(grid[self._quantile(cells, steps, half, inner_cost)])

@@ -21,7 +21,7 @@ __all__ = ["Tail"]
 _HEAVY, _CAUTIOUS = 0.3, 0.8
 _CANDIDATES = 96
 # Limits for what two noisy points say about a tail.
-_HEAVIEST, _POWERS = 0.25, (1.1, 12.0)
+_HEAVIEST, _STEEPEST, _POWERS = 0.25, 4.0, (1.1, 12.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Tail:
     whole : float, default=1.0
         Share of the users that are on this side of the centre.
     lightest : float, default=4.0
-        The largest exponent that is believed: 1 for an exponential tail, 2 for a normal one.
+        The largest exponent that is believed.
 
     Examples
     --------
@@ -61,6 +61,19 @@ class Tail:
     lightest: float = 4.0
 
     @property
+    def _depth(self) -> float:
+        return math.log(self.whole / self.outer_share)
+
+    @property
+    def exponent(self) -> float:
+        """How the tail falls between both points: 1 for an exponential, 2 for a normal one."""
+        if self.outer <= 1.05 * self.inner:
+            return _STEEPEST
+        before = math.log(self.whole / self.inner_share)
+        found = math.log(self._depth / before) / math.log(self.outer / self.inner)
+        return min(max(found, _HEAVIEST), _STEEPEST)
+
+    @property
     def candidates(self) -> NDArray[np.float64]:
         """Radii to choose from: the outer quantile and farther."""
         if self.outer >= 0.999 * self.farthest:
@@ -73,12 +86,7 @@ class Tail:
         if radii.size == 1:
             return np.zeros(1)
         heavy = _CAUTIOUS if cautious else _HEAVY
-        depth = math.log(self.whole / self.outer_share)
-        before = math.log(self.whole / self.inner_share)
-        exponent = self.lightest
-        if self.outer > 1.05 * self.inner:
-            exponent = math.log(depth / before) / math.log(self.outer / self.inner)
-        exponent = min(max(exponent, _HEAVIEST), self.lightest)
+        depth, exponent = self._depth, min(self.exponent, self.lightest)
         power = min(max(exponent * depth, _POWERS[0]), _POWERS[1])
         away = radii / self.outer
         with np.errstate(over="ignore", under="ignore"):

@@ -14,6 +14,7 @@ from quorate.releases.route import Route
 
 __all__ = [
     "SearchCosts",
+    "cell_width",
     "core_is_possible",
     "core_is_worthwhile",
     "first_way",
@@ -35,6 +36,8 @@ GAUSSIAN_DIMENSIONS = 10
 # Users x epsilon from which on a search by quantiles leaves most of epsilon for the mean: in one
 # dimension, and in more, where there is a median to find in each.
 SEARCH_USERS, SEARCH_USERS_OF_MANY = 400.0, 450.0
+# Without Gaussian noise no ball can drift, and a search pays earlier.
+PURE_SEARCH_USERS = 225.0
 # Users x epsilon a coordinate below which a median is too often anywhere.
 QUANTILE_USERS = 140.0
 # Shares of a coordinate's epsilon in a search by quantiles: median, distance, mean; and of epsilon
@@ -57,7 +60,11 @@ FEW_USERS, FEWEST_USERS = 110.0, 17.0
 # the range, because clipping to it costs less than any search otherwise: up to so many users x
 # epsilon; how wide the corner is, and which share of them it has to hold.
 TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
-CELL, CROWDED = 0.15, 0.8
+CROWDED = 0.8
+# The width of the corner. Where a ball drifts to it: for the fewest; for more in one dimension, who
+# lose less by clipping to the range; for more in two. And where quantiles are asked, in one
+# dimension and in two.
+_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELLS = (200.0, 400.0, 675.0), (0.15, 0.1, 0.3), (0.35, 0.5)
 # In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
 # other if their distance is below this.
 NEAR = 0.12
@@ -71,12 +78,13 @@ TWO_SIDES, NARROW, MANY_USERS = 3000.0, 0.05, 10_000.0
 _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
-_PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 250.0
+_PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 170.0
 _TEST = 36.0
 _CENTRE, _CENTRE_CERTAINTY = 4.0, 7.0
-# The outer quantile leaves so many users outside, times epsilon: fewer, and noise may send it to
-# the far end.
-_OUTSIDE = 26.0
+# The outer quantile leaves so many users outside, times epsilon: with fewer, noise would send it to
+# the far end too often. That costs the noise of the range, so the second is multiplied by the
+# logarithm of how much wider it is than the users.
+_OUTSIDE, _OUTSIDE_WIDE = 7.0, 3.0
 # Radius of the L1 ball (or half an interval) that holds nearly all, in typical distances: of an
 # average of light and heavy tails.
 _RADIUS = 5.5
@@ -129,7 +137,7 @@ def users_to_search(*, dimension: int, mu: float) -> float:
     (400.0, 675.0)
     """
     if dimension == 1:
-        return SEARCH_USERS
+        return PURE_SEARCH_USERS if mu == 0.0 else SEARCH_USERS
     # A ball that drifts needs no search, and is as good up to half as many users more.
     return SEARCH_USERS_OF_MANY * max(1.0 if mu == 0.0 else 1.5, dimension / 2.0)
 
@@ -150,6 +158,19 @@ def test_cost(*, users: float, epsilon: float) -> float:
     (0.12, 0.15)
     """
     return min(max(_TEST / max(users, 1.0), 0.02 * epsilon), 0.15 * epsilon)
+
+
+def cell_width(*, users: float, dimension: int, epsilon: float) -> float:
+    """Return the width of the corner that nearly all users have to be in.
+
+    >>> [cell_width(users=n, dimension=1, epsilon=1.0) for n in (150, 300, 500)]
+    [0.15, 0.1, 0.35]
+    """
+    few, some, many = _CELL_USERS
+    told = users * epsilon
+    if dimension == 1:
+        return _SEARCH_CELLS[0] if told >= some else _DRIFT_CELLS[1 if told >= few else 0]
+    return _SEARCH_CELLS[1] if told >= many else _DRIFT_CELLS[2 if told >= some else 0]
 
 
 def is_tested(*, users: float, dimension: int, epsilon: float) -> bool:
@@ -191,13 +212,14 @@ def is_two_sided(*, users: float, dimension: int, epsilon: float, spread: float)
     return dimension == 1 and told >= TWO_SIDES and (spread <= NARROW or told >= MANY_USERS)
 
 
-def outside_users(*, users: float, epsilon: float) -> float:
+def outside_users(*, users: float, epsilon: float, spread: float) -> float:
     """Return how many users an outer quantile that costs ``epsilon`` leaves outside.
 
-    >>> outside_users(users=10_000, epsilon=0.1), outside_users(users=1000, epsilon=0.05)
-    (260.0, 350.0)
+    >>> round(outside_users(users=10_000, epsilon=0.1, spread=0.01))
+    208
     """
-    return min(_OUTSIDE / epsilon, 0.35 * users)
+    needed = _OUTSIDE + _OUTSIDE_WIDE * math.log(1.0 / min(spread, 1.0))
+    return min(needed / epsilon, 0.35 * users)
 
 
 def is_worth_searching(
