@@ -1,14 +1,20 @@
 """The command line end to end, wherever the users lie: one command, the same release."""
 
 import json
+import os
+import shutil
+import socket
+import subprocess
 import sys
+import time
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pyarrow.csv
 import pytest
 
-from crowd_worlds import visits
+from crowd_worlds import EVERY, visits
 from quorate import Ledger
 from quorate.cli import main
 from quorate.noise import SeededNoise, use_noise
@@ -75,6 +81,67 @@ def test_a_dask_scheduler_by_its_address(cluster, folder, capsys, task):
 def test_spark_by_the_name_of_its_master(spark, folder, capsys):
     found = fitted(folder, capsys, "--engine", "local[2]")
     assert found == fitted(folder, capsys)
+
+
+SEEDED = """
+import sys
+from quorate.cli import main
+from quorate.noise import SeededNoise, use_noise
+with use_noise(SeededNoise(0)):
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+def free_port():
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return door.getsockname()[1]
+
+
+@pytest.fixture
+def standalone(tmp_path):
+    """The address of a Spark master with one worker, each a process of its own."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java (Debian: apt-get install default-jre)")
+    if not EVERY:
+        pytest.skip("three Java machines take long: with QUORATE_EVERY_ENGINE=1")
+    home = Path(pytest.importorskip("pyspark").__file__).parent
+    place, doors = f"spark://127.0.0.1:{free_port()}", ["--webui-port", "0"]
+    environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+
+    def start(name, *arguments):
+        command = [home / "bin" / "spark-class", f"org.apache.spark.deploy.{name}", *arguments]
+        log = (tmp_path / name).open("w")
+        with log:
+            return subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    port = place.rpartition(":")[2]
+    running = [start("master.Master", "--host", "127.0.0.1", "--port", port, *doors)]
+    work = ["--cores", "2", "--memory", "1g", "--work-dir", tmp_path / "work", *doors]
+    running.append(start("worker.Worker", *work, place))
+    for _ in range(300):
+        if "Registering worker" in (tmp_path / "master.Master").read_text():
+            break
+        time.sleep(0.2)
+    yield place, environment
+    for process in running[::-1]:
+        process.terminate()
+        process.wait()
+
+
+def test_a_spark_master_of_its_own_by_its_address(standalone, folder, capsys):
+    place, environment = standalone
+    run = subprocess.run(
+        [sys.executable, "-c", SEEDED, "fit", folder, *MEAN.split(), "--engine", place],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert json.loads(run.stdout) == fitted(folder, capsys)
 
 
 def test_a_ledger_is_charged_before_a_cluster_reads(cluster, folder, capsys, tmp_path):
