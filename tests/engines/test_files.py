@@ -151,7 +151,7 @@ class TestFewPasses:
     def test_small_parts_are_kept_together_in_the_order_of_the_keys(self, folder, monkeypatch):
         crowd = FileCrowd.from_parquet(folder, n_parts=64, **OPTIONS)
         together = crowd.derive(_themselves, keep=True)
-        monkeypatch.setattr(files, "_PART_BYTES", 30_000)
+        monkeypatch.setattr(files, "_KEPT_BYTES", 30_000)
         apart = crowd.derive(_themselves, keep=True)
         assert (together.n_parts, crowd.n_parts) == (1, 64)
         assert 1 < apart.n_parts < 64

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.users import exact_sums
-from quorate.users.exact_sums import smallest_safe, sums_in_any_order, too_small
+from quorate.users.exact_sums import sums_in_any_order
 from quorate.users.store import RecordStore, offsets_of
 
 single = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -59,8 +59,9 @@ class TestSameBits:
         rng = np.random.default_rng(0)
         values = rng.standard_normal((400, 30)) * 10.0 ** rng.integers(-20, 1, (400, 30))
         rows, codes, offsets = numbered(values, [0] * 400, 1)
-        arrived = sums_in_any_order(rows, codes, 1)
-        assert (arrived != sums_in_any_order(rows[::-1], codes, 1)).any()
+        arrived, rounded = sums_in_any_order(rows, codes, 1, 400)
+        assert rounded.all()
+        assert (arrived != sums_in_any_order(rows[::-1], codes, 1, 400)[0]).any()
         mine = RecordStore(rows, None, codes).sums(offsets, rows)
         assert (mine != arrived).any()
         assert np.allclose(mine, arrived)
@@ -75,38 +76,56 @@ class TestSameBits:
 
     def test_numbers_that_are_no_numbers_take_the_order(self):
         rows, codes, offsets = numbered([[np.inf], [1.0], [1e-30], [2.0]], [0, 1, 1, 1], 2)
-        assert not np.isfinite(smallest_safe(rows, 3)).all()
+        assert sums_in_any_order(rows, codes, 2, 3)[1].tolist() == [False, True]
         assert_as_if_wide(rows, codes, offsets)
 
 
 class TestSafety:
     @settings(max_examples=100, deadline=None)
-    @given(st.lists(single, min_size=1, max_size=30))
-    def test_sums_of_safe_numbers_are_exact_in_every_order(self, values):
-        rows = np.array(values, dtype=np.float32)[:, None]
-        limits = smallest_safe(rows, len(rows))
-        kept = np.delete(rows, too_small(rows, limits), axis=0)[:, 0].astype(np.float64)
-        exact = sum(map(Fraction, kept.tolist()), start=Fraction(0))
-        for turned in (kept, kept[::-1], np.sort(kept)):
-            total = 0.0
-            for value in turned.tolist():
-                total += value
-            assert Fraction(total) == exact
+    @given(st.lists(st.one_of(single, close), min_size=1, max_size=30))
+    def test_a_sum_that_is_not_said_to_be_rounded_is_exact(self, values):
+        """One user for each number of records; each holds the first ones."""
+        owners = [user for user in range(len(values)) for _ in range(user + 1)]
+        held = np.array([values[i] for user in range(len(values)) for i in range(user + 1)])
+        rows, codes, _ = numbered(held[:, None], owners, len(values))
+        for turned in (slice(None), slice(None, None, -1)):
+            sums, rounded = sums_in_any_order(rows[turned], codes[turned], len(values), len(values))
+            for user in np.flatnonzero(~rounded):
+                own = rows[codes == user, 0].tolist()
+                assert Fraction(float(sums[user, 0])) == sum(map(Fraction, own), Fraction(0))
 
     def test_the_limit_is_needed(self):
-        """The broken twin: a limit 2^6 times smaller lets a sum through that is rounded."""
+        """The broken twin: who is taken to hold fewer records is told a sum that is rounded."""
         rows = np.full((512, 1), 2.0 - 2.0**-23, dtype=np.float32)
         rows[0] = 2.0**-24 * (1 + 2.0**-23)
-        limits = smallest_safe(rows, len(rows))
-        assert too_small(rows, limits).tolist() == [0]
-        assert too_small(rows, limits / 2**6).size == 0
+        owners = np.zeros(512, np.int32)
+        assert sums_in_any_order(rows, owners, 1, 512)[1].all()
+        sums, rounded = sums_in_any_order(rows, owners, 1, 8)
+        assert not rounded.any()
         exact = sum(map(Fraction, rows[:, 0].tolist()), start=Fraction(0))
-        assert Fraction(float(sums_in_any_order(rows, np.zeros(512, np.int32), 1)[0, 0])) != exact
+        assert Fraction(float(sums[0, 0])) != exact
 
     @pytest.mark.parametrize("width", [1, 3, 2000])
-    def test_no_row_is_missed_wherever_it_lies(self, width):
+    @pytest.mark.parametrize("block", [100, 2**15])
+    def test_no_row_is_missed_wherever_it_lies(self, width, block, monkeypatch):
+        monkeypatch.setattr(exact_sums, "_ROWS", block)
         rows = np.ones((1500, width), dtype=np.float32)
         places = [0, 700, 1023, 1499]
         rows[places, -1] = 1e-20
         rows[5] = 0.0
-        assert too_small(rows, smallest_safe(rows, 100)).tolist() == places
+        owners = np.minimum(np.arange(1500), 1499 - np.arange(1500)).astype(np.int32)
+        rounded = sums_in_any_order(rows, owners, 750, 100)[1]
+        assert np.flatnonzero(rounded).tolist() == sorted({min(p, 1499 - p) for p in places})
+
+    def test_rows_that_lie_apart_are_the_same(self):
+        rng = np.random.default_rng(3)
+        apart = rng.standard_normal((3000, 5)).astype(np.float32)[:, 1:4]
+        owners = rng.integers(0, 7, 3000).astype(np.int32)
+        mine = sums_in_any_order(apart, owners, 7, 3000)
+        other = sums_in_any_order(np.ascontiguousarray(apart), owners, 7, 3000)
+        assert all(map(np.array_equal, mine, other))
+
+    def test_nobody_holds_nothing(self):
+        sums, rounded = sums_in_any_order(np.empty((0, 2), np.float32), np.empty(0, int), 3, 0)
+        assert not sums.any()
+        assert not rounded.any()

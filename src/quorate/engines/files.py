@@ -35,6 +35,8 @@ __all__ = ["FileCrowd", "about_file"]
 # Records of a part take about this much memory as floats.
 _PART_BYTES = 2**25
 _MOST_PARTS = 512
+# Small parts that are kept beside others are put together up to this size: rounds cost less.
+_KEPT_BYTES = 2**23
 _BATCH_ROWS = 2**17
 
 
@@ -225,7 +227,7 @@ def _joined(parts: Iterable[UserData], schema: Schema) -> Iterator[UserData]:
     size = 0
     for users in parts:
         own = users.X.nbytes + users.offsets.nbytes
-        if waiting and size + own > _PART_BYTES:
+        if waiting and size + own > _KEPT_BYTES:
             yield joined_users(waiting, schema.nobody())
             waiting, size = [], 0
         waiting.append(users)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.arrays import all_finite
 from quorate.engines.base import Schema, part_numbers
 from quorate.engines.capping import CappedRecords
 from quorate.exceptions import ParameterError
@@ -148,8 +149,8 @@ class Layout:
         records["key"] = keys
         whole = np.ones(batch.num_rows, dtype=np.bool_)
         for place, values in self._numbers(batch):
-            finite = np.isfinite(values)
-            if not finite.all():
+            if not all_finite(values):
+                finite = np.isfinite(values)
                 if self.missing == "drop":
                     whole &= finite if finite.ndim == 1 else finite.all(axis=1)
                 else:
@@ -183,10 +184,11 @@ class Layout:
     def users(self, records: Records) -> UserData:
         """Return the users of one part, in the order of their keys."""
         codes, keys = grouping.number_keys(np.ascontiguousarray(records["key"]))
-        held = ~np.isnan(records["x"][:, 0])
-        if not held.all():
+        if not all_finite(records["x"][:, 0]):
+            held = ~np.isnan(records["x"][:, 0])
             records, codes = records[held], codes[held]
-        rows = np.ascontiguousarray(records["x"])
+        # What is narrow is widened piece by piece, wherever it lies.
+        rows = records["x"] if self.single else np.ascontiguousarray(records["x"])
         targets = None if self.target is None else np.ascontiguousarray(records["y"])
         return numbered_users(rows, targets, codes, keys, self.unit, self.features)
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.arrays import all_finite
-from quorate.users.exact_sums import smallest_safe, sums_in_any_order, too_small
+from quorate.users.exact_sums import sums_in_any_order
 from quorate.users.grouping import mix, order_by_user
 
 __all__ = [
@@ -135,12 +135,8 @@ class RecordStore:
         """Return the sums of 32-bit records; their order is found only where it can matter."""
         counts = np.diff(offsets)
         owners = np.repeat(np.arange(len(counts)), counts) if self.codes is None else self.codes
-        limits = smallest_safe(self.rows, int(counts.max(initial=0)))
-        sums = sums_in_any_order(self.rows, owners, len(counts))
-        left = np.ones(len(counts), dtype=np.bool_)
-        if np.isfinite(limits).all():
-            left[:] = False
-            left[owners[too_small(self.rows, limits)]] = True
+        most = int(counts.max(initial=0))
+        sums, left = sums_in_any_order(self.rows, owners, len(counts), most)
         if left.any():
             places = np.flatnonzero(left[owners])
             starts, codes = offsets_of(counts[left]), (np.cumsum(left) - 1)[owners[places]]
