@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from people_forecasts import forecasts_for_people
 from people_means import (
     DELTA,
     adaptive_errors,
@@ -116,6 +117,7 @@ def main() -> int:
     if not given.choose:
         cut_offs_of_people(report, runs)
         rules_of_people(report, runs)
+    forecasts_for_people(report, "choose" if given.choose else "report", runs)
     if count := (250 if given.full else 0) if given.worlds is None else given.worlds:
         mean_of_worlds(report, count, min(runs, 40))
     return int(report.missed > 0)

@@ -35,6 +35,7 @@ class CutOffWorld:
 
     name: str
     draw: Callable[[int, np.random.Generator], tuple[UserData, Excess]]
+    everybody: Callable[[], tuple[UserData, Excess, float]] | None = None
 
 
 def of_kind(kind: str, m: int) -> CutOffWorld:
@@ -85,13 +86,19 @@ def of_table(name: str, x: str, scale: float, label: Callable[..., np.ndarray]) 
     """Return people of a real table: feature ``x`` in steps of 1 / ``scale`` and a label."""
     table = next(each for each in TABLES if each.name == name)
 
-    def draw(n: int, rng: np.random.Generator) -> tuple[UserData, Excess]:
+    def everybody() -> tuple[UserData, Excess, float]:
+        """Return all people, the excess of a cut-off, and the error of the best one."""
         users = labelled(table, (x,), label)
         users = UserData(users.X * scale, users.y, offsets=users.offsets)
-        chosen = np.sort(rng.choice(users.n_users, min(n, users.n_users), replace=False))
-        return users.take(chosen), excess_over(users.X[:, 0], users.y)
+        excess = excess_over(users.X[:, 0], users.y)
+        return users, excess, float(np.mean(users.y == 0)) - excess(-1.0)
 
-    return CutOffWorld(f"{name}: {x}", draw)
+    def draw(n: int, rng: np.random.Generator) -> tuple[UserData, Excess]:
+        users, excess, _ = everybody()
+        chosen = np.sort(rng.choice(users.n_users, min(n, users.n_users), replace=False))
+        return users.take(chosen), excess
+
+    return CutOffWorld(f"{name}: {x}", draw, everybody)
 
 
 _LABELLED: dict = {}
@@ -130,10 +137,6 @@ def wage_above(frame):
     return np.where(frame["lwage"].isna(), np.nan, frame["lwage"] > 1.7)
 
 
-def late_grade(frame):
-    return np.where(frame["math"].isna(), np.nan, frame["math"] > 0)
-
-
 REPORT = (
     of_table("COUNT/rwm5yr", "hhninc", 1e5, works),
     of_table("COUNT/rwm5yr", "age", 1e6, saw_a_doctor),
@@ -151,6 +154,12 @@ REPORT = (
             "own places",
         )
     ),
+)
+
+
+CHOOSE = (
+    of_table("plyr/baseball", "g", 1e6, many_hits),
+    of_table("wooldridge/wagepan", "hours", 1e5, wage_above),
 )
 
 

@@ -56,7 +56,11 @@ class Setting:
 
     def planned(self) -> int | None:
         """Ask the planner; people are alike unless the setting says how they differ."""
-        alike = {} if self.task != "mean" or "heterogeneity" in self.numbers else {"between": 0.0}
+        alike: dict[str, Any] = {}
+        if self.task == "threshold":
+            alike = {"alike": True}
+        elif self.task in ("mean", "linear", "logistic") and "heterogeneity" not in self.numbers:
+            alike = {"between": 0.0}
         return plan(
             self.task,
             epsilon=self.epsilon,
@@ -125,7 +129,8 @@ def simulate_threshold(setting: Setting, n: int, rng: np.random.Generator) -> fl
     people = UserData(
         x.astype(np.float64).reshape(-1, 1), y.astype(np.float64), offsets=np.arange(n + 1) * m
     )
-    found = ThresholdLearner(setting.epsilon, domain=(0, domain - 1)).fit(people).threshold_
+    learner = ThresholdLearner(setting.epsilon, domain=(0, domain - 1), alike=True)
+    found = learner.fit(people).threshold_
     return abs(min(max(found, low), low + window) - cut) / window * (1 - 2 * noise)
 
 

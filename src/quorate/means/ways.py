@@ -18,6 +18,7 @@ __all__ = [
     "core_is_possible",
     "core_is_worthwhile",
     "first_way",
+    "interval_radius",
     "is_tested",
     "is_two_sided",
     "is_worth_searching",
@@ -222,6 +223,18 @@ def outside_users(*, users: float, epsilon: float, spread: float) -> float:
     return min(needed / epsilon, 0.35 * users)
 
 
+def interval_radius(spread: float, *, dimension: int) -> float:
+    """Return how far nearly all users reach, in shares of the range: per coordinate, on average.
+
+    >>> interval_radius(0.01, dimension=1)
+    0.055
+    """
+    if dimension == 1:
+        return _RADIUS * spread
+    # Lengths of vectors vary less than single numbers.
+    return 1.6 * spread * (0.8 + 2.2 / math.sqrt(dimension))
+
+
 def is_worth_searching(
     *, users: float, dimension: int, epsilon: float, spread: float, costs: SearchCosts
 ) -> bool:
@@ -234,10 +247,7 @@ def is_worth_searching(
     >>> is_worth_searching(**said, spread=0.01, costs=costs)
     True
     """
-    radius = _RADIUS * spread
-    if dimension > 1:
-        # Lengths of vectors vary less than single numbers.
-        radius = 1.6 * spread * (0.8 + 2.2 / math.sqrt(dimension))
+    radius = interval_radius(spread, dimension=dimension)
     left = 1.0 - costs.after_spread / epsilon
     if left >= 1.0 - _CHEAP and spread < _FULL:
         return True

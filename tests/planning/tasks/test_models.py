@@ -33,21 +33,22 @@ def kept(n, error, repetitions=15):
 def test_the_planned_users_keep_the_error_and_a_third_of_them_does_not():
     # The true chance is about 0.97; 5 or more misses in 15 happen once in 10^4 times, 8 or more
     # less than once in 10^8 times.
-    users = plan("linear", dimension=3, records=10, epsilon=2.0, delta=1e-6, error=0.01).users
+    known = {"dimension": 3, "records": 10, "delta": 1e-6, "between": 0.0}
+    users = plan("linear", epsilon=2.0, error=0.01, **known).users
     assert kept(users, 0.01) >= 0.5
     assert kept(users // 3, 0.01) < 0.5
 
 
 @BOTH
 def test_very_many_users_leave_sampling_error_only(kind):
-    task = kind(dimension=3, delta=1e-6)
+    task = kind(dimension=3, delta=1e-6, between=0.0)
     # Half of a chi-square quantile with 4 degrees of freedom at 0.96.
     assert task.error(10**10, 1.0) == pytest.approx(5.01e-10, rel=0.01)
 
 
 @BOTH
 def test_records_divide_the_error(kind):
-    few, many = (kind(delta=1e-6, records=m).error(10**5, 1.0) for m in (10, 100))
+    few, many = (kind(delta=1e-6, between=0.0, records=m).error(10**5, 1.0) for m in (10, 100))
     assert 8 < few / many < 20
 
 
@@ -108,3 +109,21 @@ def test_numbers_outside_their_range_are_refused():
         LogisticTask(dimension=0, delta=1e-6)
     with pytest.raises(ParameterError, match="scale"):
         LinearTask(scale=0.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+def test_people_who_differ_are_promised_less_than_people_who_are_alike(task):
+    known = {"users": 3000, "epsilon": 1.0, "records": 20, "delta": 1e-6}
+    alike, half, apart = (plan(task, between=share, **known) for share in (0.0, None, 0.9))
+    assert alike.error < half.error < apart.error
+    assert any("between" in line for line in half.advice)
+    assert not any("between" in line for line in alike.advice)
+
+
+@pytest.mark.parametrize("task", ["linear", "logistic"])
+def test_no_number_of_records_replaces_people_who_differ(task):
+    known = {"users": 3000, "epsilon": 1.0, "delta": 1e-6}
+    few, many = (plan(task, records=m, **known).error for m in (10, 10**6))
+    assert many > few / 2
+    few, many = (plan(task, records=m, between=0.0, **known).error for m in (10, 10**6))
+    assert many < few / 25

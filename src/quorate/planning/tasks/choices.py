@@ -56,8 +56,10 @@ _LARGE = 2000.0
 # Measured: excess of capped regret x n epsilon = this ln(1/beta) + this ln(options).
 _REGRET_DOUBT = 1.5
 _REGRET_OPTION = 0.4
-# Measured on real people: excess of counting mistakes in the open x people = this ln(1/beta).
-_PEOPLE = 2.0
+# Along a line the loss rises to both sides of the best place, and its noise is exponential.
+_LINE_DOUBT = 1.15
+# Measured on real people: how much less than so many single records they are worth.
+_PEOPLE = 1.0
 
 
 def label_preference(excess: float, *, records: int, error_level: float) -> tuple[float, float]:
@@ -158,7 +160,12 @@ class Votes:
 
 
 def regret_excess(
-    *, reach: float, options: int, beta: float, records: int, share: Fraction = Fraction(1, 2)
+    *,
+    reach: float,
+    options: int | None,
+    beta: float,
+    records: int,
+    share: Fraction = Fraction(1, 2),
 ) -> float:
     r"""Return the excess that a choice by (capped) regret keeps, whoever the users are.
 
@@ -166,27 +173,37 @@ def regret_excess(
     of :class:`~quorate.learners.scores.CappedRegret`. With a cap of a share c of the records an
     excess of a lowers the weight of a rule by :math:`e^{-n\varepsilon a/2c}`, so that
     :math:`2c\ln(K/\beta)/(n\varepsilon)` is kept for any K rules. Near the best rule there are good
-    ones, and what is measured depends less on K.
+    ones, and what is measured depends less on K; along a line, where ``options`` is ``None``,
+    nearly not at all.
 
-    >>> round(regret_excess(reach=1000.0, options=1, beta=0.1, records=10), 4)
-    0.0041
+    >>> round(regret_excess(reach=1000.0, options=None, beta=0.1, records=10), 4)
+    0.0032
     """
-    doubt = _REGRET_DOUBT * math.log(1.0 / beta) + _REGRET_OPTION * math.log(options)
+    if options is None:
+        doubt = _LINE_DOUBT * math.log(1.0 / beta)
+    else:
+        doubt = _REGRET_DOUBT * math.log(1.0 / beta) + _REGRET_OPTION * math.log(options)
     cap = min(1.0, float(share) + 1.0 / records)
     return 2.0 * cap * doubt / reach
 
 
-def people_excess(*, users: int, records: int, between: float, beta: float) -> float:
-    """Return the excess that a choice without privacy keeps, for people who differ.
+def people_excess(
+    *, users: int, records: int, between: float, error_level: float, beta: float
+) -> float:
+    r"""Return the excess that a choice without privacy keeps, for people who differ.
 
     Records of one user replace people only in part, as for a mean: n users with a share ``between``
-    of the variance between them are worth ``n / (between + (1 - between) / records)`` records.
+    of the variance between them are worth ``N = n / (between + (1 - between) / records)`` records.
+    Where the best rule errs with chance :math:`\eta`, rules are told apart up to
+    :math:`\ln(1/\beta)/(N (1 - 2\eta)^2)`, and up to :math:`\sqrt{\ln(1/\beta)/2N}` in any case.
 
-    >>> round(people_excess(users=2000, records=3, between=0.5, beta=0.1), 4)
-    0.0015
+    >>> known = dict(users=2000, records=3, between=0.5, beta=0.1)
+    >>> [round(people_excess(error_level=level, **known), 4) for level in (0.1, 0.4)]
+    [0.0012, 0.0196]
     """
     shrunk = between + (1.0 - between) / records
-    return _PEOPLE * math.log(1.0 / beta) * shrunk / users
+    spread = _PEOPLE * math.log(1.0 / beta) * shrunk / users
+    return min(spread / (1.0 - 2.0 * error_level) ** 2, math.sqrt(spread / 2.0))
 
 
 def label_divergence(excess: float, *, error_level: float) -> tuple[float, float]:

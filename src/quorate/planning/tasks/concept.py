@@ -121,32 +121,36 @@ class ConceptTask(PeopleTask):
         return min(max(self._reached(users, epsilon), sampling), self.largest_error)
 
     def _reached(self, users: int, epsilon: float) -> float:
-        way = self._decision(users, epsilon).way
+        way, situation = self._decision(users, epsilon).way, self._situation(users, epsilon)
+        people = people_excess(
+            users=users,
+            records=self.records,
+            between=self.share_between,
+            error_level=self.error_level,
+            beta=self.beta,
+        )
         if way in (Way.CAPPED_REGRET, Way.REGRET):
-            found = self._regret(users, epsilon)
+            found = self._noise(situation, users * self._reach(epsilon)) + people
         else:
             found = self._votes(users, epsilon)
         if self.alike or self.records == 1 or self.relation is Relation.ADD_REMOVE:
             return found
         # Users who differ are judged by what errs least for all of them: votes promise no more,
         # nor does a cap more than its end.
-        situation = self._situation(users, epsilon)
         for later in (Way.CAPPED_REGRET, Way.REGRET):
             if not situation.has_come_to(later):
-                begin = math.ceil(taken_from(later, situation) / epsilon)
-                found = max(found, self._regret(begin, epsilon))
+                begin = math.ceil(taken_from(later, situation))
+                found = max(found, self._noise(self._situation(begin, 1.0), begin) + people)
         return found
 
-    def _regret(self, users: int, epsilon: float) -> float:
-        sampling = people_excess(
-            users=users, records=self.records, between=self.share_between, beta=self.beta
-        )
-        return sampling + regret_excess(
-            reach=users * self._reach(epsilon),
+    def _noise(self, situation: Situation, reach: float) -> float:
+        """Return the excess of a choice by regrets; ``reach`` is users x epsilon."""
+        return regret_excess(
+            reach=reach,
             options=self.size,
             beta=self.beta,
             records=self.records,
-            share=regret_share(self._situation(users, epsilon)),
+            share=regret_share(situation),
         )
 
     def _votes(self, users: int, epsilon: float) -> float:

@@ -23,7 +23,12 @@ from quorate.means.ways import (
     QUANTILE_USERS,
     core_is_worthwhile,
     first_way,
+    interval_radius,
+    is_two_sided,
+    present_cost,
+    search_costs,
     spread_is_affordable,
+    users_to_search,
     widening,
 )
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
@@ -49,6 +54,11 @@ _ROUTE_RESERVE = 1.15
 # Measured on real tables (the choose part of benchmarks/people_tables.py, 2,000 and 10,000 people):
 # people who differ are skewed, and up to this factor above the forecast for normal ones.
 _SKEW = 1.2
+
+# Intervals: the released spread of normal users in standard deviations, and what is left of the
+# last step where the number of users is private.
+_TYPICAL = 0.9
+_LEFT_OF_SUM = 0.7
 
 # Pure route: how far the range reaches before it is widened, in standard deviations (a power of two
 # above the distance that holds 60 % of the users).
@@ -256,17 +266,61 @@ class MeanTask(PeopleTask):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the distance kept by the route that the estimator takes."""
-        found = self._pure(users, epsilon) if self.delta == 0 else self._gaussian(users, epsilon)
+        mu = self._mu(epsilon)
+        begins = math.ceil(users_to_search(dimension=self.dimension, mu=mu) / epsilon)
+        if self._first(max(users, begins), epsilon) == "interval":
+            found = self._interval(max(users, begins), epsilon)
+            if users < begins:
+                # No way promises less error than a later one where that begins.
+                found = max(found, self._without_search(users, epsilon))
+        else:
+            found = self._without_search(users, epsilon)
         return min(found, self.largest_error)
+
+    def _without_search(self, users: int, epsilon: float) -> float:
+        return self._pure(users, epsilon) if self.delta == 0 else self._gaussian(users, epsilon)
+
+    def _mu(self, epsilon: float) -> float:
+        """Return what the budget is worth as Gaussian privacy, after what is set aside."""
+        kept = float(core_reserve(self.delta, self.relation))
+        return _mu(epsilon, self.delta - kept) if self.delta else 0.0
+
+    def _first(self, users: int, epsilon: float) -> str:
+        """Return the way that the estimator begins with."""
+        mu = self._mu(epsilon)
+        return first_way(users=users, dimension=self.dimension, epsilon=epsilon, mu=mu).name
+
+    def _interval(self, users: int, epsilon: float) -> float:
+        """Return the distance for Laplace noise on an interval or an L1 ball, or on the range.
+
+        What a search costs and how far the users reach are the estimator's own figures; it clips to
+        the range where that costs less.
+        """
+        spread = max(_TYPICAL * self.deviation / self.half_width, 1e-6)
+        public: dict[str, Any] = {"users": users, "dimension": self.dimension, "epsilon": epsilon}
+        costs = search_costs(spread=spread, **public)
+        # Both sides of an interval are looked at apart only where that gains more than it costs.
+        outer = costs.outer / (2.0 if is_two_sided(spread=spread, **public) else 1.0)
+        paid = costs.spread + costs.centre + costs.inner + outer
+        left = epsilon - paid - present_cost(users=users, epsilon=epsilon)
+        clipped = self.clip_error(users, epsilon)
+        if left <= 0:
+            return clipped
+        if self.relation is Relation.ADD_REMOVE:
+            left *= _LEFT_OF_SUM
+        reach = min(1.0, interval_radius(spread, dimension=self.dimension)) * self.half_width
+        found = self._laplace(users, self._diameter * reach * self.dimension / (left * users))
+        return min(clipped, found * (_SKEW if self.share_between else 1.0))
 
     def clip_error(self, users: int, epsilon: float) -> float:
         """Return the distance when everybody is clipped to the public range."""
+        share = 1.0 if self.relation is Relation.REPLACE else 1.0 - QUANTILE_SIZE_SHARE
+        scale = self._diameter * self.half_width * self.dimension / (share * epsilon * users)
+        found = min(self._laplace(users, scale), self.largest_error)
         if self.delta == 0:
-            share = 1.0 if self.relation is Relation.REPLACE else 1.0 - QUANTILE_SIZE_SHARE
-            scale = self._diameter * self.half_width * self.dimension / (share * epsilon * users)
-            return min(self._laplace(users, scale), self.largest_error)
+            return found
         noise = self._clip_noise(users, _mu(epsilon, self.delta))
-        return min(self._normal(users, noise), self.largest_error)
+        return min(self._normal(users, noise), found)
 
     def _clip_noise(self, users: int, mu: float) -> float:
         return self._diameter * self.reach * math.sqrt(self.dimension) / (users * mu)
@@ -352,8 +406,7 @@ class MeanTask(PeopleTask):
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the route that the estimator takes."""
-        kept = float(core_reserve(self.delta, self.relation))
-        mu = _mu(epsilon, self.delta - kept) if self.delta else 0.0
+        mu = self._mu(epsilon)
         first = first_way(users=users, dimension=self.dimension, epsilon=epsilon, mu=mu)
         if first.name != "ball":
             return first.name, first.reason

@@ -7,7 +7,8 @@ is half a chi-square variable with p degrees of freedom times
 
 sampling and the noise of descent on users' clipped gradients, plus :math:`r/(n\mu)^3` for what
 descent does not reach when users are few. Features have comparable scales, and coefficients a
-length of about one.
+length of about one. Where people differ, gradients of one person replace those of others only in
+part, so that 1/m becomes what a mean of m of their records has; and their features are skewed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from quorate.models.feasibility import model_feasibility
 from quorate.planning.limits import convex_floor, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PeopleTask
 
 __all__ = ["LinearTask", "LogisticTask", "ModelTask"]
 
@@ -62,18 +63,23 @@ def _half_chi_square(parameters: int, beta: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelTask(Task):
+class ModelTask(PeopleTask):
     """What the planning of linear models has in common.
 
     Parameters
     ----------
     dimension : int, default=10
         Number of features; an intercept is added.
+    between : float, optional
+        Of gradients, and by default a half: records of one person are much alike.
     """
 
     dimension: int = 10
 
     _unreached: ClassVar[float]
+    # Measured on real tables (the choose part of benchmarks/people_tables.py, 2,000 people):
+    # features of people who differ are skewed and correlated.
+    _skew: ClassVar[float]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -103,12 +109,14 @@ class ModelTask(Task):
         """Return the excess risk: sampling, noise, and what descent does not reach."""
         if users < self._first(epsilon):
             return self.largest_error
-        p, m = self.parameters, self.records
+        p, m = self.parameters, 1.0 / self.shrunk
         mu = _mu(epsilon, self.delta)
         if self.relation is Relation.ADD_REMOVE:
             mu *= 2.0
         spread = 1.0 / (users * m) + self.descent * p / (m * (users * mu) ** 2)
         found = self.unit * _half_chi_square(p, _CAUTION * self.beta) * spread
+        if self.share_between:
+            found *= self._skew
         return min(found + self._unreached / (users * mu) ** 3, self.largest_error)
 
     def _first(self, epsilon: float) -> int:
@@ -210,6 +218,7 @@ class LinearTask(ModelTask):
     name: ClassVar[str] = "linear"
     error_meaning: ClassVar[str] = "excess over the smallest half mean squared residual"
     _unreached: ClassVar[float] = 6000.0
+    _skew: ClassVar[float] = 3.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -255,6 +264,7 @@ class LogisticTask(ModelTask):
     name: ClassVar[str] = "logistic"
     error_meaning: ClassVar[str] = "excess over the smallest mean logarithmic loss"
     _unreached: ClassVar[float] = 1500.0
+    _skew: ClassVar[float] = 2.5
 
     @property
     def unit(self) -> float:

@@ -57,8 +57,6 @@ _PRIVACY = 2.4
 _SAMPLING = 0.8
 # Measured: excess x m of the median = the same, and this sqrt(eta / (1 - 2 eta)) / sqrt(n).
 _MEDIAN_SAMPLING = 1.3
-# Measured: excess of a choice around a place among the users, over that along a line.
-_SECOND_STAGE = 1.0
 _DUELS = Votes()
 
 
@@ -185,40 +183,47 @@ class ThresholdTask(PeopleTask):
             if self._size <= MAX_DUELLISTS:
                 return self._duels(users, reach)
             return self._alike_on_line(users, epsilon, reach)
-        situation = self._situation(users, epsilon)
-        found = self._by_way(self._decision(users, epsilon).way, situation, users, reach)
-        if private:
+        situation, way = self._situation(users, epsilon), self._decision(users, epsilon).way
+        people = people_excess(
+            users=users,
+            records=self.records,
+            between=self.share_between,
+            error_level=self.error_level,
+            beta=self.beta,
+        )
+        if way is Way.DUELS:
+            found = self._duels(users, reach)
+        elif way in (Way.MEDIAN, Way.SLACK_MEDIAN):
+            found = self._median(users, reach)
+        elif way is Way.MISTAKES and situation.ordered:
+            # Along a whole line the crowd must outweigh all other places.
+            if not self._visible(users, reach, self.largest_error):
+                return self.largest_error
+            found = self._noise(way, situation, users * reach) + people
+        else:
+            found = self._noise(way, situation, users * reach) + people
+        if private or way is Way.MISTAKES:
             return found
         # Users who differ: no way promises less error than a later one where that begins.
         first = Way.TWO_STAGES if situation.ordered else Way.CAPPED_REGRET
-        for way in (first, Way.REGRET):
-            if not situation.has_come_to(way):
-                begin = math.ceil(taken_from(way, situation) / epsilon)
-                there = self._situation(begin, epsilon)
-                found = max(found, self._by_way(decide(there, None).way, there, begin, reach))
+        for later in (first, Way.REGRET):
+            if not situation.has_come_to(later):
+                begin = math.ceil(taken_from(later, situation))
+                there = self._situation(begin, 1.0)
+                noise = self._noise(decide(there, None).way, there, float(begin))
+                found = max(found, noise + people)
         return found
 
-    def _by_way(self, way: Way, situation: Situation, users: int, reach: float) -> float:
-        if way is Way.DUELS:
-            return self._duels(users, reach)
-        if way in (Way.MEDIAN, Way.SLACK_MEDIAN):
-            return self._median(users, reach)
-        small = self._size <= MAX_DUELLISTS
-        # Mistakes along a whole line: the crowd must outweigh all other places.
-        walked = way is Way.MISTAKES and not small
-        if walked and not self._visible(users, reach, self.largest_error):
-            return self.largest_error
+    def _noise(self, way: Way, situation: Situation, reach: float) -> float:
+        """Return the excess of a choice by regrets; ``reach`` is users x epsilon."""
         if way is Way.TWO_STAGES:
-            reach *= _SECOND_STAGE * (1.0 - float(location_share(situation)))
-        regret = regret_excess(
-            reach=users * reach,
-            options=self._size if small else 1,
+            reach *= 1.0 - float(location_share(situation))
+        return regret_excess(
+            reach=reach,
+            options=None if situation.ordered else self._size,
             beta=self.beta,
             records=self.records,
             share=regret_share(situation),
-        )
-        return regret + people_excess(
-            users=users, records=self.records, between=self.share_between, beta=self.beta
         )
 
     def _alike_on_line(self, users: int, epsilon: float, reach: float) -> float:
