@@ -122,13 +122,7 @@ class ConceptTask(PeopleTask):
 
     def _reached(self, users: int, epsilon: float) -> float:
         way, situation = self._decision(users, epsilon).way, self._situation(users, epsilon)
-        people = people_excess(
-            users=users,
-            records=self.records,
-            between=self.share_between,
-            error_level=self.error_level,
-            beta=self.beta,
-        )
+        people = self._people(users)
         if way in (Way.CAPPED_REGRET, Way.REGRET):
             found = self._noise(situation, users * self._reach(epsilon)) + people
         else:
@@ -142,6 +136,21 @@ class ConceptTask(PeopleTask):
                 begin = math.ceil(taken_from(later, situation))
                 found = max(found, self._noise(self._situation(begin, 1.0), begin) + people)
         return found
+
+    def _people(self, users: int) -> float:
+        """Return the excess of sampling people, whatever epsilon is."""
+        return people_excess(
+            users=users,
+            records=self.records,
+            between=self.share_between,
+            error_level=self.error_level,
+            beta=self.beta,
+        )
+
+    def group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of hiding records one by one; people are sampled there as well."""
+        found = super().group_error(users, epsilon) + self._people(users)
+        return min(found, self.largest_error)
 
     def _noise(self, situation: Situation, reach: float) -> float:
         """Return the excess of a choice by regrets; ``reach`` is users x epsilon."""

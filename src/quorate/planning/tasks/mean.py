@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -12,7 +11,6 @@ from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
 from quorate.means.measuring import can_shrink
 from quorate.means.vector_mean import core_reserve
 from quorate.means.ways import (
@@ -27,11 +25,11 @@ from quorate.means.ways import (
     is_two_sided,
     present_cost,
     search_costs,
-    spread_is_affordable,
     users_to_search,
     widening,
 )
 from quorate.planning.limits import fano_users, mean_floor, packing_users, two_point_users
+from quorate.planning.mean_noise import ball_noise, core_noise, read_noise
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PeopleTask
@@ -39,10 +37,6 @@ from quorate.ranges import half_width
 
 __all__ = ["MeanTask"]
 
-# Tables of noise are made at this mu; a route depends on users x mu alone.
-_MU = 0.25
-# Nodes of a table from the first feasible one on, per doubling, and how many.
-_NODES, _LENGTH = 2.0, 14
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.6
 # Measured: the final radius leaves a little more room than the plan says.
@@ -63,88 +57,6 @@ _LEFT_OF_SUM = 0.7
 # Pure route: how far the range reaches before it is widened, in standard deviations (a power of two
 # above the distance that holds 60 % of the users).
 _REACH = 2.0 * 0.84
-
-Table = tuple[float, tuple[float, ...]]
-"""The first feasible users x mu, and the noise (in spreads) from there on."""
-
-
-def _tabulate(noise: Callable[[float], float]) -> Table:
-    """Tabulate a noise that is infinite up to a point and falls from there on."""
-    low, high = 1.0, 2.0
-    while not math.isfinite(noise(high)):
-        low, high = high, 2.0 * high
-        if high > 1e15:
-            return math.inf, ()
-    while high > 1.02 * low:
-        middle = math.sqrt(low * high)
-        if math.isfinite(noise(middle)):
-            high = middle
-        else:
-            low = middle
-    values: list[float] = []
-    for node in range(_LENGTH):
-        value = noise(high * 2.0 ** (node / _NODES))
-        # Strictly falling by construction: a node never exceeds the one before.
-        values.append(min(value, values[-1] * 0.999) if values else value)
-    return high, tuple(values)
-
-
-def _read(table: Table, signal: float) -> float:
-    """Return a table's value at ``signal``, interpolated on logarithmic scales."""
-    first, values = table
-    if signal < first:
-        return math.inf
-    place = _NODES * math.log2(signal / first)
-    node = min(int(place), len(values) - 2)
-    if place > len(values) - 1:
-        return values[-1] * math.exp2((len(values) - 1) / _NODES) * first / signal
-    share = place - node
-    logs = math.log(values[node]), math.log(values[node + 1])
-    return math.exp(logs[0] + share * (logs[1] - logs[0]))
-
-
-def _setting(signal: float, *, dimension: int, reach: float) -> tuple[Setting, float] | None:
-    """Return what a route is planned from, and the squared budget after the spread was bought."""
-    users, square = signal / _MU, _MU * _MU
-    pairs = int(users) // 2
-    if pairs == 0:
-        return None
-    cost = spread_looks_cost(pairs, square)
-    if not spread_is_affordable(cost, whole=square):
-        return None
-    setting = Setting(effective_users=users, dimension=dimension, reach=reach, spread=1.0)
-    return setting, square - cost
-
-
-@lru_cache(maxsize=256)
-def _core_table(dimension: int, core_delta: float) -> Table:
-    """Tabulate the noise of a mean that starts from a friendly core."""
-
-    def noise(signal: float) -> float:
-        found = _setting(signal, dimension=dimension, reach=1.0)
-        if found is None:
-            return math.inf
-        setting, square = found
-        users = int(setting.effective_users)
-        plan = plan_core(setting, n_users=users, core_spread=1.0, square=square, delta=core_delta)
-        return math.inf if plan is None else plan.error
-
-    return _tabulate(noise)
-
-
-@lru_cache(maxsize=256)
-def _ball_table(dimension: int, reach: float) -> Table:
-    """Tabulate the noise of a mean found by a shrinking ball."""
-
-    def noise(signal: float) -> float:
-        found = _setting(signal, dimension=dimension, reach=reach)
-        if found is None:
-            return math.inf
-        setting, square = found
-        plan = plan_shrinking(setting, start=reach, square=square)
-        return math.inf if plan is None else plan.error
-
-    return _tabulate(noise)
 
 
 @lru_cache(maxsize=4096)
@@ -356,13 +268,13 @@ class MeanTask(PeopleTask):
                 routes["ball"] = _MEASURED_BALL * length / (users * mu)
             return routes
         signal = users * mu / reserve
-        ball = _ball_table(self.dimension, self.reach / self.spread)
-        routes["ball"] = _NOISE_FACTOR * self.spread * _read(ball, signal)
+        ball = ball_noise(self.dimension, self.reach / self.spread)
+        routes["ball"] = _NOISE_FACTOR * self.spread * read_noise(ball, signal)
         if self.dimension < CORE_DIMENSIONS:
             return routes
-        core = _core_table(self.dimension, set_aside)
+        core = core_noise(self.dimension, set_aside)
         signal = min(users, CORE_USERS) * mu / reserve
-        routes["core"] = _NOISE_FACTOR * self.spread * _read(core, signal)
+        routes["core"] = _NOISE_FACTOR * self.spread * read_noise(core, signal)
         return routes
 
     def _gaussian(self, users: int, epsilon: float) -> float:

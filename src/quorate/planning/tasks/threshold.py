@@ -184,13 +184,7 @@ class ThresholdTask(PeopleTask):
                 return self._duels(users, reach)
             return self._alike_on_line(users, epsilon, reach)
         situation, way = self._situation(users, epsilon), self._decision(users, epsilon).way
-        people = people_excess(
-            users=users,
-            records=self.records,
-            between=self.share_between,
-            error_level=self.error_level,
-            beta=self.beta,
-        )
+        people = self._people(users)
         if way is Way.DUELS:
             found = self._duels(users, reach)
         elif way in (Way.MEDIAN, Way.SLACK_MEDIAN):
@@ -213,6 +207,21 @@ class ThresholdTask(PeopleTask):
                 noise = self._noise(decide(there, None).way, there, float(begin))
                 found = max(found, noise + people)
         return found
+
+    def _people(self, users: int) -> float:
+        """Return the excess of sampling people, whatever epsilon is."""
+        return people_excess(
+            users=users,
+            records=self.records,
+            between=self.share_between,
+            error_level=self.error_level,
+            beta=self.beta,
+        )
+
+    def group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of hiding records one by one; people are sampled there as well."""
+        found = super().group_error(users, epsilon) + self._people(users)
+        return min(found, self.largest_error)
 
     def _noise(self, way: Way, situation: Situation, reach: float) -> float:
         """Return the excess of a choice by regrets; ``reach`` is users x epsilon."""
