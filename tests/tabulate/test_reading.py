@@ -59,6 +59,13 @@ def test_a_number_may_stand_in_for_a_missing_value_but_never_for_a_key():
     assert cells(records) == [(0.0, 1.0), (0.0, 1.0), (1.0, 1.0), (1.0, 1.0)]
 
 
+def test_a_record_without_its_value_or_its_person_is_in_no_cell():
+    reading = Reading(by=("city",), keys=((1, 2),), values=("price",))
+    records = reading.read(pa.table(TABLE), under_users, [1, 1, 2, 3, None])
+    assert cells(records) == [(0.0, 1.0), (1.0, 1.0)]
+    assert records.crowd.n_users == 3
+
+
 @pytest.mark.parametrize(
     "reading",
     [

@@ -8,6 +8,7 @@ import pytest
 
 from quorate import Ledger, Relation
 from quorate.catalogue import TASKS, Target
+from quorate.cli import main
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
@@ -24,6 +25,7 @@ from quorate.ranges import Limit
 from quorate.reports.outputs import Outputs
 from quorate.tasks import fitting
 from quorate.tasks.fitting import fit
+from quorate.tasks.requests import request_text
 
 ASKED = {
     "mean": {"features": ("age", "cost"), "delta": 1e-6},
@@ -107,6 +109,18 @@ class TestTheWay:
             np.testing.assert_array_equal(
                 again.estimator.predict(rows), result.estimator.predict(rows)
             )
+
+    @every_task
+    def test_every_task_runs_from_a_request_file(
+        self, task, visits, tmp_path, make_request, capsys
+    ):
+        asked = make_request(task, **ASKED[task])
+        (tmp_path / "request.toml").write_text(request_text(asked, visits))
+        assert main(["fit", str(tmp_path / "request.toml"), "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["task"] == task
+        assert said["released"]
+        assert said["guarantee"]["epsilon"] == 1.0
 
     def test_the_answers_are_about_right(self, visits, make_request):
         def run(task):

@@ -184,6 +184,14 @@ def test_labels_that_are_no_text_and_empty_ones_are_missing(tmp_path):
     assert len(set(table["id"].to_pylist())) == 4
 
 
+def test_every_column_of_an_id_tells_users_apart(tmp_path):
+    path = tmp_path / "days.csv"
+    path.write_text("who,day,city\na,1,Ulm\na,2,Ulm\na,1,Ulm\n,3,Ulm\n")
+    columns = Columns(user=("who", "day"), features=("city",))
+    ids = TableFile(path).read_labels(columns, labels=["city"], ids="id")["id"].to_pylist()
+    assert ids[0] == ids[2] != ids[1]
+
+
 def test_an_unread_table_gives_no_rows():
     table = UnreadTable(lambda: pytest.fail("read"), pa.schema([("a", pa.int64())]))
     assert table[:0].num_rows == 0

@@ -325,3 +325,13 @@ def test_far_integers_are_not_laid_out_in_a_table():
     far = np.array([-(2**63), 2**63 - 1, 0])
     assert _number_near(far) is None
     assert group(far).codes.tolist() == [0, 2, 1]
+
+
+def test_integers_across_a_whole_type_are_numbered_in_order():
+    """Their differences do not fit into the type itself."""
+    ids = np.tile(np.array([-128, -1, 0, 127], dtype=np.int8), 40)
+    found = _number_near(ids)
+    assert found is None or found[1].tolist() == [-128, -1, 0, 127]
+    ids = np.tile(np.arange(-128, 128).astype(np.int8), 2)
+    assert _number_near(ids)[0].tolist() == list(range(256)) * 2
+    assert group(ids).codes.tolist() == list(range(256)) * 2
