@@ -136,7 +136,7 @@ def grid(table: Table, runs: int) -> None:
         for k in (6, 10, 100, 1000):
             for n in (300, 1000, 3000):
                 for m in (16, 64, 256):
-                    many = ({6: 8, 10: 8, 100: 3, 1000: 1}[k] + 12 * (n < 1000 and k <= 10)) * runs
+                    many = ({6: 8, 10: 8, 100: 3, 1000: 1}[k] + 52 * (n < 1000 and k <= 10)) * runs
                     worlds = [draw_people(k, n, m, seed) for seed in range(4)]
 
                     def error(

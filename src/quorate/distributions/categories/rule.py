@@ -54,9 +54,9 @@ _BALL_GAIN = 1.09
 # Where few users make the count noisy, people are believed sooner: those of whom nothing is known,
 # and those who are known to be alike.
 _FEW_BELIEVED, _BELIEVED = 0.58, 0.50
-# A way must promise this much less noise than Laplace on the whole simplex: in the L1 norm less
-# where there are few categories, among which distances vary.
-_GAIN, _FEW_GAIN, _TENFOLD = 0.95, 0.75, 0.2
+# A way must promise at most so much of the noise of Laplace on the whole simplex: the ball; the
+# polytope for 10 categories or fewer, among which distances vary, for ten times as many, and more.
+_GAIN, _FEW_GAIN, _TENFOLD, _MANY_GAIN = 0.95, 0.75, 0.3, 1.05
 # Two norms are compared for users who are this far from their centre in L2, and for alike users
 # with a Zipf distribution that is so much in L1.
 _COMPARED = 0.06
@@ -237,7 +237,7 @@ def likeness_worth_asking(
     if share >= largest:
         share, close = largest, _BELIEVED if alike else _FEW_BELIEVED
     plain = math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
-    narrow = min(_GAIN, _FEW_GAIN + _TENFOLD * math.log10(max(1.0, categories / 10.0)))
+    narrow = min(_MANY_GAIN, _FEW_GAIN + _TENFOLD * math.log10(max(1.0, categories / 10.0)))
     spreads = {
         2: [
             float(spread)
