@@ -7,8 +7,9 @@ alike users have to be follows from the numbers of users and categories; whether
 of disjoint pairs of users, for a few percent of the budget. People outside the ball are counted in
 where they can be seen, with the noise of the whole simplex, so being wrong about them costs half as
 much again and no more; the test is a little stricter unless the caller knows that people are alike.
-Below some 250 users, where counts are too noisy, nobody is asked; nor below 1,000 where there are
-four categories or fewer, because unlike people agree by chance.
+Below some 250 users, or 30 for each category, where counts are too noisy, nobody is asked (fifty
+categories or more are asked with a delta all the same: unlike people agree rarely there); nor below
+1,000 where there are four categories or fewer, because unlike people agree by chance.
 
 The constants were measured on Zipf distributions of 6 to 1000 categories; see
 ``benchmarks/distributions.py``.
@@ -42,18 +43,18 @@ BALL_SHARES = (0.04, 0.02, 0.09, 0.03, 0.82)
 
 # The test for 1,000 users: users times its share of epsilon; its largest and smallest share; the
 # share of pairs that must be close.
-_STRICT = (35.0, 0.04, 0.001, 0.68)
+_STRICT = (35.0, 0.06, 0.001, 0.76)
 _LENIENT = (15.0, 0.05, 0.015, 0.60)
-# Below this many users times epsilon the count of pairs tells too little; the second number is for
-# few categories.
-_FEWEST, _MANY = 250.0, 1000.0
+# Below this many users times epsilon, in all or for each category, the count of pairs and the rough
+# centre tell too little; with delta, from so many categories on, only the first number matters.
+_FEWEST, _FEWEST_EACH, _MANY, _MANY_CATEGORIES = 250.0, 30.0, 1000.0, 50
 # People who hold one label each, of so few categories, are often the same by chance.
 _FEW_CATEGORIES = 4
 # The forecast of a ball is too high beside that of the polytope, by this much.
 _BALL_GAIN = 1.09
 # Where few users make the count noisy, people are believed sooner: those of whom nothing is known,
 # and those who are known to be alike.
-_FEW_BELIEVED, _BELIEVED = 0.58, 0.50
+_FEW_BELIEVED, _BELIEVED = 0.68, 0.50
 # A way must promise at most so much of the noise of Laplace on the whole simplex: the ball; the
 # polytope for 10 categories or fewer, among which distances vary, for ten times as many, and more.
 _GAIN, _FEW_GAIN, _TENFOLD, _MANY_GAIN = 0.95, 0.75, 0.3, 1.05
@@ -232,7 +233,9 @@ def likeness_worth_asking(
     # More users make the count more exact, and the share smaller.
     signal = max(1, users) * epsilon
     share = max(smallest, scale * math.sqrt(max(1.0, signal / 1000.0)) / signal)
-    if not alike and signal < (_MANY if categories <= _FEW_CATEGORIES else _FEWEST):
+    many = mu > 0 and categories >= _MANY_CATEGORIES
+    wanted = _FEWEST if many else min(_MANY, max(_FEWEST, _FEWEST_EACH * categories))
+    if not alike and signal < (_MANY if categories <= _FEW_CATEGORIES else wanted):
         return None
     if share >= largest:
         share, close = largest, _BELIEVED if alike else _FEW_BELIEVED
