@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from quorate import _validate
 from quorate.accounting.compose import price
@@ -44,6 +45,11 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     """
     _validate.positive(epsilon=epsilon)
     _validate.probability(delta=delta)
+    return _largest_mu(epsilon, delta)
+
+
+@lru_cache(maxsize=1024)
+def _largest_mu(epsilon: float, delta: float) -> float:
     target = decimal_down(epsilon)
     high = 1.0
     while delta_bound(target, high) <= delta:

@@ -217,8 +217,10 @@ class SecondMoments:
         # A product over one user's records at a time, in an order that no arrival can change.
         triangles = np.zeros((users.n_users, self.dimension))
         for owners, held in _alike(users):
-            z = np.ones((*held.shape[:2], self.size))
-            np.subtract(held, self.centre, out=z[:, :, :features])
+            held -= self.centre
+            z = held
+            if self.mean:
+                z = np.concatenate([held, np.ones((*held.shape[:2], 1))], axis=2)
             triangles[owners] = self.triangles(np.matmul(z.transpose(0, 2, 1), z))
         triangles /= counts[:, None]
         if self.mean:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -174,13 +175,19 @@ class _Part:
         places = batch.order_of_addition().take(grouping.ranges(batch.offsets[owners], counts))
         self.owners, self._places = _as_slice(owners), _as_slice(places)
         self.targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
-        self.pattern = pattern_of(offsets, np.arange(len(places), dtype=np.int32))
+        self._offsets = offsets
+        self.ones = np.ones(int(counts.max(initial=0)) if many else 0)
         self.counts = np.maximum(counts, 1)[:, None, None]
         cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
         self.runs = [
             (slice(int(offsets[i]), int(offsets[j])), slice(i, j), int(counts[i]))
             for i, j in (pairwise(cuts) if many else ())
         ]
+
+    @cached_property
+    def pattern(self) -> Any:
+        """What adds up the records of each user, one behind the other."""
+        return pattern_of(self._offsets, np.arange(self._offsets[-1], dtype=np.int32))
 
     def rows(self, rows: Vector) -> Vector:
         """Return the records of these users among those of the batch."""
@@ -281,11 +288,14 @@ class LinearLoss(Loss):
             turned = slopes[records].reshape(-1, held, self.outputs).transpose(0, 2, 1)
             own = rows[records].reshape(-1, held, features)
             np.matmul(turned, own, out=gradients[users, :, :features])
-        for output in range(0 if runs else self.outputs):
-            column = np.ascontiguousarray(slopes[:, output])
-            gradients[:, output, :features] = added_up(part.pattern, rows, column)
-        if self.intercept:
-            gradients[:, :, features] = added_up(part.pattern, slopes)
+            if self.intercept:
+                np.matmul(turned, part.ones[:held], out=gradients[users, :, features])
+        if not runs:
+            for output in range(self.outputs):
+                column = np.ascontiguousarray(slopes[:, output])
+                gradients[:, output, :features] = added_up(part.pattern, rows, column)
+            if self.intercept:
+                gradients[:, :, features] = added_up(part.pattern, slopes)
         gradients /= part.counts
         return gradients
 
