@@ -107,18 +107,21 @@ class Geometry:
     def pull_back(self, gradients: Vector, loss: LinearLoss) -> Vector:
         """Return gradients in the new coordinates, one row a user."""
         features = self.centre.size
-        shaped = gradients.reshape(len(gradients), loss.outputs, features + loss.intercept)
+        shaped = gradients.reshape(-1, features + loss.intercept)
         result = np.empty_like(shaped)
-        inner = shaped[:, :, :features]
-        if loss.intercept:
-            inner = inner - shaped[:, :, features:] * self.centre
-            result[:, :, features] = shaped[:, :, features]
-        if self.whitening.ndim:
-            # One product for each row: no user's bits depend on another's.
-            alone = np.ascontiguousarray(inner).reshape(-1, 1, features)
-            result[:, :, :features] = np.matmul(alone, self.whitening).reshape(inner.shape)
-        else:
-            result[:, :, :features] = inner * self.whitening
+        few = max(1, _BLOCK // shaped.shape[1])
+        for start in range(0, len(shaped), few):
+            given, found = shaped[start : start + few], result[start : start + few]
+            inner = given[:, :features]
+            if loss.intercept:
+                inner = inner - given[:, features:] * self.centre
+                found[:, features] = given[:, features]
+            if self.whitening.ndim:
+                # One product for each row: no user's bits depend on another's.
+                alone, into = inner[:, np.newaxis], found[:, np.newaxis, :features]
+                np.matmul(alone, self.whitening, out=into)
+            else:
+                np.multiply(inner, self.whitening, out=found[:, :features])
         return result.reshape(gradients.shape)
 
     def penalty(self, theta: Vector, strength: float, loss: LinearLoss) -> tuple[Vector, float]:
