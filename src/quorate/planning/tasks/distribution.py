@@ -127,7 +127,7 @@ class SharesTask(_DistributionTask):
     Examples
     --------
     >>> task = SharesTask(size=100, records=256, delta=1e-6, between=0.0)
-    >>> task.way(3000, 1.0)[0], task.way(300, 1.0)[0]
+    >>> task.way(3000, 1.0)[0], task.way(200, 1.0)[0]
     ('ball', 'laplace')
     >>> task.error(3000, 1.0) < 0.03
     True
