@@ -8,6 +8,7 @@ constants were chosen on. Every task is one function below. The exit code is 1 i
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ import numpy as np
 from people_forecasts import forecasts_for_people
 from people_means import (
     DELTA,
+    absent_errors,
     adaptive_errors,
     fit_table,
     fit_world,
@@ -23,10 +25,13 @@ from people_means import (
     one_record,
     range_gaussian,
     range_laplace,
+    rms,
     worlds,
 )
+from people_ranks import median_ranks, quartile_ranks
 from people_rules import cut_offs_of_people, rules_of_people
 from people_tables import tables
+from quorate.guarantees import Relation
 
 
 @dataclass
@@ -104,22 +109,62 @@ def mean_of_worlds(report: Report, count: int, runs: int) -> None:
     )
 
 
+def medians_of_people(report: Report, which: str, runs: int) -> None:
+    """Medians and quartiles of people's own medians: each column of a table on its own."""
+    worst, kept = 0.0, 1.0
+    for table in tables(which):
+        n = table.users.n_users
+        for place, name in enumerate(table.ranges):
+            off, stated = median_ranks(table, place, runs=runs, seed=4)
+            quartiles = quartile_ranks(table, place, runs=max(2, runs // 4), seed=5)
+            limit = max(0.002, 12.0 / n)
+            worst, kept = max(worst, rms(off) / limit), min(kept, float(np.mean(off <= stated)))
+            print(
+                f"  {table.name:<25s} {name:<10s} n = {n:<6d} rank off by {rms(off):.5f} (allowed"
+                f" {limit:.5f}), quartiles by {rms(quartiles):.5f}; bound kept"
+                f" {np.mean(off <= stated):.2f}",
+                flush=True,
+            )
+    report.line("medians: worst rank / max(.002, 12 / n)", worst, 1.0)
+    report.line("medians: smallest share of kept 95 % bounds", kept, 0.9, at_most=False)
+
+
+def absent_people(report: Report, runs: int) -> None:
+    """Means of 8,000 people of whom hardly anybody holds a value."""
+    for present, d, relation in itertools.product((31, 300), (1, 20), Relation):
+        over = max(absent_errors(present, d, relation, runs=runs))
+        report.line(
+            f"absent: {present} of 8,000, d = {d}, {relation.name.lower()}: worst error / bound",
+            over,
+            2.0,
+        )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="a hundred runs, and all worlds")
     parser.add_argument("--choose", action="store_true", help="tables that constants come from")
     parser.add_argument("--worlds", type=int, help="how many worlds of the grid")
     parser.add_argument("--runs", type=int, help="fits of each table and world")
+    parser.add_argument("--only", nargs="+", help="which tasks: the words before the colons")
     given = parser.parse_args()
     runs = given.runs or (100 if given.full else 12)
+    which = "choose" if given.choose else "report"
+    count = (250 if given.full else 0) if given.worlds is None else given.worlds
     report = Report()
-    mean_of_people(report, "choose" if given.choose else "report", runs)
-    if not given.choose:
-        cut_offs_of_people(report, runs)
-        rules_of_people(report, runs)
-    forecasts_for_people(report, "choose" if given.choose else "report", runs)
-    if count := (250 if given.full else 0) if given.worlds is None else given.worlds:
-        mean_of_worlds(report, count, min(runs, 40))
+    tasks = {
+        "means": lambda: mean_of_people(report, which, runs),
+        "medians": lambda: medians_of_people(report, which, runs),
+        "absent": lambda: absent_people(report, runs),
+        "cut-offs": lambda: cut_offs_of_people(report, runs),
+        "rules": lambda: rules_of_people(report, runs),
+        "forecasts": lambda: forecasts_for_people(report, which, runs),
+        "worlds": lambda: mean_of_worlds(report, count, min(runs, 40)) if count else None,
+    }
+    always = {"means", "medians", "forecasts"} if given.choose else set(tasks)
+    for name, task in tasks.items():
+        if name in (given.only or always):
+            task()
     return int(report.missed > 0)
 
 

@@ -6,6 +6,7 @@ the mean over the people themselves. Private noise of the baselines is drawn in 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections import Counter
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from quorate.accounting.calibrate import gdp_mu
+from quorate.exceptions import NotEnoughUsersError
+from quorate.guarantees import Relation
 from quorate.means import UserMean
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -205,6 +208,24 @@ def fit_table(table, columns: int, *, runs: int, seed: int, delta: float = DELTA
         bounds.append(error.bound)
         routes[route.name] += 1
     return Fits(np.array(errors), np.array(lengths), np.array(bounds), routes)
+
+
+def absent_errors(present: int, d: int, relation: Relation, *, runs: int) -> list[float]:
+    """Return errors over stated bounds where few of 8,000 people hold a value, far from the centre.
+
+    An answer that is refused is not off.
+    """
+    rng = np.random.default_rng([present, d])
+    means = np.full((8000, d), np.nan)
+    means[:present] = rng.normal(0.5, 0.05, size=(present, d))
+    truth, found = means[:present].mean(axis=0), []
+    for run in range(runs):
+        with contextlib.suppress(NotEnoughUsersError):
+            mean, error, _ = fit(
+                people(means), bounds=1.0, delta=DELTA, seed=[6, run], relation=relation
+            )
+            found.append(float(np.linalg.norm(mean - truth)) / error.bound)
+    return found or [0.0]
 
 
 def one_record(table, columns: int, rng, *, delta: float = DELTA) -> float:

@@ -65,7 +65,7 @@ CROWDED = 0.8
 # The width of the corner. Where a ball drifts to it: for the fewest; for more in one dimension, who
 # lose less by clipping to the range; for more in two. And where quantiles are asked, in one
 # dimension and in two.
-_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELLS = (200.0, 400.0, 675.0), (0.15, 0.1, 0.3), (0.35, 0.5)
+_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELLS = (200.0, 400.0, 675.0), (0.15, 0.1, 0.3), (0.2, 0.5)
 # In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
 # other if their distance is below this.
 NEAR = 0.12
@@ -165,7 +165,7 @@ def cell_width(*, users: float, dimension: int, epsilon: float) -> float:
     """Return the width of the corner that nearly all users have to be in.
 
     >>> [cell_width(users=n, dimension=1, epsilon=1.0) for n in (150, 300, 500)]
-    [0.15, 0.1, 0.35]
+    [0.15, 0.1, 0.2]
     """
     few, some, many = _CELL_USERS
     told = users * epsilon
