@@ -1,7 +1,9 @@
 """The page about a fit says what was asked, promised, spent and released."""
 
+import html
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from quorate import Guarantee, Ledger, Relation
 from quorate.files.table_files import TableFile
 from quorate.guarantees import Numerics
+from quorate.ranges import Limit
 from quorate.reports.fit_report import fit_page, fit_summary, plan_blocks, plan_drawing
 from quorate.reports.page import render
 from quorate.tasks.fitting import fit
@@ -54,7 +57,6 @@ def test_a_private_number_of_users_appears_nowhere(visits, make_request):
 
 def test_a_void_guarantee_is_a_warning(mean_fit):
     import copy
-    from dataclasses import replace
 
     twin = copy.copy(mean_fit.estimator)
     twin.guarantee_ = Guarantee(epsilon=1.0, numerics=Numerics.VOID)
@@ -80,3 +82,35 @@ def test_the_summary_is_json_and_agrees_with_the_estimator(mean_fit, mean_plan):
     )
     assert document["forecast"]["users"] == 600
     assert document["budget"] is None
+
+
+def test_forecast_and_statement_stand_side_by_side(mean_fit, mean_plan):
+    text = render(fit_page(mean_fit, mean_plan))
+    for words in ("forecast before the data", "stated with the answer", mean_plan.error_meaning):
+        assert html.escape(words) in text
+    error = mean_fit.estimator.error_
+    assert f"{error.bound:.3g}" in text
+    assert fit_summary(mean_fit, mean_plan)["error"]["bound"] == error.bound
+    assert "this run, as forecast" in text
+    assert "Values beyond their public bounds were cut to them." in text
+
+
+def test_the_target_is_in_the_title(visits, make_request, mean_fit):
+    asked = {"features": ("dose",), "target": "ill", "classes": ("no", "yes")}
+    result = fit(make_request("threshold", limits=(Limit(0, 999),), **asked), TableFile(visits))
+    assert fit_page(result).title == "Private threshold of ill by dose"
+    assert fit_page(mean_fit).title.startswith("Private mean of ")
+
+
+def test_rows_that_could_not_be_read_are_told_of(mean_fit):
+    assert "rows could be read" in render(fit_page(mean_fit))
+    little = replace(mean_fit, usable=replace(mean_fit.usable, share=0.1))
+    assert "That may be too little" in render(fit_page(little))
+    assert "could be read" not in render(fit_page(replace(mean_fit, usable=None)))
+
+
+def test_a_forecast_for_another_way_says_so(mean_fit, mean_plan):
+    other = replace(mean_plan, algorithm="magic")
+    assert "The forecast is for the way &#x27;magic&#x27;" in render(fit_page(mean_fit, other))
+    same = replace(mean_plan, algorithm=mean_fit.estimator.algorithm_.name)
+    assert "The forecast is for the way" not in render(fit_page(mean_fit, same))

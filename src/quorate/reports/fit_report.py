@@ -11,6 +11,7 @@ from quorate import __version__
 from quorate.catalogue import Answer, answer, figure
 from quorate.guarantees import Guarantee
 from quorate.planning.plan import Plan
+from quorate.releases.stated_error import StatedError
 from quorate.reports.figures import Drawing, Line, draw_curves
 from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
 from quorate.tasks.fitting import Account, Fit
@@ -32,12 +33,12 @@ def fit_page(fit: Fit, plan: Plan | None = None) -> Page:
         Section("What was asked", (Facts(_asked(fit)),)),
         Section("What is promised", _promised(promise)),
         Section("Budget", _budget(fit.account)),
-        Section("What came out", _released(said)),
-        Section("Expected error", (Text(said.error), *plan_blocks(plan, "this run"))),
+        Section("What came out", (*_released(said), *_left_out(fit))),
+        Section("Expected error", (Text(said.error), *_errors(fit, plan), *_forecast(fit, plan))),
         Section("To repeat it", (_repeated(fit),)),
     ]
     return Page(
-        title=f"Private {fit.request.task} of {', '.join(fit.columns.features)}",
+        title=_title(fit),
         lead=said.sentence,
         highlights=tuple(highlights),
         sections=tuple(sections),
@@ -59,6 +60,7 @@ def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
         "released": said.values,
         "sentence": said.sentence,
         "way": said.way,
+        "error": _stated(fit),
         "usable": None if fit.usable is None else fit.usable.to_dict(),
         "guarantee": fit.estimator.guarantee_.to_dict(),
         "budget": None
@@ -121,6 +123,81 @@ def plan_drawing(
     if plan.users is not None and 0 < error < math.inf:
         point = (here, float(plan.users), error)
     return draw_curves(lines, title=title, x_label="users", y_label="error", point=point)
+
+
+def _title(fit: Fit) -> str:
+    features = ", ".join(fit.columns.features)
+    if fit.columns.target is None:
+        return f"Private {fit.request.task} of {features}"
+    return f"Private {fit.request.task} of {fit.columns.target} by {features}"
+
+
+def _forecast(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
+    """Return the forecast, and where it was made for another way than the one that was taken."""
+    blocks = plan_blocks(plan, "this run, as forecast")
+    taken = getattr(fit.estimator, "algorithm_", None)
+    if plan is None or taken is None or taken.name == plan.algorithm:
+        return blocks
+    words = f"The forecast is for the way {plan.algorithm!r}; this run took {taken.name!r}."
+    return (*blocks, Text(words))
+
+
+def _stated(fit: Fit) -> dict[str, Any] | None:
+    """Return how far off the release says it may be, where one number says it."""
+    error = getattr(fit.estimator, "error_", None)
+    if not isinstance(error, StatedError) or not isinstance(error.bound, int | float):
+        return None
+    return {
+        "bound": float(error.bound),
+        "worst": float(error.worst) if math.isfinite(error.worst) else None,
+        "confidence": float(error.confidence),
+        "covers": str(error.covers),
+    }
+
+
+def _errors(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
+    """Return what was expected before and what is stated now, in the same words."""
+    rows = []
+    if plan is not None:
+        size, sure = _number(plan.error_expected), f"{plan.confidence:.0%}"
+        rows.append(("forecast before the data", size, sure, plan.error_meaning))
+    stated = _stated(fit)
+    if stated is not None:
+        sure = f"{stated['confidence']:.0%}"
+        rows.append(("stated with the answer", _number(stated["bound"]), sure, stated["covers"]))
+        worst = stated["worst"]
+        if worst is not None and worst > stated["bound"]:
+            rows.append(
+                (
+                    "stated, wherever people lie",
+                    _number(worst),
+                    sure,
+                    "the same without assumptions",
+                )
+            )
+    if not rows:
+        return ()
+    header = ("error", "at most", "confidence", "what it is")
+    return (Table("How far off, before and after", header, tuple(rows), numeric=False),)
+
+
+def _left_out(fit: Fit) -> tuple[Block, ...]:
+    """Return what became of values beyond their bounds and of rows that could not be read."""
+    blocks: list[Block] = []
+    if fit.request.limits:
+        cut = getattr(getattr(fit.estimator, "error_", None), "cut_share", 0.0)
+        words = "Values beyond their public bounds were cut to them."
+        if isinstance(cut, float) and cut > 0:
+            words += (
+                f" Up to {cut:.1%} of the people may lie beyond what was released as their range "
+                "and were pulled in to it."
+            )
+        blocks.append(Text(words))
+    if fit.usable is not None:
+        tone = "warning" if fit.usable.is_little else None
+        said = str(fit.usable)
+        blocks.append(Text(said) if tone is None else Text(said, tone=tone))
+    return tuple(blocks)
 
 
 def _asked(fit: Fit) -> tuple[tuple[str, str], ...]:

@@ -80,3 +80,12 @@ def test_failure_is_what_confidence_leaves():
 def test_shared_numbers_are_checked(wrong):
     with pytest.raises(ParameterError, match="Expected"):
         MedianTask(**wrong)
+
+
+def test_group_privacy_is_tried_with_the_best_number_of_records():
+    task = MedianTask(records=50)
+    best = task.baselines()["group privacy"](5000, 1.0)
+    tried = [task.with_records(cap).group_error(5000, 1.0) for cap in (1, 2, 4, 8, 16, 32, 50)]
+    assert best == min(tried)
+    assert best <= task.baselines()["one record per user"](5000, 1.0)
+    assert best <= task.group_error(5000, 1.0)

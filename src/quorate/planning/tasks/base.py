@@ -161,7 +161,7 @@ class Task(ABC):
         if self.records == 1:
             return {}
         simple: dict[str, ErrorModel] = {
-            "group privacy": self.group_error,
+            "group privacy": self.best_group_error,
             "one record per user": self.one_record_error,
         }
         if self.delta > 0:
@@ -179,6 +179,14 @@ class Task(ABC):
             return self.largest_error
         single = replace(self, records=1, delta=delta)
         return single.error(users * self.records, each)
+
+    def best_group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of group privacy when users keep the best number of their records.
+
+        Numbers are powers of two and all of them; a person who tries it would cap records too.
+        """
+        caps = {2**power for power in range(self.records.bit_length())} | {self.records}
+        return min(self.with_records(cap).group_error(users, epsilon) for cap in caps)
 
     def item_to_user_error(self, users: int, epsilon: float) -> float:
         """Return the error of Algorithm 1 of Ghazi et al. around a method for single records.
