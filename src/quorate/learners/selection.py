@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.concepts.base import ConceptClass, OrderedConceptClass
-from quorate.concepts.mistake_events import group_by_user
+from quorate.concepts.mistake_events import MistakeEvents, group_by_user
 from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
@@ -156,7 +156,11 @@ def choose_in_two_stages(
     """
     first = account.part_of(epsilon=share * account.left)
     points = concepts.domain.points
-    middles = users.map(_Middles(_above(concepts)))
+    line = MistakeLine(concepts=concepts, users=users)
+    if concepts.direction is Direction.ABOVE and not line.in_parts:
+        middles = [_middles(line.events)]  # the same changes serve both stages
+    else:
+        middles = users.map(_Middles(_above(concepts)))
     place = _median_between(middles, points + 1, account=first)
     spans = [Span(0, min(points, concepts.size - 1), place)]
     if concepts.size > points + 1:
@@ -164,7 +168,6 @@ def choose_in_two_stages(
         last = concepts.size - 1
         spans.append(Span(points + 1, last, min(points + max(place, 1), last)))
     stretched, score = StretchedLine(tuple(spans)), score or CappedRegret()
-    line = MistakeLine(concepts=concepts, users=users)
     losses = score.losses_on_line(line)
     choice = _along(score, account)
     return stretched.point(choice.release(*stretched.pieces(line.starts, losses), account=account))
@@ -240,17 +243,20 @@ class _Middles:
     concepts: Thresholds
 
     def __call__(self, users: UserData) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        events = self.concepts.events_of(users)
-        order = group_by_user(events.user, n_users=events.n_users)
-        edges, held = events.positions[order], np.bincount(events.user, minlength=events.n_users)
-        # Nobody's records: content with every place.
-        first = np.zeros(events.n_users, dtype=np.uint64)
-        last = np.full(events.n_users, events.size - 1, dtype=np.uint64)
-        present = np.flatnonzero(held)
-        begin, quarter = (np.cumsum(held) - held)[present], (held[present] - 1) // 4
-        first[present] = edges[begin + quarter]
-        last[present] = edges[begin + held[present] - 1 - quarter]
-        return first, last
+        return _middles(self.concepts.events_of(users))
+
+
+def _middles(events: MistakeEvents) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    order = group_by_user(events.user, n_users=events.n_users)
+    edges, held = events.positions[order], np.bincount(events.user, minlength=events.n_users)
+    # Nobody's records: content with every place.
+    first = np.zeros(events.n_users, dtype=np.uint64)
+    last = np.full(events.n_users, events.size - 1, dtype=np.uint64)
+    present = np.flatnonzero(held)
+    begin, quarter = (np.cumsum(held) - held)[present], (held[present] - 1) // 4
+    first[present] = edges[begin + quarter]
+    last[present] = edges[begin + held[present] - 1 - quarter]
+    return first, last
 
 
 def _above(concepts: Thresholds) -> Thresholds:
