@@ -37,6 +37,27 @@ class TestSensitivity:
         alone = grid.bound.change_in_steps(grid.step, Relation.ADD_REMOVE)[1]
         assert max(int(np.sum(row**2)) for row in encoded) <= alone
 
+    @given(st.lists(st.tuples(COORDINATE, COORDINATE), min_size=2, max_size=8), st.integers(-20, 0))
+    def test_a_cone_is_free_under_both_relations(self, points, power):
+        rows = np.column_stack([np.array(points), np.zeros(len(points))])
+        with np.errstate(all="ignore"):
+            grid = Grid(LiftedBall(1.0, centre=[0.2, -0.1], cone=True), step=2.0**power)
+            encoded = grid.encode(rows).astype(object)
+        for relation, moved in (
+            (Relation.REPLACE, largest_change(encoded)),
+            (Relation.ADD_REMOVE, max(int(np.sum(row**2)) for row in encoded)),
+        ):
+            ball = Ball(1.0, dimension=2).change_in_steps(grid.step, relation)[1]
+            assert moved <= ball
+            assert grid.bound.change_in_steps(grid.step, relation)[1] == ball
+
+    def test_a_lift_of_the_other_shape_is_not_free_for_one_who_comes(self):
+        """The broken twin: the high lift with the price of a cone."""
+        rows = np.array([[0.0, 0.0]])
+        encoded = Grid(LiftedBall(1.0, centre=[0.0]), step=2.0**-16).encode(rows)[0]
+        cone = LiftedBall(1.0, centre=[0.0], cone=True)
+        assert int(encoded[1]) ** 2 > cone.change_in_steps(2.0**-16, Relation.ADD_REMOVE)[1]
+
     def test_opposite_points_and_the_middle_reach_the_diameter(self):
         rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0], [0.5, 0.0]])
         encoded = Grid(LiftedBall(1.0, centre=[0.0]), step=2.0**-16).encode(rows)

@@ -13,7 +13,7 @@ class TestRule:
     def test_digits_with_29_users_are_hopeless(self):
         digits = model_feasibility(n_users=29, dimension=650, epsilon=1.0, delta=1e-6)
         assert digits.hopeless
-        with pytest.raises(NotEnoughUsersError, match="275 users"):
+        with pytest.raises(NotEnoughUsersError, match="216 users"):
             digits.require()
 
     def test_more_users_epsilon_or_fewer_parameters_help(self):

@@ -179,7 +179,7 @@ class TestSteepness:
             gradients=Fixed(steepness),
             initial=np.zeros(2),
             curvature=curvature,
-            shrink=False,
+            shrinkage=0.0,
         ).theta
 
     def test_a_curvature_above_its_bound_is_noticed(self):

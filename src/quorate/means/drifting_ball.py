@@ -20,9 +20,10 @@ from quorate.accounting.account import Account
 from quorate.grid import fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, gaussian_vote, marked, present_users
-from quorate.means.lifted_ball import LiftedBall, lift
+from quorate.means.lifted_ball import LiftedBall
 from quorate.means.pure_routes import Size
 from quorate.means.released_mean import ErrorParts, MeanRelease
+from quorate.means.spread_belief import SpreadBelief
 from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.mechanisms.sums import GaussianSum
 from quorate.releases.route import Route
@@ -42,9 +43,6 @@ _MOVING, _ARRIVED, _ARRIVED_NARROW = 1.25, 2.0, 3.25
 # The ball has arrived when its centre is known to this share of the spread, and the spread to this
 # factor (of e), for a few rounds; the rest of the budget goes into the last ones.
 _KNOWN, _SURE, _CONFIRMED, _LAST_ROUNDS = 0.4, 0.35, 2, 4
-# What lifts say about the spread: an error of the model, how fast it is forgotten, and how much one
-# round can say at most.
-_MODEL, _FORGET, _SURPRISE = 0.15, 0.95, 6.0
 # A mean that is longer than this many standard deviations says that the centre missed.
 _MISSED, _EDGE = 5.0, 0.8
 # The ball failed to settle if the centre is known worse than this share of the spread, or if the
@@ -53,10 +51,6 @@ _FAILED, _LOW = 0.75, 0.25
 # How far clipping is taken to pull the mean, in radii: in one dimension, where all of a long tail
 # can be on one side, in two, and in more; and how many users may be outside.
 _PULLS, _CUT = (0.4, 0.25, 0.08), 0.3
-
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
-_LOGS = np.linspace(-12.0, 6.0, 1801)
-_LIFTS = lift(np.exp(_LOGS[:, None] + 0.3 * _NODES)) @ (_WEIGHTS / _WEIGHTS.sum())
 
 
 @dataclass(kw_only=True)
@@ -91,7 +85,7 @@ class DriftingBall:
         share = min(max(share, 1.0 / _MOST_ROUNDS), 0.25)
         # Cheap rounds make wider balls instead of more of them.
         wide = min(4.0, max(_OUTSIDE, 0.25 * signal * math.sqrt(share) - root))
-        belief = _Belief.at_most(self.reach)
+        belief = SpreadBelief.at_most(self.reach)
         arrived = _ARRIVED_NARROW if d <= 2 else _ARRIVED
         centre, error, held, left = np.zeros(d), self.reach / (root + wide), 0, 1.0
         radius, height = self.reach, 0.0
@@ -178,41 +172,6 @@ class DriftingBall:
             reason = "a ball drifted but did not settle: too few users for so wide a range."
         route = Route(name="drift", reason=reason, spread=spread)
         return MeanRelease(mean=centre, parts=parts, route=route)
-
-
-@dataclass(frozen=True)
-class _Belief:
-    """A distribution over the logarithm of the users' spread, from released lifts."""
-
-    logs: Vector
-    weights: Vector
-
-    @classmethod
-    def at_most(cls, reach: float) -> _Belief:
-        logs = math.log(reach) - np.arange(0.0, 24.0, 0.1)
-        return cls(logs, np.zeros(logs.size))
-
-    @property
-    def spread(self) -> tuple[float, float]:
-        """The spread that is believed in, and how unsure its logarithm is."""
-        chances = np.exp(self.weights - self.weights.max())
-        chances = chances / chances.sum()
-        mean = float(np.dot(chances, self.logs))
-        square = float(np.dot(chances, self.logs**2)) - mean * mean
-        return math.sqrt(float(np.dot(chances, np.exp(2.0 * self.logs)))), math.sqrt(
-            max(0.0, square)
-        )
-
-    def after(
-        self, height: float, *, radius: float, around: float, noise: float, users: float
-    ) -> _Belief:
-        """Return the belief after a round whose mean lift was ``height``."""
-        sizes = 0.5 * np.log(np.exp(2.0 * self.logs) + around**2) - math.log(radius)
-        expected = np.interp(sizes, _LOGS, _LIFTS)
-        variance = noise**2 + 0.1 / users + _MODEL**2
-        said = -0.5 * (height - expected) ** 2 / variance
-        weights = _FORGET * self.weights + np.maximum(said - said.max(), -_SURPRISE)
-        return _Belief(self.logs, weights - weights.max())
 
 
 def _follow(

@@ -13,6 +13,10 @@ at most 2r, as in a ball of radius r. Each contribution has :math:`|p|^2 + q^2 \
 \le 3 r^2`, which is what adding or removing one moves. A vote of size r for "absent" in a
 coordinate of its own is free as well under replacement: :math:`3 r^2 + r^2 = 4 r^2`.
 
+A *cone* is free under both relations: with :math:`q = r - |p|` all contributions lie in the ball of
+radius r, :math:`|p|^2 + q^2 \le (|p| + q)^2 = r^2`, and in its upper half, whose diameter is 2r. It
+is lower, so that lifts say less about users near the edge.
+
 Integers. K is closed under moving coordinates towards 0, so truncation does not leave it, and the
 squared distance of two integer points of K / step is a whole number of at most 4 (r / step)^2. The
 clipped p as floats is that of :class:`~quorate.bounds.Ball`. With u = 2^-53 the computed norm N of
@@ -20,6 +24,7 @@ it is at least (1-u)^(d/2+1) |p|, so that fl(N (1 + (d + 16) 2u)) >= |p|; call i
 fl((r - M)(3r + M)) has a relative error of at most 4u, because r - M is one rounding of a
 difference of floats, and the factor 1 - 2^-48 of the root makes up for it: q is at most the root
 of (r - |p|)(3r + |p|), which falls in |p|. If M > r the lift is 0.
+The cone is fl(r - M) (1 - 2^-48), at most r - |p|.
 """
 
 from __future__ import annotations
@@ -37,14 +42,16 @@ from quorate.guarantees import Relation
 __all__ = ["LiftedBall", "lift"]
 
 
-def lift(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+def lift(distance: NDArray[np.float64], *, cone: bool = False) -> NDArray[np.float64]:
     """Return the lift at a distance from the centre, both in radii.
 
     >>> lift(np.array([0.0, 1.0, 7.0])).round(6)
     array([1.732051, 0.      , 0.      ])
+    >>> lift(np.array([0.0, 0.25, 7.0]), cone=True)
+    array([1.  , 0.75, 0.  ])
     """
     inside = np.minimum(distance, 1.0)
-    return np.asarray(np.sqrt((1.0 - inside) * (3.0 + inside)))
+    return np.asarray(1.0 - inside if cone else np.sqrt((1.0 - inside) * (3.0 + inside)))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -52,6 +59,7 @@ class LiftedBall(Bound):
     """A vector at L2 distance at most ``radius`` from ``centre``, and its lift.
 
     Rows have one more column than the centre, which is not looked at: the lift takes its place.
+    A ``cone`` is lower, and free under add/remove too.
 
     Examples
     --------
@@ -65,8 +73,10 @@ class LiftedBall(Bound):
 
     radius: float
     centre: NDArray[np.float64]
+    cone: bool
 
-    def __init__(self, radius: float, *, centre: ArrayLike) -> None:
+    def __init__(self, radius: float, *, centre: ArrayLike, cone: bool = False) -> None:
+        object.__setattr__(self, "cone", cone)
         ball = Ball(radius, centre=centre)
         object.__setattr__(self, "radius", ball.radius)
         object.__setattr__(self, "dimension", ball.dimension + 1)
@@ -82,18 +92,21 @@ class LiftedBall(Bound):
         out[:, :-1] = inside
         radius = self.radius / step
         norm = np.sqrt(np.vecdot(inside, inside)) * (1.0 + (self.dimension + 16) * 2.0**-52)
-        root = np.sqrt(np.maximum(radius - norm, 0.0) * (3.0 * radius + norm))
+        below = np.maximum(radius - norm, 0.0)
+        root = below if self.cone else np.sqrt(below * (3.0 * radius + norm))
         out[:, -1] = root * (1.0 - 2.0**-48)
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
         """Return the integer parts of the largest changes, in steps."""
         reach = Fraction(self.radius) / Fraction(step)
-        squared = int((4 if relation is Relation.REPLACE else 3) * reach * reach)
+        alone = 1 if self.cone else 3
+        squared = int((4 if relation is Relation.REPLACE else alone) * reach * reach)
         return math.isqrt(self.dimension * squared), squared
 
     def change(self, relation: Relation) -> tuple[float, float]:
-        """Return the largest changes of a real sum: 2 r, or root 3 times r."""
-        reach = 2.0 if relation is Relation.REPLACE else math.sqrt(3.0) * (1.0 + 2.0**-50)
+        """Return the largest changes of a real sum: 2 r, or root 3 times r, or r for a cone."""
+        alone = 1.0 if self.cone else math.sqrt(3.0) * (1.0 + 2.0**-50)
+        reach = 2.0 if relation is Relation.REPLACE else alone
         up = 1.0 + 2.0**-50
         return math.sqrt(self.dimension) * reach * self.radius * up, reach * self.radius
 

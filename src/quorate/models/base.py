@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +22,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.models.class_weights import refuse_weights
 from quorate.models.coefficients import Coefficients
 from quorate.models.feasibility import Feasibility, model_feasibility
+from quorate.models.few_users import few_user_descent, has_few_users, release_scale
 from quorate.models.geometry import PreconditionedLoss, release_geometry
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
@@ -39,6 +41,9 @@ from quorate.users.crowd import Crowd
 __all__ = ["FeatureRange", "LinearModel", "public_sizes"]
 
 Vector = NDArray[np.float64]
+
+# A constant takes their place if coefficients gain less than this, in standard deviations of noise.
+_DOUBT = -1.0
 
 
 class FeatureRange:
@@ -180,9 +185,17 @@ class LinearModel(UserEstimator):
         """Return what a constant model averages: rows of length at most 1, one a record."""
         raise NotImplementedError
 
+    def _constant_reach(self) -> float:
+        """Return how long these rows can be."""
+        return 1.0
+
     def _constant_offsets(self, means: Vector) -> Vector:
         """Return the offsets of the constant model from the noisy means."""
         raise NotImplementedError
+
+    def _worth(self) -> float:
+        """Return what coefficients may gain at best, where a constant can take their place."""
+        return math.inf
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
         raise NotImplementedError
@@ -304,47 +317,73 @@ class LinearModel(UserEstimator):
             )
         run = open_run(data, account, rate=rate, steps=steps)
         if self._feasibility(round(run.n_users), data.n_features).hopeless:
-            self._release_constant(run, inner)
+            self._release_constant(
+                run, inner, "too few users for coefficients, by public numbers alone."
+            )
             return
-        steps = steps or plan_steps(
+        records = cache(partial(typical_records, run, self.records))
+        few = rate is None and has_few_users(
             n_users=run.n_users,
             mu=account.mu,
-            records=typical_records(run, self.records),
             dimension=dimension,
+            relation=self.relation,
+            records=records,
         )
-        geometry = release_geometry(run, centred=inner.intercept)
+        geometry = (release_scale if few else release_geometry)(run, centred=inner.intercept)
         initial = np.zeros(dimension)
         if last is not None:
             scaled = limits.rescaled(last.weights, last.offsets)
             initial = geometry.inward(self._warm(scaled, inner), inner)
-        minimum = descend(
-            run,
-            PreconditionedLoss(inner, geometry),
-            steps=steps,
-            optimizer=AveragedDescent(),
-            gradients=ClippedGradients(),
-            initial=initial,
-            curvature=inner.curvature,
-            penalty=float(self.penalty),
-            progress=self.progress,
-        )
+        if few:
+            minimum = few_user_descent(
+                run,
+                inner,
+                geometry,
+                initial,
+                steps,
+                bounded=self._largest_slope is not None,
+                worth=self._worth(),
+                penalty=float(self.penalty),
+                progress=self.progress,
+            )
+        else:
+            steps = steps or plan_steps(
+                n_users=run.n_users, mu=account.mu, records=records(), dimension=dimension
+            )
+            minimum = descend(
+                run,
+                PreconditionedLoss(inner, geometry),
+                steps=steps,
+                optimizer=AveragedDescent(),
+                gradients=ClippedGradients(),
+                initial=initial,
+                curvature=inner.curvature,
+                penalty=float(self.penalty),
+                progress=self.progress,
+            )
+        if minimum.given_up:
+            self._release_constant(
+                run, inner, "noise exceeds all that coefficients could gain, by released numbers."
+            )
+            return
         theta = minimum.theta
-        if self._only_noise(minimum.trace[0].noise, dimension):
-            theta = np.zeros(dimension)
+        name, how = ("few", ", clips by lifts") if few else ("descent", "")
+        reason = f"private descent on users' gradients, {len(minimum.trace)} steps{how}."
+        constant = minimum.gain < _DOUBT * minimum.gain_error
+        if constant or self._only_noise(minimum.trace[0].noise, dimension):
+            theta = np.where(inner.unpenalized(data.n_features), theta, initial)
+            name, reason = "constant", "released gradients do not show that coefficients help."
         rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
         weights = rows[:, : data.n_features]
         offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
         # The result carries what the last fit released, so it promises no more than both together.
         self.guarantee_ = self._promise(account, after=None if last is None else last.guarantee)
         self.trace_ = minimum.trace
-        self.algorithm_ = Route(
-            name="descent",
-            reason=f"private descent on users' gradients, {len(minimum.trace)} steps.",
-        )
+        self.algorithm_ = Route(name=name, reason=reason)
         self._store(*limits.unscaled(weights, offsets))
 
-    def _release_constant(self, run: UserReleases, loss: LinearLoss) -> None:
-        """Spend the budget of all users' noise on the mean target, and on nothing else."""
+    def _release_constant(self, run: UserReleases, loss: LinearLoss, reason: str) -> None:
+        """Spend what is left of the budget on the mean target."""
 
         def targets(users: UserData) -> Vector:
             held = np.zeros(users.n_records) if users.y is None else users.y
@@ -352,12 +391,11 @@ class LinearModel(UserEstimator):
             return users.user_sums(self._constant_targets(held)) / counts[:, None]
 
         size = self._constant_targets(np.zeros(0)).shape[1]
-        noisy = run.mean(targets, dimension=size, radius=1.0, square=float(run.account.square_left))
+        square = float(run.account.square_left)
+        noisy = run.mean(targets, dimension=size, radius=self._constant_reach(), square=square)
         self.guarantee_ = self._promise(run.account)
         self.trace_ = ()
-        self.algorithm_ = Route(
-            name="constant", reason="too few users for coefficients, by public numbers alone."
-        )
+        self.algorithm_ = Route(name="constant", reason=reason)
         zeros = np.zeros((loss.outputs, run.data.n_features))
         offsets = self._constant_offsets(noisy.value)
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))

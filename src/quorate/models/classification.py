@@ -42,6 +42,10 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     classes: Sequence[Any]
     class_weight: Mapping[Any, float] | None
 
+    def _worth(self) -> float:
+        """Return the loss of guessing one of the classes."""
+        return math.log(len(self.classes)) if self.fit_intercept else math.inf
+
     def _check_classes(self) -> tuple[Any, ...]:
         plain = not isinstance(self.classes, str | bytes) and np.ndim(self.classes) == 1
         labels = tuple(np.asarray(self.classes).tolist()) if plain else ()
@@ -124,11 +128,20 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return np.asarray(good, dtype=np.float64)
 
     def _constant_targets(self, targets: Vector) -> Vector:
-        """Return one column a class but the first: 1 where a record has this label."""
+        """Return one column a class but the first: 1 where a record has this label.
+
+        Of two classes it is 1/2 or -1/2, so that half of the noise is needed.
+        """
         places = np.arange(1, len(self._check_classes()))
-        return np.asarray(targets[:, None] == places, dtype=np.float64)
+        held = np.asarray(targets[:, None] == places, dtype=np.float64)
+        return held - 0.5 if len(places) == 1 else held
+
+    def _constant_reach(self) -> float:
+        return 0.5 if len(self.classes) == 2 else 1.0
 
     def _constant_offsets(self, means: Vector) -> Vector:
+        if len(self.classes) == 2:
+            means = means + 0.5
         shares = np.clip(np.concatenate([[1.0 - means.sum()], means]), _SMALLEST_SHARE, 1.0)
         scores = np.log(shares / shares.sum())
         if (weights := public_weights(self.class_weight, self._check_classes())) is not None:

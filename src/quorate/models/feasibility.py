@@ -7,8 +7,10 @@ public there is a sharper rule: users' gradients spread by about sqrt(d / m) aro
 when n mu sqrt(m) < d the noise that hides this spread exceeds the spread of the labels themselves.
 Both are necessary conditions, not sufficient ones.
 
-Below n mu = 65, further, the searches for a radius see the users through noise that is not safely
-smaller than their number: one of them may end at a wild radius, and everything after it is noise.
+Below n mu = 32, further, the looks for the size of a record see the users through noise that is not
+safely smaller than their number, and everything after a wild size is noise. Above all three a fit
+may still find out, from released numbers, that noise costs more than coefficients could gain; it
+then releases a constant (:mod:`quorate.models.minimization`).
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from quorate.guarantees import Relation
 
 __all__ = ["Feasibility", "model_feasibility"]
 
-# Half of the users are then 3.5 standard deviations of a look's noise, in a search over 128 radii
-# that costs its largest share.
-_SEARCHABLE = 65.0
+# Half of the users are then 2.5 standard deviations of the noise of a look that costs its largest
+# share.
+_SEARCHABLE = 32.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +92,7 @@ def model_feasibility(
     Examples
     --------
     >>> model_feasibility(n_users=29, dimension=650, epsilon=1.0, delta=1e-6).users_needed
-    275
+    216
     >>> model_feasibility(
     ...     n_users=29, dimension=650, epsilon=1.0, delta=1e-6, records=60
     ... ).users_needed

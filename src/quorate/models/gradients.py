@@ -37,6 +37,8 @@ __all__ = [
     "GradientRun",
     "ReleasedGradient",
     "WinsorizedGradients",
+    "gradients_at",
+    "growing_squares",
     "uniform_radius",
 ]
 
@@ -110,7 +112,18 @@ def uniform_radius(
     return spread * math.sqrt(32.0 * logarithms / records)
 
 
-def _gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
+def growing_squares(whole: float, steps: int) -> Vector:
+    """Divide a squared budget among steps, the later ones getting a little more.
+
+    >>> growing_squares(1.0, 2).round(3)
+    array([0.488, 0.512])
+    """
+    growth = _GROWTH ** np.arange(steps)
+    return np.asarray(whole * growth / growth.sum())
+
+
+def gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
+    """Return the function from users to their gradients at ``theta``, each user's on its own."""
     apart = by_user(loss)
 
     def gradients(users: UserData) -> Vector:
@@ -159,9 +172,7 @@ class ClippedGradients(GradientRelease):
             search_square(grid.size, n_users=run.n_users, mu=mu) for grid in searches.values()
         )
         left = float(run.account.square_left) - reserved
-        growth = _GROWTH ** np.arange(steps)
-        squares = left * growth / growth.sum()
-        return _ClippedRun(run, loss, self.radius, searches, squares)
+        return _ClippedRun(run, loss, self.radius, searches, growing_squares(left, steps))
 
 
 class _ClippedRun(GradientRun):
@@ -178,7 +189,7 @@ class _ClippedRun(GradientRun):
         self._dimension = loss.dimension(run.data.n_features)
 
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
-        run, gradients = self._run, _gradients_at(self._loss, theta)
+        run, gradients = self._run, gradients_at(self._loss, theta)
         if step in self._searches:
             if run.sample is None:
                 run, gradients = run.once(gradients, dimension=self._dimension)
@@ -302,7 +313,7 @@ class _WinsorizedRun(GradientRun):
         reach = np.full(mechanism.dimension, mechanism.bound)
         grid = choose_grid(Box(-reach, reach), n_users=mechanism.n_users)
         # Through the engine, which cuts each coordinate and keeps quiet about records.
-        bounded = BoundedVectors(_gradients_at(self._loss, theta), grid.bound)
+        bounded = BoundedVectors(gradients_at(self._loss, theta), grid.bound)
         steps = self._run.data.votes(bounded, grid)
         vectors = grid.decode(steps, count=0.0)
         rotation = Rotation.random(mechanism.dimension, random_state=self._generator)

@@ -46,9 +46,16 @@ Vector = NDArray[np.float64]
 FEWEST_STEPS = 8
 MOST_STEPS = 40
 _STEPS_PER_SIGNAL = 0.6
-_SHRINKAGE = 1.5
 # A curvature that exceeds its bound by so many standard deviations of the noise is believed.
 _DOUBT = 2.0
+# Part of the largest curvature that a loss is taken to have along the way of a descent.
+_LEAST_CURVED = 0.5
+# How much more is shrunk when noise costs a part of all that could be gained.
+_WARY = 400.0
+# A descent is given up when its noise costs this part of all that could be gained.
+_HOPELESS = 0.1
+SHRINKAGE = 1.5
+"""How strongly coefficients are shrunk, in noise over signal."""
 # Shorter runs end before anybody wonders.
 _SHORTEST = 5
 
@@ -79,6 +86,11 @@ class Minimum:
         What the run cost.
     trace : tuple of TraceStep
     guarantee : Guarantee or None
+    gain, gain_error : float
+        By how much the coefficients lower the loss against what they were at the start, as far as
+        released gradients tell, and the standard deviation of that.
+    given_up : bool
+        Whether noise was seen to exceed all that could be gained; part of the budget is left.
 
     Examples
     --------
@@ -91,6 +103,9 @@ class Minimum:
     event: Event
     trace: tuple[TraceStep, ...]
     guarantee: Guarantee | None = None
+    gain: float = 0.0
+    gain_error: float = 0.0
+    given_up: bool = False
 
 
 def plan_steps(*, n_users: float, mu: float, records: float, dimension: int) -> int:
@@ -113,15 +128,20 @@ def descend(
     initial: Vector,
     curvature: float,
     penalty: float = 0.0,
-    shrink: bool = True,
+    shrinkage: float = SHRINKAGE,
+    longest: float = math.inf,
+    worth: float = math.inf,
     progress: bool | None = None,
 ) -> Minimum:
     """Run an optimiser on released gradients.
 
-    ``shrink`` adds a penalty of the size at which it removes more noise than signal: about
+    ``shrinkage`` adds a penalty of the size at which it removes more noise than signal: this times
     (variance of the noise) / (squared length of the first gradient). With very little signal this
     ends near ``initial`` = 0, the constant model. A ``curvature`` that released gradients show to
-    be too low is raised on the way.
+    be too low is raised on the way. ``longest`` is how long a mean gradient can be at the start, as
+    far as it is known. ``worth`` is the largest gain that anybody hopes for: if after a quarter of
+    the steps the noise of the whole run would cost a good part of it, the rest is not drawn, and
+    ``Minimum.given_up`` says so.
 
     Examples
     --------
@@ -146,25 +166,33 @@ def descend(
     penalized = ~loss.unpenalized(run.data.n_features)
     signal = 0.0
     steep = _Steepness(curvature)
+    falls = _Gain(penalized, initial, steps=steps)
     trace: list[TraceStep] = []
     for step in follow(range(steps), label="private descent", show=progress):
         theta = optimizer.query(state)
         noisy = released.release(theta, step)
         if step == 0:
-            length = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
+            square = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
+            length = min(square, longest**2)
             signal = max(length, noisy.radius**2 / theta.size)
             state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
         bound = steep.after(theta, noisy)
-        shrinkage = 0.0
-        if shrink:
-            shrinkage = _SHRINKAGE * curvature * theta.size * noisy.whole**2 / signal
+        falls.after(noisy, step)
+        cost = theta.size * noisy.whole**2 / (2.0 * _LEAST_CURVED * curvature)
+        if step == steps // 4 and cost > _HOPELESS * worth:
+            return Minimum(
+                theta=initial, event=run.account.event, trace=tuple(trace), given_up=True
+            )
+        shrunk = shrinkage * curvature * theta.size * noisy.whole**2 / signal
+        # The dearer the noise, the less is risked.
+        shrunk *= 1.0 + _WARY * (cost / worth) ** 2
         pull, stiffness = _penalty(loss, theta, penalty)
-        gradient = noisy.value + pull + shrinkage * np.where(penalized, theta, 0.0)
+        gradient = noisy.value + pull + shrunk * np.where(penalized, theta, 0.0)
         state = optimizer.update(
             state,
             gradient,
-            curvature=bound + stiffness + shrinkage,
-            precision=(noisy.whole / noisy.noise) ** 2,
+            curvature=bound + stiffness + shrunk,
+            precision=1.0 / noisy.noise**2,
         )
         trace.append(
             TraceStep(
@@ -172,10 +200,14 @@ def descend(
                 radius=noisy.radius,
                 gradient_norm=float(np.linalg.norm(noisy.value)),
                 noise=noisy.noise,
-                penalty=shrinkage + penalty,
+                penalty=shrunk + penalty,
             )
         )
-    return Minimum(theta=optimizer.aggregate(state), event=run.account.event, trace=tuple(trace))
+    theta = optimizer.aggregate(state)
+    gain, error = falls.until(theta, curvature=curvature)
+    return Minimum(
+        theta=theta, event=run.account.event, trace=tuple(trace), gain=gain, gain_error=error
+    )
 
 
 class _Steepness:
@@ -203,6 +235,37 @@ class _Steepness:
                     self.bound = min(seen, 2.0 * self.bound)
         self._last = theta, noisy
         return self.bound
+
+
+class _Gain:
+    """By how much the loss is lower at the point that is returned than at the start.
+
+    Along the way back the loss rises by at least minus the gradient at the end times the way, plus
+    half the curvature times its square. The gradient at the end is the mean over the later half of
+    the steps, whose points are averaged. Noise alone makes a way, too, and what that would seem to
+    gain is taken off. Only coordinates that a penalty may shrink are looked at, so that an
+    intercept alone is no gain.
+    """
+
+    def __init__(self, places: NDArray[np.bool_], initial: Vector, *, steps: int) -> None:
+        self._places, self._initial, self._half = places, initial, steps // 2
+        self._total, self._weight, self._whole = np.zeros(places.size), 0.0, 0.0
+
+    def after(self, noisy: ReleasedGradient, step: int) -> None:
+        """Take in one more released gradient."""
+        if step >= self._half:
+            weight = 1.0 / noisy.noise**2
+            self._total = self._total + weight * noisy.value
+            self._weight += weight
+            self._whole = noisy.whole
+
+    def until(self, theta: Vector, *, curvature: float) -> tuple[float, float]:
+        """Return the gain at ``theta`` and its standard deviation."""
+        back = np.where(self._places, self._initial - theta, 0.0)
+        gain = float(back @ self._total) / self._weight
+        gain += 0.5 * _LEAST_CURVED * curvature * float(back @ back)
+        gain -= np.count_nonzero(self._places) * self._whole**2 / (_LEAST_CURVED * curvature)
+        return gain, float(np.linalg.norm(back)) / math.sqrt(self._weight)
 
 
 def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[int]:
@@ -371,7 +434,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
         gradients=ClippedGradients() if gradients is None else gradients,
         initial=theta,
         curvature=1.0 if curvature is None else curvature,
-        shrink=False,
+        shrinkage=0.0,
         progress=progress,
     )
     return Minimum(

@@ -274,7 +274,7 @@ class PhasedMinimizer:
                 gradients=self._strategy(phase.n_users, dimension, generator),
                 initial=theta,
                 curvature=self.smoothness,
-                shrink=False,
+                shrinkage=0.0,
             )
             theta = minimum.theta
         if minimum is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -197,6 +198,10 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
 
     def _loss(self) -> LinearLoss:
         return SquaredLoss(intercept=bool(self.fit_intercept))
+
+    def _worth(self) -> float:
+        """Return half the variance of targets that fill half of their range."""
+        return math.inf if self.target_bounds is None or not self.fit_intercept else 0.125
 
     def _scaled_targets(self, targets: Vector) -> Vector:
         limits = FeatureRange(self.target_bounds, 1)

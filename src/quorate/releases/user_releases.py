@@ -57,6 +57,10 @@ WIDE = np.arange(-32.0, 32.0, 0.5)
 NARROW = np.arange(-5.5, 0.75, 0.25)
 """Candidates relative to a radius that was released before."""
 
+# Candidates when a public guess is at hand, and how many looks at them there are at most.
+_GALLOP = np.arange(-32.0, 33.0, 2.0)
+_MOST_LOOKS = 9
+
 _LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
 _COUNT_SHARE = Fraction(3, 100)
 LARGEST_SEARCH = 0.08
@@ -217,6 +221,45 @@ class UserReleases:
         )
         found = search.release_counts(counts, account=self.account)
         return float(2.0 ** shifted[found])
+
+    def gallop(self, vectors: UserVectors, *, guess: float, dimension: int, square: float) -> float:
+        """Release a radius that holds about half of the users' vectors, up to a factor of four.
+
+        Looks go up or down from ``guess`` in steps that double, and back by halves: few of them
+        where the guess is good. Each pays ``square``; there are at most nine.
+
+        >>> people = UserData(np.full((900, 1), 300.0), offsets=np.arange(901))
+        >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
+        >>> run.gallop(UserData.user_means, guess=1.0, dimension=1, square=0.02)
+        1024.0
+        """
+        exponents = _GALLOP + math.log2(guess)
+        thresholds = exponents / _LOG_GRID.step
+        counts = self.data.add_up(
+            InBatches(partial(_counted, vectors=vectors, thresholds=thresholds), dimension)
+        )
+        low, high = -1, exponents.size - 1
+        place, stride = exponents.size // 2, 1
+        for _ in range(_MOST_LOOKS):
+            # One look is a search between this radius and the next one, which holds by default.
+            look = NoisySearch(
+                thresholds=thresholds[place : place + 2],
+                target=self.n_users / 2.0,
+                noise_multiplier=self.account.multiplier(square),
+                relation=self.relation,
+            )
+            if look.release_counts(counts[place : place + 2], account=self.account) == 0:
+                high = place
+            else:
+                low = place
+            if high - low <= 1:
+                break
+            if high == exponents.size - 1:
+                place = min(low + stride, high - 1)
+            else:
+                place = max(high - stride, 0) if low < 0 else (low + high) // 2
+            stride *= 2
+        return float(2.0 ** exponents[high])
 
     def once(self, vectors: UserVectors, *, dimension: int) -> tuple[UserReleases, UserVectors]:
         """Return the run about the same vectors, computed only once if they fit into memory.

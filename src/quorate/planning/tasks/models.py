@@ -24,6 +24,7 @@ from quorate.accounting.calibrate import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.feasibility import model_feasibility
+from quorate.models.few_users import has_few_users
 from quorate.planning.limits import convex_floor, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
@@ -130,6 +131,14 @@ class ModelTask(PeopleTask):
         first = self._first(epsilon)
         if users < first:
             return "refuse", f"below {first:,} users the noise exceeds any gradient."
+        if has_few_users(
+            n_users=users,
+            mu=_mu(epsilon, self.delta),
+            dimension=self.parameters,
+            relation=self.relation,
+            records=lambda: float(self.records),
+        ):
+            return "few", "descent whose clips follow from lifts, as users are few."
         return "descent", "full gradient descent on users' clipped gradients."
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:

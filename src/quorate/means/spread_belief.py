@@ -1,0 +1,80 @@
+"""What released lifts say about how far from a centre the users are.
+
+The mean lift of a ball (:mod:`quorate.means.lifted_ball`) falls as users lie farther out. A round
+moves a distribution over the logarithm of their spread; it is made of released numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.means.lifted_ball import lift
+
+__all__ = ["SpreadBelief"]
+
+Vector = NDArray[np.float64]
+
+# An error of the model of lifts, how fast lifts are forgotten, and how much one round can say at
+# most.
+_MODEL, _FORGET, _SURPRISE = 0.15, 0.95, 6.0
+
+# Mean lifts of users whose distances are log-normal around e^_LOGS radii.
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
+_LOGS = np.linspace(-12.0, 6.0, 1801)
+_LIFTS, _CONE_LIFTS = (
+    lift(np.exp(_LOGS[:, None] + 0.3 * _NODES), cone=cone) @ (_WEIGHTS / _WEIGHTS.sum())
+    for cone in (False, True)
+)
+
+
+@dataclass(frozen=True)
+class SpreadBelief:
+    """A distribution over the logarithm of the users' spread, from released lifts.
+
+    Examples
+    --------
+    >>> belief = SpreadBelief.at_most(8.0)
+    >>> for _ in range(4):
+    ...     belief = belief.after(1.2, radius=2.0, around=0.0, noise=0.01, users=1e4)
+    >>> 0.7 < belief.spread[0] < 1.1
+    True
+    """
+
+    logs: Vector
+    weights: Vector
+    cone: bool = False
+
+    @classmethod
+    def at_most(cls, reach: float, *, cone: bool = False) -> SpreadBelief:
+        """Return the belief before the first round: any spread up to ``reach``."""
+        logs = math.log(reach) - np.arange(0.0, 24.0, 0.1)
+        return cls(logs, np.zeros(logs.size), cone)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The spread that is believed in, and how unsure its logarithm is."""
+        chances = np.exp(self.weights - self.weights.max())
+        chances = chances / chances.sum()
+        mean = float(np.dot(chances, self.logs))
+        square = float(np.dot(chances, self.logs**2)) - mean * mean
+        return math.sqrt(float(np.dot(chances, np.exp(2.0 * self.logs)))), math.sqrt(
+            max(0.0, square)
+        )
+
+    def after(
+        self, height: float, *, radius: float, around: float, noise: float, users: float
+    ) -> SpreadBelief:
+        """Return the belief after a round whose mean lift was ``height``, in radii.
+
+        ``around`` is how far the centre of the ball may be from that of the users.
+        """
+        sizes = 0.5 * np.log(np.exp(2.0 * self.logs) + around**2) - math.log(radius)
+        expected = np.interp(sizes, _LOGS, _CONE_LIFTS if self.cone else _LIFTS)
+        variance = noise**2 + 0.1 / users + _MODEL**2
+        said = -0.5 * (height - expected) ** 2 / variance
+        weights = _FORGET * self.weights + np.maximum(said - said.max(), -_SURPRISE)
+        return SpreadBelief(self.logs, weights - weights.max(), self.cone)

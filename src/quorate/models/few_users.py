@@ -1,0 +1,241 @@
+"""The plan of a linear model for few users: one scale, no search, steps that carry their own clip.
+
+A second moment has too many entries for few users, and a search for a radius costs more than it
+saves. What is bought instead is one number, the size of a typical record, by a few looks that
+gallop from a public guess; where it can be seen, the mean of the records; and steps whose clip
+follows from free lifts (:mod:`quorate.models.lifted_gradients`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.arrays import row_lengths
+from quorate.bounds import Interval
+from quorate.guarantees import Relation
+from quorate.models.geometry import Geometry, PreconditionedLoss
+from quorate.models.gradients import gradients_at
+from quorate.models.lifted_gradients import LiftedGradients, LocalSteps
+from quorate.models.losses import LinearLoss
+from quorate.models.minimization import Minimum, descend
+from quorate.models.optimizers import AveragedDescent
+from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
+from quorate.users import UserData
+
+__all__ = [
+    "FEW_SHRINKAGE",
+    "begin_clips",
+    "few_user_descent",
+    "few_user_loss",
+    "few_user_steps",
+    "has_few_users",
+    "longest_start",
+    "release_scale",
+    "signal_of",
+]
+
+Vector = NDArray[np.float64]
+
+# Below this many users, n mu over the root of the parameters, whitening costs more than it saves.
+_FEW = 35.0
+# From here on, n mu, a search for a radius is safe, and it is taken if users have fewer records.
+_SEARCHABLE, _FEW_RECORDS = 65.0, 4.0
+# Steps: some, and more with more signal.
+_FEWEST_STEPS, _STEPS_PER_SIGNAL, _MOST_STEPS = 14, 0.3, 40
+FEW_SHRINKAGE = 0.5
+"""How strongly coefficients are shrunk: few steps end before they have followed the noise."""
+# Noise of a look over the number of users, and what it may cost of the whole.
+_LOOK, _DEAREST_LOOK, _CHEAPEST_LOOK = 1.0 / 5.0, 0.02, 0.0005
+# Noise of the mean size over the size it is cut at, and what it may cost.
+_SIZE, _DEAREST_SIZE, _CHEAPEST_SIZE = 0.1, 0.02, 0.002
+# Noise of the centre over the size of records, as a length; if it costs more, there is none.
+_CENTRE, _DEAREST_CENTRE, _CHEAPEST_CENTRE = 0.4, 0.04, 0.01
+# Records are taken for a little longer than they look: steps that are too long cost more than short
+# ones.
+_ROOMY = 1.25
+# The first clip, in longest gradients of a typical record; the lifts take it from there.
+_FIRST_CLIP = 0.3
+
+
+def signal_of(*, n_users: float, mu: float, relation: Relation) -> float:
+    """Return n mu, doubled under add/remove, where half of the noise is needed.
+
+    >>> signal_of(n_users=100, mu=0.2, relation=Relation.ADD_REMOVE)
+    40.0
+    """
+    return n_users * mu * (1.0 if relation is Relation.REPLACE else 2.0)
+
+
+def has_few_users(
+    *,
+    n_users: float,
+    mu: float,
+    dimension: int,
+    relation: Relation,
+    records: Callable[[], float],
+) -> bool:
+    """Tell from public or released numbers whether this plan is taken.
+
+    Where the other plan could be taken too, users need a few records each: with one or two the
+    noise is such that a search and strong shrinkage are the safer way. ``records`` is asked only
+    then.
+
+    >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
+    >>> has_few_users(n_users=500, records=lambda: 10.0, **known)
+    True
+    >>> has_few_users(n_users=500, records=lambda: 1.0, **known)
+    False
+    >>> has_few_users(n_users=1000, records=lambda: 10.0, **known)
+    False
+    """
+    signal = signal_of(n_users=n_users, mu=mu, relation=relation)
+    if signal >= _FEW * math.sqrt(dimension):
+        return False
+    return n_users * mu < _SEARCHABLE or records() >= _FEW_RECORDS
+
+
+def few_user_steps(*, n_users: float, mu: float, dimension: int, relation: Relation) -> int:
+    """Return how many steps few users pay for.
+
+    >>> few_user_steps(n_users=300, mu=0.2367, dimension=21, relation=Relation.REPLACE)
+    19
+    """
+    signal = signal_of(n_users=n_users, mu=mu, relation=relation) / math.sqrt(dimension)
+    return min(_MOST_STEPS, round(_FEWEST_STEPS + _STEPS_PER_SIGNAL * signal))
+
+
+def few_user_loss(loss: LinearLoss, geometry: Geometry, *, bounded: bool) -> PreconditionedLoss:
+    """Return the loss that steps go along: with own steps if its slopes are ``bounded``."""
+    return (LocalSteps if bounded else PreconditionedLoss)(loss, geometry)
+
+
+def release_scale(run: UserReleases, *, centred: bool) -> Geometry:
+    """Release the size of a typical record, and their mean as far as it can be seen.
+
+    Examples
+    --------
+    >>> from quorate.accounting.account import Account
+    >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(4000, 2))
+    >>> people = UserData(rows, offsets=np.arange(0, 4001, 4))
+    >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+    >>> geometry = release_scale(run, centred=True)
+    >>> bool(np.abs(geometry.centre - 5.0).max() < 1.0), 0.5 < geometry.whitening < 3.0
+    (True, True)
+    """
+    features = run.data.n_features
+    whole = float(run.account.square)
+    signal = signal_of(n_users=run.n_users, mu=run.account.mu, relation=run.relation)
+    rough = run.gallop(_mean_squares, guess=2.0 * features, dimension=1, square=_look(run) * whole)
+    cost = min(_DEAREST_SIZE, max(_CHEAPEST_SIZE, 1.0 / (_SIZE * signal) ** 2))
+    noisy = bounded_mean(
+        run.data,
+        BoundedVectors(_mean_squares, Interval(0.0, rough, centre=0.0)),
+        multiplier=run.account.multiplier(cost * whole),
+        account=run.account,
+        n_users=run.n_users,
+    )
+    size = min(max(float(noisy.value[0]), rough / 4.0), rough)
+    centre = np.zeros(features)
+    share = max(_CHEAPEST_CENTRE, (2.0 * math.sqrt(features) / (_CENTRE * signal)) ** 2)
+    if centred and share <= _DEAREST_CENTRE:
+        found = run.mean(
+            _means, dimension=features, radius=1.2 * math.sqrt(size), square=share * whole
+        )
+        # A centre that is no longer than its noise is none.
+        length = float(found.value @ found.value)
+        kept = max(0.0, 1.0 - features * found.noise**2 / max(length, 1e-300))
+        centre = kept * found.value
+        around = size - kept * length
+        size = max(around, features * found.noise**2 * kept, size / 100.0)
+    return Geometry(centre, np.asarray(1.0 / (_ROOMY * math.sqrt(size / features))))
+
+
+def begin_clips(
+    run: UserReleases, loss: PreconditionedLoss, initial: Vector, *, public: bool
+) -> LiftedGradients:
+    """Return gradients whose first clip follows from the loss, or from a gallop.
+
+    ``public`` says that slopes of the loss are of a public size.
+    """
+    longest = math.sqrt(run.data.n_features + 1.0)
+    if public:
+        return LiftedGradients(radius=_FIRST_CLIP * longest * _first_slope(loss.inner))
+    rough = run.gallop(
+        gradients_at(loss, initial),
+        guess=0.5 * longest,
+        dimension=initial.size,
+        square=_look(run) * float(run.account.square),
+    )
+    return LiftedGradients(radius=rough / 2.0)
+
+
+def few_user_descent(
+    run: UserReleases,
+    inner: LinearLoss,
+    geometry: Geometry,
+    initial: Vector,
+    steps: int | None,
+    *,
+    bounded: bool,
+    worth: float,
+    penalty: float,
+    progress: bool | None,
+) -> Minimum:
+    """Descend with clips that follow from lifts; ``bounded`` says that slopes of the loss are."""
+    loss = few_user_loss(inner, geometry, bounded=bounded)
+    planned = steps or few_user_steps(
+        n_users=run.n_users, mu=run.account.mu, dimension=initial.size, relation=run.relation
+    )
+    return descend(
+        run,
+        loss,
+        steps=planned,
+        optimizer=AveragedDescent(step_size=1.0),
+        gradients=begin_clips(run, loss, initial, public=bounded),
+        initial=initial,
+        curvature=inner.curvature,
+        penalty=penalty,
+        shrinkage=FEW_SHRINKAGE,
+        longest=longest_start(inner) if bounded else math.inf,
+        worth=worth,
+        progress=progress,
+    )
+
+
+def longest_start(loss: LinearLoss) -> float:
+    """Return how long a mean gradient at zero can be, for features of unit spread.
+
+    If one direction decided every label, E|z| slope = .8 slope would be reached; .6 is more than
+    people show.
+
+    >>> from quorate.models.losses import LogisticLoss
+    >>> longest_start(LogisticLoss())
+    0.3
+    """
+    return 0.6 * _first_slope(loss)
+
+
+def _first_slope(loss: LinearLoss) -> float:
+    """Return the length of the slopes of a record at zero, a public number for classifiers."""
+    return float(np.linalg.norm(loss.slopes(np.zeros((1, loss.outputs)), np.zeros(1))))
+
+
+def _look(run: UserReleases) -> float:
+    """Return the share of the whole that one look costs."""
+    noise = _LOOK * run.n_users * run.account.mu
+    return min(_DEAREST_LOOK, max(_CHEAPEST_LOOK, 1.0 / noise**2))
+
+
+def _mean_squares(users: UserData) -> Vector:
+    """Return each user's mean squared length of a record."""
+    with np.errstate(all="ignore"):
+        squares = row_lengths(users.X) ** 2
+    return users.user_sums(squares[:, None]) / np.maximum(users.record_counts(), 1)[:, None]
+
+
+def _means(users: UserData) -> Vector:
+    return np.nan_to_num(users.user_means())
