@@ -1,5 +1,5 @@
 """A private median and a private cut-off
-=====================================
+======================================
 
 What a usual player earns, and from how many hits a season on a player is likely to be a star.
 

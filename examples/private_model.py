@@ -1,5 +1,5 @@
 """A private model of who bats left-handed
-======================================
+=======================================
 
 A logistic regression on 20,000 real players, each protected as a whole.
 

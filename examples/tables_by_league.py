@@ -1,5 +1,5 @@
 """A private table by league
-========================
+=========================
 
 How many seasons were played in each league, by how many people, and how well they batted.
 

@@ -308,10 +308,7 @@ class TableFile:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "visits.csv"
-        ...     _ = path.write_text("patient,city,age
-        ann,Ulm,30
-        bob,,old
-        ")
+        ...     _ = path.write_text("patient,city,age\nann,Ulm,30\nbob,,old\n")
         ...     columns = Columns(user=("patient",), features=("city", "age"))
         ...     table = TableFile(path).read_labels(columns, labels=["city"], ids="who")
         >>> table["city"].to_pylist(), table["age"].to_pylist()

@@ -57,8 +57,8 @@ class StretchedLine:
     """A line of spans, in which point u is repeated as often as its span says.
 
     >>> line = StretchedLine((Span(0, 9, 4),))
-    >>> line.total, [line.point(place) for place in (0, 10, 46, 47)]
-    (80, [0, 1, 5, 5])
+    >>> line.total, [line.point(place) for place in (0, 10, 51, 52)]
+    (92, [0, 1, 4, 5])
     """
 
     spans: tuple[Span, ...]

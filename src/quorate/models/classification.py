@@ -362,7 +362,7 @@ class LinearSVC(_LinearClassifier):
 
     Attributes
     ----------
-    classes_, coef_, intercept_, trace_, algorithm_, guarantee_
+    classes_, coef_, intercept_, coefficients_, trace_, algorithm_, guarantee_
         See :class:`LogisticRegression`.
 
     References

@@ -141,8 +141,8 @@ class LocalSteps(PreconditionedLoss):
     >>> geometry = Geometry(centre=np.zeros(1), whitening=np.asarray(1.0))
     >>> people = UserData([[1.0], [1.0]], [1.0, 1.0], offsets=[0, 1, 2])
     >>> LocalSteps(LogisticLoss(), geometry).user_gradients(people, np.zeros(2)).round(3)
-    array([[-0.214, -0.214],
-           [-0.214, -0.214]])
+    array([[-0.352, -0.352],
+           [-0.352, -0.352]])
     """
 
     count: int = 4

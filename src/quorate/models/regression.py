@@ -273,7 +273,7 @@ class Ridge(LinearRegression):
 
     Attributes
     ----------
-    coef_, intercept_, trace_, algorithm_, guarantee_
+    coef_, intercept_, coefficients_, trace_, algorithm_, guarantee_
         See :class:`LinearRegression`.
 
     References
@@ -366,7 +366,7 @@ class HuberRegression(LinearRegression):
 
     Attributes
     ----------
-    coef_, intercept_, trace_, algorithm_, guarantee_
+    coef_, intercept_, coefficients_, trace_, algorithm_, guarantee_
         See :class:`LinearRegression`.
 
     References

@@ -57,8 +57,6 @@ class StatisticError(StatedError):
         The largest bound where nobody is cut; infinite where people may hold more than their cap,
         because nothing that was released says how much.
     covers : str
-    coordinates : tuple of float
-        ``bound`` of each number.
 
     Examples
     --------

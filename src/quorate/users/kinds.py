@@ -97,11 +97,11 @@ def as_octets(column: Any) -> Any:
 
 
 def decoded(column: Any) -> Any:
-    """Return the values of an Arrow array, where it holds places in a dictionary.
+    """Return the values of an Arrow array that holds places in a dictionary: octets of texts.
 
     >>> import pyarrow as pa
     >>> decoded(pa.array(["a", "b", "a"]).dictionary_encode()).to_pylist()
-    ['a', 'b', 'a']
+    [b'a', b'b', b'a']
     """
     import pyarrow as pa
 

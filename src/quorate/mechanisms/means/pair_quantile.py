@@ -49,6 +49,8 @@ class PairQuantile(PrivateQuantile):
     epsilon : float
     quantile : float or Fraction, default=0.5
     relation : Relation, default=Relation.REPLACE
+    selection : Selection, default=Selection.GUMBEL
+        As for :class:`~quorate.mechanisms.quantiles.PrivateQuantile`.
 
     References
     ----------

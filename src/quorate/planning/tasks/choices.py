@@ -198,8 +198,8 @@ def people_excess(
     :math:`\ln(1/\beta)/(N (1 - 2\eta)^2)`, and up to :math:`\sqrt{\ln(1/\beta)/2N}` in any case.
 
     >>> known = dict(users=2000, records=3, between=0.5, beta=0.1)
-    >>> [round(people_excess(error_level=level, **known), 4) for level in (0.1, 0.4)]
-    [0.0012, 0.0196]
+    >>> [round(people_excess(error_level=level, **known), 4) for level in (0.1, 0.4, 0.45)]
+    [0.0012, 0.0192, 0.0196]
     """
     shrunk = between + (1.0 - between) / records
     spread = _PEOPLE * math.log(1.0 / beta) * shrunk / users

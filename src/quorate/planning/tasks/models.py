@@ -217,8 +217,13 @@ class LinearTask(ModelTask):
 
     Examples
     --------
-    >>> task = LinearTask(dimension=5, records=20, delta=1e-6)
+    >>> task = LinearTask(dimension=5, records=20, delta=1e-6, between=0.0)
     >>> task.error(2000, 1.0) < 0.001 < task.error(300, 1.0)
+    True
+
+    People who differ, as is the default, are worth less.
+
+    >>> LinearTask(dimension=5, records=20, delta=1e-6).error(2000, 1.0) > 0.005
     True
     """
 
@@ -265,8 +270,13 @@ class LogisticTask(ModelTask):
 
     Examples
     --------
-    >>> task = LogisticTask(dimension=5, records=20, delta=1e-6)
+    >>> task = LogisticTask(dimension=5, records=20, delta=1e-6, between=0.0)
     >>> task.error(2000, 1.0) < 0.001 < task.error(300, 1.0)
+    True
+
+    People who differ, as is the default, are worth less.
+
+    >>> LogisticTask(dimension=5, records=20, delta=1e-6).error(2000, 1.0) > 0.005
     True
     """
 
