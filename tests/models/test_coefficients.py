@@ -1,7 +1,5 @@
 """Coefficients have names; rows that lack a value have no prediction, and say so everywhere."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +8,6 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from quorate import LinearRegression, LinearSVC, LogisticRegression
-from quorate.catalogue import answer
 from quorate.exceptions import ParameterError
 from quorate.models.coefficients import Coefficients
 
@@ -46,13 +43,6 @@ class TestTable:
         assert pl.DataFrame(TABLE).to_dict(as_series=False) == want
         assert TABLE.to_arrow().to_pandas().to_dict("list") == want
 
-    def test_errors_stand_beside_what_they_are_about(self):
-        errors = np.array([[0.1, 0.2]]), np.array([0.3])
-        table = Coefficients.of(["a", "b"], ["c"], np.array([1.0, 2.0]), np.array([3.0]), errors)
-        found = table.to_arrow().to_pydict()
-        assert found["c (standard error)"] == [0.1, 0.2, 0.3]
-        assert "0.2" in str(table)
-
     def test_shapes_that_do_not_fit_are_refused(self):
         with pytest.raises(ParameterError, match="shape"):
             Coefficients(("a",), ("b",), np.zeros((3, 1)))
@@ -63,7 +53,6 @@ class TestModels:
         model = fitted(LinearRegression)
         assert model.coefficients_["age"] == model.coef_[0]
         assert model.coefficients_["constant"] == model.intercept_
-        assert model.coefficients_.errors is None
 
     def test_two_classes_share_one_column_for_the_second(self):
         model = fitted(LogisticRegression, ("well", "ill"))
@@ -74,14 +63,6 @@ class TestModels:
         model = fitted(LogisticRegression, ("a", "b", "c"))
         assert model.coefficients_.outputs == ("a", "b", "c")
         assert model.coefficients_["bmi", "c"] == model.coef_[2, 1]
-
-    def test_stated_errors_are_picked_up(self):
-        model = fitted(LinearRegression)
-        model.error_ = SimpleNamespace(coef=np.array([0.1, 0.2]), intercept=0.3)
-        assert model.coefficients_.errors.ravel().tolist() == [0.1, 0.2, 0.3]
-        said = answer(model, ("age", "bmi"), None)
-        assert said.header == ("feature", "coefficient", "coefficient (standard error)")
-        assert said.values["standard_errors"]["coefficient"]["bmi"] == 0.2
 
     def test_there_are_none_before_a_fit(self):
         with pytest.raises(NotFittedError):

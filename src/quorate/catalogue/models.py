@@ -50,16 +50,11 @@ def _finish_classifier(model: Any) -> None:
 
 
 def _rows(table: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the header and the rows of a table of coefficients, with errors where there are."""
+    """Return the header and the rows of a table of coefficients."""
     found = table.to_arrow()
     columns = [column.to_pylist() for column in found.columns]
     rows = tuple((name, *map(figure, values)) for name, *values in zip(*columns, strict=True))
     return tuple(found.column_names), rows
-
-
-def _said_error(model: Any) -> str:
-    error = getattr(model, "error_", None)
-    return NOT_ASKED if error is None else f"{error}. {NOT_ASKED}"
 
 
 def _say_regression(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
@@ -70,12 +65,11 @@ def _say_regression(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
         caption="Coefficients",
         header=header,
         rows=rows,
-        error=_said_error(estimator),
+        error=NOT_ASKED,
         way=way(estimator),
         values={
             "coefficients": {name: table[name] for name in features},
             "constant": table["constant"],
-            **_errors(table),
         },
     )
 
@@ -89,7 +83,7 @@ def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
         caption="Coefficients: a positive one speaks for the label above it",
         header=header,
         rows=rows,
-        error=_said_error(estimator),
+        error=NOT_ASKED,
         way=way(estimator),
         values={
             "classes": labels,
@@ -97,21 +91,8 @@ def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
                 label: {name: table[name, label] for name in features} for label in table.outputs
             },
             "constant": {label: table["constant", label] for label in table.outputs},
-            **_errors(table),
         },
     )
-
-
-def _errors(table: Any) -> dict[str, Any]:
-    if table.errors is None:
-        return {}
-    columns = zip(table.outputs, table.errors.T, strict=True)
-    return {
-        "standard_errors": {
-            output: dict(zip(table.names, map(float, column), strict=True))
-            for output, column in columns
-        }
-    }
 
 
 def _sizes(_: Any, wish: Wish) -> dict[str, Any]:

@@ -432,21 +432,13 @@ class LinearModel(UserEstimator):
 
     @property
     def coefficients_(self) -> Coefficients:
-        """The coefficients and the constant with names on them, and errors where there are any."""
+        """The coefficients and the constant with names on them."""
         weights, offsets = self._stored()
-        return Coefficients.of(self.columns_, self._outputs(), weights, offsets, self._errors())
+        return Coefficients.of(self.columns_, self._outputs(), weights, offsets)
 
     def _outputs(self) -> tuple[str, ...]:
         """Return what each row of coefficients speaks for."""
         return ("coefficient",)
-
-    def _errors(self) -> tuple[Vector, Vector] | None:
-        """Return the standard errors of coefficients and constant, where they are stated."""
-        error = getattr(self, "error_", None)
-        found = getattr(error, "coef", None), getattr(error, "intercept", None)
-        if found[0] is None or found[1] is None:
-            return None
-        return np.atleast_2d(found[0]), np.atleast_1d(found[1])
 
     def _predictions(self, X: Any) -> Vector:
         """Return the predictions; NaN for a row in which something is missing or infinite."""

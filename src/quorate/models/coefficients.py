@@ -33,8 +33,6 @@ class Coefficients:
         The label for which a positive coefficient speaks; ``"coefficient"`` for a number.
     values : array of shape (features + 1, outputs)
         The constant is in the last row.
-    errors : array of the same shape, or None
-        Standard errors, where they were released or follow from what was.
 
     Examples
     --------
@@ -50,27 +48,20 @@ class Coefficients:
     features: tuple[str, ...]
     outputs: tuple[str, ...]
     values: Vector
-    errors: Vector | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.features) + 1, len(self.outputs))
-        for each in (self.values, self.errors):
-            if each is not None and each.shape != shape:
-                raise ParameterError(f"Expected coefficients of shape {shape}, got {each.shape}.")
+        if self.values.shape != shape:
+            given = self.values.shape
+            raise ParameterError(f"Expected coefficients of shape {shape}, got {given}.")
 
     @classmethod
     def of(
-        cls,
-        features: Sequence[str],
-        outputs: Sequence[str],
-        weights: Vector,
-        offsets: Vector,
-        errors: tuple[Vector, Vector] | None = None,
+        cls, features: Sequence[str], outputs: Sequence[str], weights: Vector, offsets: Vector
     ) -> Coefficients:
-        """Return the table of weights (outputs x features) and offsets, and of their errors."""
-        pairs = [(weights, offsets), *([] if errors is None else [errors])]
-        tables = [np.vstack([np.atleast_2d(w).T, np.atleast_1d(b)]) for w, b in pairs]
-        return cls(tuple(features), tuple(outputs), *tables)
+        """Return the table of weights (outputs x features) and offsets."""
+        values = np.vstack([np.atleast_2d(weights).T, np.atleast_1d(offsets)])
+        return cls(tuple(features), tuple(outputs), values)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,14 +86,12 @@ class Coefficients:
         }
 
     def to_arrow(self) -> Any:
-        """Return an Arrow table: names, coefficients, and errors where there are any."""
+        """Return an Arrow table: names and coefficients."""
         import pyarrow as pa
 
         columns: dict[str, Any] = {"feature": list(self.names)}
         for place, output in enumerate(self.outputs):
             columns[output] = self.values[:, place]
-            if self.errors is not None:
-                columns[f"{output} (standard error)"] = self.errors[:, place]
         return pa.table(columns)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
