@@ -26,6 +26,7 @@ from quorate.accounting.events import (
 from quorate.accounting.rounding import float_up, root_down
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Relation
+from quorate.noise import PiecewiseLaw
 
 __all__ = ["GroupAccount", "SampleAccount", "close", "disjoint_groups", "only_gaussian"]
 
@@ -103,7 +104,14 @@ class SampleAccount(Account):
         self._asked = True
         if n_users == 0:
             return np.empty(0, dtype=np.int64)
-        bits = self._noise.uniform_below(2 ** (32 * n_users)).to_bytes(4 * n_users, "little")
+        whole = 2 ** (32 * n_users)
+
+        def law() -> PiecewiseLaw:
+            return PiecewiseLaw(0, np.array([whole], dtype=object), np.ones(1))
+
+        # Nobody is told who is in the sample, nor among how many: an auditor sees one secret draw.
+        drawn = self._noise.sample("secret_sample", lambda n: n.uniform_below(whole), law=law)
+        bits = (drawn % whole).to_bytes(4 * n_users, "little")
         chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
         return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
 

@@ -95,17 +95,17 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label with the highest score.
 
-        A row in which something is missing has none: None, or NaN where labels are floats, as its
-        probabilities are NaN.
+        A row in which something is missing has none, as its probabilities are NaN: NaN where labels
+        are numbers, which are floats then, and else None.
         """
         scores = self._predictions(X)
         labels = np.asarray(self.classes_[_best(scores)])
         unknown = np.isnan(scores).all(axis=1)
         if not unknown.any():
             return labels
-        if labels.dtype.kind != "f":
-            labels = labels.astype(object)
-        labels[unknown] = np.nan if labels.dtype.kind == "f" else None
+        numbers = labels.dtype.kind in "iuf"
+        labels = labels.astype(np.result_type(labels, np.float64) if numbers else object)
+        labels[unknown] = np.nan if numbers else None
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
