@@ -44,6 +44,9 @@ def test_one_line_writes_a_table_a_model_and_a_page(visits, capsys):
     assert table.columns[1:4] == ["visits", "visits_error", "visits_bound"]
     assert (table["visits"] - 2500).abs().max() < 300
     assert "north" in page.read_text()
+    # Each cell has a bound of its own: that the table as a whole has none does not spoil it.
+    assert "cell by cell" in page.read_text()
+    assert "useless" not in page.read_text()
     assert "task = &quot;table&quot;" in page.read_text()
     assert json.loads((visits / "model.json").read_text())["estimator"] == "UserTable"
 
@@ -57,6 +60,8 @@ def test_a_request_file_says_the_same(visits, capsys):
     assert main(["fit", str(visits / "request.toml"), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [row["clinic"] for row in said["released"]["rows"]] == ["north", "south"]
+    assert said["error"]["bound"] is None
+    assert "bounds in the cells" in said["error"]["covers"]
     assert pl.read_parquet(visits / "table.parquet").height == 2
 
 

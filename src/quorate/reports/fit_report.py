@@ -143,13 +143,16 @@ def _forecast(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
 
 
 def _stated(fit: Fit) -> dict[str, Any] | None:
-    """Return how far off the release says it may be, where one number says it."""
+    """Return how far off the release says it may be, where at most one number says it.
+
+    ``None`` for what is not limited, or not for the whole: the cells of a table have their own.
+    """
     error = getattr(fit.estimator, "error_", None)
     if not isinstance(error, StatedError) or not isinstance(error.bound, int | float):
         return None
     return {
-        "bound": float(error.bound),
-        "worst": float(error.worst) if math.isfinite(error.worst) else None,
+        "bound": _finite(error.bound),
+        "worst": _finite(error.worst),
         "confidence": float(error.confidence),
         "covers": str(error.covers),
     }
@@ -163,10 +166,10 @@ def _errors(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
         rows.append(("forecast before the data", size, sure, plan.error_meaning))
     stated = _stated(fit)
     if stated is not None:
-        sure = f"{stated['confidence']:.0%}"
-        rows.append(("stated with the answer", _number(stated["bound"]), sure, stated["covers"]))
-        worst = stated["worst"]
-        if worst is not None and worst > stated["bound"]:
+        sure, bound, worst = f"{stated['confidence']:.0%}", stated["bound"], stated["worst"]
+        at_most = _number(bound) if bound is not None else _without_bound(fit)
+        rows.append(("stated with the answer", at_most, sure, stated["covers"]))
+        if bound is not None and worst is not None and worst > bound:
             rows.append(
                 (
                     "stated, wherever people lie",
@@ -179,6 +182,15 @@ def _errors(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
         return ()
     header = ("error", "at most", "confidence", "what it is")
     return (Table("How far off, before and after", header, tuple(rows), numeric=False),)
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _without_bound(fit: Fit) -> str:
+    """Say why no number limits the whole: each cell has its own, or nothing is limited."""
+    return "cell by cell" if not fit.estimator.error_.coordinates else _number(math.inf)
 
 
 def _left_out(fit: Fit) -> tuple[Block, ...]:
