@@ -13,8 +13,8 @@ Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
   as they must nearly all agree; few -> the median of their own cut-offs; more -> two stages, a
   place among the users and then what errs least around it, by capped regret while they are not
   very many;
-* larger classes without an order: capped regret if users are many; otherwise fewer than 4 records
-  -> any mistake, and more the Kolmogorov-Smirnov score.
+* larger classes without an order: capped regret if users are many, and without a cap if they are
+  very many; otherwise fewer than 4 records -> any mistake, and more the Kolmogorov-Smirnov score.
 
 ``alike=True`` states that records of all users come from one distribution. Then duels decide
 whatever the number of users; along a line everybody approves of their own best if users are many,
