@@ -11,6 +11,8 @@ import math
 
 from scipy.stats import norm
 
+from quorate.bounds import Simplex
+from quorate.distributions.categories.trimming import Trimmed
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise
 
@@ -26,6 +28,21 @@ def _l2(mechanism):
     return mechanism.grid.bound.change(mechanism.relation)[1] / mechanism.grid.step
 
 
+def _balance(mechanism):
+    """Return how far one user moves max(all rises, all falls), twice: what balances is one move.
+
+    Shares: who comes lets a whole rise, who goes lets a whole fall, who is replaced does both; the
+    larger one is a whole in each case. Offsets within r of a centre rise and fall by r / 2 at most,
+    and what is not an offset is r long in coordinates of its own, where moves are as in L1.
+    """
+    bound, step = mechanism.grid.bound, mechanism.grid.step
+    if isinstance(bound, Simplex):
+        return 2.0 / step
+    assert isinstance(bound, Trimmed), f"nobody has proved how far {bound} moves what balances"
+    assert bound.norm == 1
+    return bound.radius * (2.0 if mechanism.relation is Relation.REPLACE else 1.0) / step
+
+
 def _difference(mechanism):
     one_way = mechanism.one_sided and mechanism.relation is Relation.ADD_REMOVE
     return float(mechanism.sensitivity) * (1 if one_way else 2)
@@ -39,7 +56,7 @@ def _one_vote(mechanism):
 MOVES = {
     "GaussianSum": _l2,
     "LaplaceSum": _l1,
-    "BalancedSum": _l1,
+    "BalancedSum": _balance,
     "NoisyCount": lambda _: 1.0,
     "NoisySearch": lambda _: float(_FINENESS),
     "CoreTest": lambda _: 1.0,
@@ -72,23 +89,31 @@ class Bill(SeededNoise):
         self.group = None
         self.pure, self.squares, self.sampled = {}, {}, []
         self.pure_squares = {}
-        self.before = None
+        self.balanced = None
 
     def _add(self, law, values, scale):
         mechanism, sampled = drawing()
         assert mechanism is not None, f"an unpaid look: {law} of scale {scale}"
         ratio = MOVES[type(mechanism).__name__](mechanism) / scale
-        if type(mechanism).__name__ == "BalancedSum" and law == "discrete_laplace":
-            # One user moves all coordinates together by this much; the first draw has noted it.
-            assert self.before == "balanced_laplace"
+        balanced, self.balanced = self.balanced, None
+        if law == "balanced_laplace":
+            self.balanced = mechanism, scale
+            self._note_pure(ratio)
+        elif balanced is not None and balanced[0] is mechanism and law == "discrete_laplace":
+            # What does not balance in the same release: one user moves all coordinates together by
+            # this much, and the first draw has noted it. A third draw would be noted.
+            assert scale >= balanced[1], "the rest of a release has less noise than was noted"
         elif law == "discrete_gaussian" and sampled:
             self.sampled.append(ratio)
         elif law == "discrete_gaussian":
             self._note(self.squares, ratio**2)
         else:
             self._note_pure(ratio)
-        self.before = law
         return super()._add(law, values, scale)
+
+    def _balanced(self, values, scale):
+        """Draw tries that nobody sees in private: the noise as a whole has been noted."""
+        return SeededNoise(self.uniform_below(2**30))._balanced(values, scale)
 
     def _truncated(self, size, scale, reach):
         """Note the noise once: what comes out too large is drawn again, and nobody sees it."""

@@ -8,12 +8,14 @@ reason stands in the table and in the docstring of the estimator.
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 from bill import Bill, gaussian_epsilon
 from fitting_worlds import public_estimators
 from quorate.accounting.account_parts import SampleAccount
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed, Gaussian, Repeated, Subsampled
+from quorate.bounds import Simplex
 from quorate.concepts import Thresholds
 from quorate.distributions import (
     DiscreteDistribution,
@@ -24,6 +26,7 @@ from quorate.distributions import (
     HypothesisSelector,
     ProductDistribution,
 )
+from quorate.distributions.categories.trimming import Trimmed
 from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
@@ -132,6 +135,12 @@ CASES = {
     "shares in a polytope": case(
         DiscreteDistribution(categories=range(100), algorithm="polytope"), ONE, relations=REPLACE
     ),
+    "few shares": case(DiscreteDistribution(categories=range(3)), PAIRS[:, 1:]),
+    "few shares in a polytope": case(
+        DiscreteDistribution(categories=range(3), algorithm="polytope"),
+        PAIRS[:, 1:],
+        relations=REPLACE,
+    ),
     "shares auto": case(DiscreteDistribution(categories=range(100), **GAUSSIAN), ONE),
     "histogram": case(Histogram(bounds=(0.0, 100.0)), ONE),
     "histogram of quantiles": case(Histogram(edges="quantiles", bounds=(0.0, 100.0), bins=5), ONE),
@@ -213,6 +222,22 @@ def test_what_was_drawn_costs_what_is_promised(name):
         assert cost >= least * guarantee.epsilon, relation
 
 
+@pytest.mark.parametrize(
+    ("name", "bound"), [("histogram", Simplex), ("few shares in a polytope", Trimmed)]
+)
+def test_shares_that_count_half_of_what_a_user_moves_are_caught(name, bound, monkeypatch):
+    honest = bound.balance_in_steps
+
+    def half(self, step, relation):
+        balanced, change = honest(self, step, relation)
+        return balanced, change // 2
+
+    monkeypatch.setattr(bound, "balance_in_steps", half)
+    estimator, X, y, _, _ = CASES[name]
+    bill, guarantee = billed(clone(estimator).set_params(relation=Relation.REPLACE), X, y)
+    assert bill.epsilon(guarantee.delta) > 1.5 * guarantee.epsilon
+
+
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("queries", [1, 5])
 def test_questions_share_one_budget(relation, queries):
@@ -229,9 +254,9 @@ def test_candidates_of_a_search_are_fitted_on_users_who_are_in_one_half():
     bill, halves = Bill(), iter("aabb")
 
     class Marked(PrivateGridSearch):
-        def _fitted(self, data, setting, account):
+        def _fitted(self, data, X, setting, account):
             bill.group = next(halves, None)
-            return super()._fitted(data, setting, account)
+            return super()._fitted(data, X, setting, account)
 
         def _marks(self, data, models):
             bill.group = None
