@@ -183,19 +183,26 @@ class TestTwoStages:
         )
         assert not audit(choose, relation).holds
 
-    def test_the_place_among_users_pays_its_share_first(self, monkeypatch):
+    def test_the_place_among_users_pays_its_share_first_and_the_choice_has_the_rest(
+        self, monkeypatch
+    ):
         shares = []
-        honest = selection._median_between
+        median, along = selection._median_between, selection._along
 
-        def watched(*given, account):
+        def watched_median(*given, account):
             shares.append(account.left)
-            return honest(*given, account=account)
+            return median(*given, account=account)
 
-        monkeypatch.setattr(selection, "_median_between", watched)
+        def watched_along(score, account):
+            shares.append(account.left)
+            return along(score, account)
+
+        monkeypatch.setattr(selection, "_median_between", watched_median)
+        monkeypatch.setattr(selection, "_along", watched_along)
         account = Account.open(epsilon=1.0)
         share = Fraction(3, 10)
         choose_in_two_stages(Thresholds(0, 2**32), cut_people(700), account=account, share=share)
-        assert shares == [share]
+        assert shares == [share, 1 - share]
         assert account.left == 0
 
     def test_the_place_follows_the_records_whatever_their_labels_say(self):
