@@ -82,6 +82,13 @@ class TestRoundTrip:
         assert model.feature_names == ("dose",)
         assert model.predict([[0.0], [999.0]]).tolist() == ["well", "ill"]
 
+    def test_a_row_that_lacks_a_value_has_no_label(self):
+        y = (X[:, 0] > np.median(X[:, 0])).astype(int)
+        model = LogisticRegression(8.0, delta=1e-6, bounds=50.0).fit(X, y, users=USERS)
+        found = StoredModel(model, ("well", "ill")).predict([X[0], np.full(X.shape[1], np.nan)])
+        assert found[0] in ("well", "ill")
+        assert found[1] is None
+
     def test_the_ledger_stays_at_home(self, tmp_path):
         ledger = Ledger(tmp_path / "secret-place.db")
         ledger.set_budget("visits", epsilon=1.0, unit="patient")

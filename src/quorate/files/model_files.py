@@ -129,7 +129,10 @@ class StoredModel:
         values: np.ndarray[Any, Any] = np.asarray(self.estimator.predict(X))
         if self.labels is None:
             return values
-        named: np.ndarray[Any, Any] = np.array(self.labels, dtype=object)[values.astype(np.int64)]
+        # A row that lacks a value has no label.
+        known = ~np.isnan(values)
+        named: np.ndarray[Any, Any] = np.full(len(values), None, dtype=object)
+        named[known] = np.array(self.labels, dtype=object)[values[known].astype(np.int64)]
         return named
 
     def predict_probabilities(self, X: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
