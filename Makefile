@@ -15,8 +15,9 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(BIN)/quorate demo
 
+# Three workers on two cores: one of them mostly waits for a cluster or a browser.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 3 -q
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
