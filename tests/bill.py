@@ -129,7 +129,12 @@ class Bill(SeededNoise):
         return super()._choose(law, scores, scale)
 
     def _sample(self, method, public, draw, law):
-        mechanism, _ = drawing()
+        mechanism, sampled = drawing()
+        if mechanism is None and sampled and method == "secret_sample":
+            # Coins that look at nobody: one flat piece. What they are worth is the rate of a
+            # release on the sample, which is noted with its noise.
+            assert len(law().lengths) == 1, "a secret sample that prefers somebody"
+            return super()._sample(method, public, draw, law)
         assert mechanism is not None, f"an unpaid look: {method}"
         self._note_pure(float(public["rate"]) * MOVES[type(mechanism).__name__](mechanism))
         return super()._sample(method, public, draw, law)
