@@ -234,8 +234,7 @@ class LogisticRegression(_LinearClassifier):
     classes_ : array
     coef_ : array of shape (1, d) for two classes, (classes, d) for more
     intercept_ : array
-    coefficients_ : Coefficients
-        The same with the names of the columns on them.
+        The property ``coefficients_`` says both with the names of the columns on them.
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route
@@ -362,7 +361,7 @@ class LinearSVC(_LinearClassifier):
 
     Attributes
     ----------
-    classes_, coef_, intercept_, coefficients_, trace_, algorithm_, guarantee_
+    classes_, coef_, intercept_, trace_, algorithm_, guarantee_
         See :class:`LogisticRegression`.
 
     References

@@ -90,8 +90,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
-    coefficients_ : Coefficients
-        The same with the names of the columns on them.
+        The property ``coefficients_`` says both with the names of the columns on them.
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route
@@ -273,7 +272,7 @@ class Ridge(LinearRegression):
 
     Attributes
     ----------
-    coef_, intercept_, coefficients_, trace_, algorithm_, guarantee_
+    coef_, intercept_, trace_, algorithm_, guarantee_
         See :class:`LinearRegression`.
 
     References
@@ -366,7 +365,7 @@ class HuberRegression(LinearRegression):
 
     Attributes
     ----------
-    coef_, intercept_, coefficients_, trace_, algorithm_, guarantee_
+    coef_, intercept_, trace_, algorithm_, guarantee_
         See :class:`LinearRegression`.
 
     References
