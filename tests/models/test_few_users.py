@@ -105,3 +105,15 @@ class TestFits:
         assert not model.coef_.any()
         assert abs(model.intercept_[0] - np.log(4.0)) < 1.2
         assert model.guarantee_.epsilon == 1.0
+
+    def test_giving_up_on_a_warm_start_is_paid_for_by_both_fits(self, monkeypatch):
+        """Where the descent began decides whether it is given up, so the promise is of both."""
+        rows, target, users = self.data()
+        with use_noise(SeededNoise(0)):
+            model = LogisticRegression(warm_start=True).fit(rows, target > 0, users=users)
+            assert model.guarantee_.epsilon == 1.0
+            monkeypatch.setattr(LogisticRegression, "_worth", lambda self: 1e-9)
+            model.fit(rows, target > 0, users=users)
+        assert model.algorithm_.name == "constant"
+        assert model.guarantee_.epsilon == 2.0
+        assert len(model.guarantee_.events) == 2

@@ -362,8 +362,12 @@ class LinearModel(UserEstimator):
                 progress=self.progress,
             )
         if minimum.given_up:
+            # Where the descent began was released by the last fit, and giving up follows from it.
             self._release_constant(
-                run, inner, "noise exceeds all that coefficients could gain, by released numbers."
+                run,
+                inner,
+                "noise exceeds all that coefficients could gain, by released numbers.",
+                after=None if last is None else last.guarantee,
             )
             return
         theta = minimum.theta
@@ -382,7 +386,9 @@ class LinearModel(UserEstimator):
         self.algorithm_ = Route(name=name, reason=reason)
         self._store(*limits.unscaled(weights, offsets))
 
-    def _release_constant(self, run: UserReleases, loss: LinearLoss, reason: str) -> None:
+    def _release_constant(
+        self, run: UserReleases, loss: LinearLoss, reason: str, *, after: Guarantee | None = None
+    ) -> None:
         """Spend what is left of the budget on the mean target."""
 
         def targets(users: UserData) -> Vector:
@@ -393,7 +399,7 @@ class LinearModel(UserEstimator):
         size = self._constant_targets(np.zeros(0)).shape[1]
         square = float(run.account.square_left)
         noisy = run.mean(targets, dimension=size, radius=self._constant_reach(), square=square)
-        self.guarantee_ = self._promise(run.account)
+        self.guarantee_ = self._promise(run.account, after=after)
         self.trace_ = ()
         self.algorithm_ = Route(name="constant", reason=reason)
         zeros = np.zeros((loss.outputs, run.data.n_features))
