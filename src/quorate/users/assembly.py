@@ -62,24 +62,26 @@ def ordered_users(
 
 def settled_users(
     users: UserData,
-    rows: Callable[[Floats], Floats],
+    rows: Callable[[Floats, Floats | None], Floats],
     targets: Callable[[Floats], Floats],
 ) -> UserData:
     """Return users whose records were changed, one by one, and lie as they are added up.
 
     The order is that of the records before the change. Many passes over the records are quicker for
-    it, by more than the one copy takes.
+    it, by more than the one copy takes. ``rows`` is also told where the changed rows may be
+    written: over a copy that was made for the order, or ``None`` if the records are the caller's.
 
     >>> people = UserData.from_arrays([[3.0], [1.0], [2.0], [9.0]], users=[0, 0, 0, 1])
-    >>> halved = settled_users(people, lambda rows: rows / 2, lambda targets: targets)
+    >>> halved = settled_users(people, lambda rows, out: np.divide(rows, 2, out=out), np.copy)
     >>> halved.user_sums().ravel()
     array([3. , 4.5])
     >>> halved.order_of_addition()
     array([0, 1, 2, 3], dtype=int32)
     """
     store = users._store.settled(users.offsets)
+    room = None if np.may_share_memory(store.rows, users._store.rows) else store.rows
     changed = store.changed(
-        rows(store.rows), None if store.targets is None else targets(store.targets)
+        rows(store.rows, room), None if store.targets is None else targets(store.targets)
     )
     return UserData.__new__(UserData)._set(
         changed, users.offsets, users.keys(), users.unit, users.feature_names
