@@ -171,12 +171,13 @@ class NoisySearch:
             raise ParameterError("Expected one count for each threshold.")
         paying = Account.of_release(account, self)
         low, high = -1, self.thresholds.size - 1
+        reach, sigma = Fraction(_FINENESS * self.sensitivity) ** 2, self.sigma
         while high - low > 1:
             middle = (low + high) // 2
             noisy = paying.gaussian(
                 np.array([_FINENESS * int(counts[middle])], dtype=np.int64),
-                sensitivity_squared=Fraction(_FINENESS * self.sensitivity) ** 2,
-                sigma=self.sigma,
+                sensitivity_squared=reach,
+                sigma=sigma,
             )[0]
             noisy = noisy / _FINENESS
             low, high = (low, middle) if noisy >= self.target else (middle, high)
