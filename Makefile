@@ -16,9 +16,8 @@ demo: $(STAMP)
 	$(BIN)/quorate demo
 
 # Three workers on two cores: one of them mostly waits for a cluster or a browser.
-# What was compiled is kept, whatever the environment says: tests start more than a hundred processes.
 test: $(STAMP)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 -q
+	$(BIN)/python -m pytest -n 3 -q
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -327,10 +327,11 @@ class Ball(Bound):
 
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
         """Return the integer parts of sqrt(d) r and r^2, or of the diameter, in steps."""
-        reach = Fraction(self.radius) / Fraction(step)
-        squared = (4 if relation is Relation.REPLACE else 1) * reach * reach
+        (top, bottom), (unit, parts) = self.radius.as_integer_ratio(), step.as_integer_ratio()
+        top, bottom = top * parts, bottom * unit
+        square, divisor = (4 if relation is Relation.REPLACE else 1) * top * top, bottom * bottom
         # An integer that is at most sqrt(d) times the L2 norm is at most its integer part.
-        return math.isqrt(int(self.dimension * squared)), int(squared)
+        return math.isqrt(self.dimension * square // divisor), square // divisor
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return sqrt(d) r and r, or twice that."""

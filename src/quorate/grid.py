@@ -165,11 +165,13 @@ class Grid:
     def _change(self, relation: Relation) -> tuple[int, int]:
         if not isinstance(relation, Relation):
             raise ParameterError(f"Expected relation to be a Relation, got relation={relation!r}.")
+        if relation not in self._changes:
+            self._changes[relation] = self.bound.change_in_steps(self.step, relation)
         return self._changes[relation]
 
     @cached_property
     def _changes(self) -> dict[Relation, tuple[int, int]]:
-        return {relation: self.bound.change_in_steps(self.step, relation) for relation in Relation}
+        return {}
 
     def _truncated(self, rows: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield blocks of clipped rows as floats with integer values, in one reused buffer."""

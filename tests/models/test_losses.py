@@ -143,7 +143,7 @@ class TestNobodyElse:
         yield np.array(alone), among
         some = np.array([8, 2, 11, 4, 0, 9])
         yield among[some], loss.user_gradients(people.take(some), theta)
-        settled = settled_users(people, lambda rows, _: rows, lambda targets: targets)
+        settled = settled_users(people, lambda rows: rows, lambda targets: targets)
         yield among, loss.user_gradients(settled, theta)
         # The same records elsewhere in memory, eight bytes further each time.
         for shift in range(8):
@@ -199,6 +199,26 @@ class TestNobodyElse:
 class TestEdges:
     def test_sigmoid_is_calm_at_both_ends(self):
         assert sigmoid(np.array([-1e308, 1e308])).tolist() == [0.0, 1.0]
+
+    def test_logistic_slopes_are_right_to_seven_digits_and_follow_from_one_prediction(self):
+        rng = np.random.default_rng(11)
+        predictions = (
+            rng.normal(size=(1001, 1)) * np.repeat([1.0, 30.0, 1e3], [401, 400, 200])[:, None]
+        )
+        targets = rng.integers(0, 2, 1001).astype(float)
+        slopes = LogisticLoss().slopes(predictions, targets)
+        assert np.abs(slopes[:, 0] - (sigmoid(predictions[:, 0]) - targets)).max() < 1e-7
+        alone = [
+            LogisticLoss().slopes(predictions[i : i + 1], targets[i : i + 1]) for i in range(1001)
+        ]
+        assert np.concatenate(alone).tobytes() == slopes.tobytes()
+
+    def test_logistic_slopes_are_calm_at_both_ends(self):
+        ends = np.array([-np.inf, -1e308, -200.0, 0.0, 200.0, 1e308, np.inf, np.nan])[:, None]
+        with np.errstate(all="ignore"):
+            found = LogisticLoss().slopes(ends, np.zeros(8))[:, 0]
+        assert found[:-1].tolist() == [0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.0]
+        assert np.isnan(found[-1])
 
     def test_a_label_that_is_no_class_counts_as_no_label(self):
         people = UserData([[1.0]], [7.0], offsets=[0, 1])

@@ -35,12 +35,10 @@ __all__ = [
     "costs_of",
     "covers",
     "elementary",
-    "gaussian_costs",
     "gaussian_event",
     "pure_costs",
     "pure_loss",
     "rounded_square",
-    "settled",
     "weight",
     "whole_units",
     "words",
@@ -49,8 +47,8 @@ __all__ = [
 DISCRETENESS = 4
 """A discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs."""
 
-# Squares are rounded up to multiples of this: a sum of hundreds of fractions stays small.
-_UNIT = Fraction(1, 2**160)
+# Squares are rounded up to multiples of one over this: a sum of hundreds of fractions stays small.
+_UNITS = 2**160
 # The inverse normal is good to far better than this, away from 1/2.
 _INVERSE = Fraction(1, 2**40)
 # Below it mu is at most sqrt(pi / 2) epsilon: the next term of its series is negative.
@@ -97,31 +95,6 @@ def gaussian_event(sigma: float, sensitivity_squared: Fraction) -> Gaussian:
 
 Costs = tuple[Fraction | None, Fraction | None, Fraction]
 """Pure loss, square of the GDP parameter (``None`` if there is none), failure probability."""
-
-
-@_remembered
-def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, Costs]:
-    """Return the event of discrete Gaussian noise, and what it costs each filter.
-
-    The event's multiplier is rounded down; the exact square is what a filter adds up.
-
-    >>> event, (pure, square, failures) = gaussian_costs(6.0, Fraction(8))
-    >>> pure, square, failures
-    (None, Fraction(1, 4), Fraction(0, 1))
-    """
-    event = gaussian_event(sigma, sensitivity_squared)
-    square = sensitivity_squared / (exact(sigma) ** 2 - DISCRETENESS)
-    return event, settled((None, square, Fraction(0)))
-
-
-def settled(costs: Costs) -> Costs:
-    """Return costs with the square rounded up to the units in which squares are added up.
-
-    >>> settled((None, Fraction(1, 4), Fraction(0)))
-    (None, Fraction(1, 4), Fraction(0, 1))
-    """
-    pure, square, failures = costs
-    return pure, None if square is None else rounded_square(square), failures
 
 
 def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:
@@ -226,7 +199,7 @@ def _times(costs: Costs, count: int) -> Costs:
 @_remembered
 def rounded_square(square: Fraction) -> Fraction:
     """Return ``square`` rounded up to few digits, so that sums of many stay small."""
-    return math.ceil(square / _UNIT) * _UNIT
+    return Fraction(-(-square.numerator * _UNITS // square.denominator), _UNITS)
 
 
 def whole_units(square: Fraction) -> Fraction:
@@ -235,7 +208,7 @@ def whole_units(square: Fraction) -> Fraction:
     >>> whole_units(Fraction(1, 4))
     Fraction(1, 4)
     """
-    return math.floor(square / _UNIT) * _UNIT
+    return Fraction(square.numerator * _UNITS // square.denominator, _UNITS)
 
 
 def words(event: Event, pure: Fraction | None) -> str:

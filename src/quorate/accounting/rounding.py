@@ -57,7 +57,9 @@ def float_up(value: SupportsFloat) -> float:
         nearest = float(rational)
     except OverflowError:
         return math.inf if rational > 0 else -math.nextafter(math.inf, 0.0)
-    return nearest if Fraction(nearest) >= rational else math.nextafter(nearest, math.inf)
+    top, bottom = nearest.as_integer_ratio()
+    enough = top * rational.denominator >= rational.numerator * bottom
+    return nearest if enough else math.nextafter(nearest, math.inf)
 
 
 def float_down(value: SupportsFloat) -> float:
@@ -148,11 +150,17 @@ def root_up(square: Fraction) -> float:
     root = math.sqrt(float_up(square))
     if root == math.inf:
         return root
-    while root > 0 and Fraction(math.nextafter(root, 0.0)) ** 2 >= square:
+    while root > 0 and _is_root_of(math.nextafter(root, 0.0), square):
         root = math.nextafter(root, 0.0)
-    while Fraction(root) ** 2 < square:
+    while not _is_root_of(root, square):
         root = math.nextafter(root, math.inf)
     return root
+
+
+def _is_root_of(root: float, square: Fraction) -> bool:
+    """Tell whether the exact square of a float is at least ``square``, in integers."""
+    top, bottom = root.as_integer_ratio()
+    return top * top * square.denominator >= square.numerator * (bottom * bottom)
 
 
 def root_down(square: Fraction) -> float:
@@ -162,4 +170,8 @@ def root_down(square: Fraction) -> float:
     True
     """
     root = root_up(square)
-    return root if Fraction(root) ** 2 == square else math.nextafter(root, 0.0)
+    if root == math.inf:
+        return math.nextafter(root, 0.0)
+    top, bottom = root.as_integer_ratio()
+    is_exact = top * top * square.denominator == square.numerator * (bottom * bottom)
+    return root if is_exact else math.nextafter(root, 0.0)

@@ -73,13 +73,13 @@ class FeatureRange:
         self.centre = (lower + upper) / 2.0
         self.half_width = (upper - lower) / 2.0
 
-    def scaled(self, rows: Vector, out: Vector | None = None) -> Vector:
-        """Return the rows, cut and scaled; written to ``out`` if it is given."""
+    def scaled(self, rows: Vector) -> Vector:
+        """Return the rows, cut and scaled."""
         if not self.bounded:
             return rows
         # A warning about an overflow would tell of a value.
         with np.errstate(all="ignore"):
-            scaled: Vector = np.subtract(rows, self.centre, out=out)
+            scaled: Vector = rows - self.centre
             scaled /= self.half_width
             np.clip(scaled, -1.0, 1.0, out=scaled)
         return scaled
@@ -470,7 +470,7 @@ class _Scaled:
     targets: Callable[[Vector], Vector]
 
     def __call__(self, users: UserData) -> UserData:
-        return settled_users(users, self.limits.scaled, self.targets)
+        return settled_users(users, self.limits.scaled, self.targets, by_count=True)
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:

@@ -18,11 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import row_lengths
+from quorate.arrays import readonly, row_lengths
 from quorate.models.losses import LinearLoss, Loss
 from quorate.releases.user_releases import WIDE, UserReleases, UserVectors
 from quorate.users import UserData
@@ -219,13 +221,17 @@ class SecondMoments:
             )
         # A product over one user's records at a time, in an order that no arrival can change.
         triangles = np.zeros((users.n_users, self.dimension))
+        room = np.empty(0)
         for owners, held in _alike(users):
-            held -= self.centre
-            z = held
-            if self.mean:
-                z = np.concatenate([held, np.ones((*held.shape[:2], 1))], axis=2)
-            triangles[owners] = self.triangles(np.matmul(z.transpose(0, 2, 1), z))
-        triangles /= counts[:, None]
+            shape = (*held.shape[:2], self.size)
+            if room.size < math.prod(shape):
+                room = np.empty(math.prod(shape))
+            z = room[: math.prod(shape)].reshape(shape)
+            np.subtract(held, self.centre, out=z[:, :, :features])
+            z[:, :, features:] = 1.0
+            products = self.triangles(np.matmul(z.transpose(0, 2, 1), z))
+            products /= held.shape[1]
+            triangles[owners] = products
         if self.mean:
             triangles[:, -1] = 0.0
         return triangles
@@ -248,24 +254,39 @@ class SecondMoments:
 
     def matrices(self, triangles: Vector) -> Vector:
         """Return the symmetric matrices of many triangles."""
-        rows, columns = np.triu_indices(self.size)
-        places = np.empty((self.size, self.size), dtype=np.int64)
-        places[rows, columns] = places[columns, rows] = np.arange(len(rows))
-        whole = (triangles / _lengths(self.size)).take(places.ravel(), axis=1)
-        return whole.reshape(len(triangles), self.size, self.size)
+        whole = np.empty((len(triangles), self.size, self.size))
+        flat = whole.reshape(len(triangles), -1)
+        given = triangles / _lengths(self.size)
+        given.take(_places(self.size).both, axis=1, out=flat, mode="clip")
+        return whole
 
     def triangles(self, matrices: Vector) -> Vector:
         """Return the triangles of symmetric matrices: undo :meth:`matrices`."""
-        places = np.ravel_multi_index(np.triu_indices(self.size), (self.size, self.size))
-        flat = matrices.reshape(len(matrices), -1).take(places, axis=1)
+        flat = matrices.reshape(len(matrices), -1).take(_places(self.size).upper, axis=1)
         flat *= _lengths(self.size)
         return flat
 
 
+class _Places(NamedTuple):
+    """Where entries of a matrix lie in its triangle, those of the triangle in it, row by row."""
+
+    both: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    lengths: Vector
+
+
+@lru_cache(maxsize=8)
+def _places(size: int) -> _Places:
+    rows, columns = np.triu_indices(size)
+    both = np.empty((size, size), dtype=np.int64)
+    both[rows, columns] = both[columns, rows] = np.arange(len(rows))
+    lengths = np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return _Places(*map(readonly, (both.ravel(), rows * size + columns, lengths)))
+
+
 def _lengths(size: int) -> Vector:
     """Return what entries of a triangle are multiplied by: the root of two beside the diagonal."""
-    rows, columns = np.triu_indices(size)
-    return np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return _places(size).lengths
 
 
 @dataclass(frozen=True)
@@ -279,32 +300,39 @@ class _Turned:
     def __call__(self, users: UserData) -> Vector:
         turned = np.empty((users.n_users, self.moments.dimension))
         given = self.triangles(users)
-        few = max(1, _BLOCK // self.moments.size**2)
+        few = max(1, _BLOCK // (2 * self.moments.size**2))
         for start in range(0, users.n_users, few):
             some = slice(start, start + few)
             matrices = self.moments.matrices(given[some])
             # The last entry is 1, but for users without records, who stay at zero.
             matrices[:, -1, -1] = given[some].any(axis=1)
             # One product a user: nobody's depends on who else is there.
-            matrices = np.matmul(np.matmul(self.turn, matrices), self.turn.T)
-            turned[some] = self.moments.triangles(matrices)
+            half = np.matmul(self.turn, matrices)
+            turned[some] = self.moments.triangles(np.matmul(half, self.turn.T, out=matrices))
         turned[:, -1] = 0.0
         return turned
 
 
-def _alike(users: UserData) -> Iterator[tuple[NDArray[np.int64], Vector]]:
-    """Yield users with as many records each and their records, (users, records, features)."""
+def _alike(users: UserData) -> Iterator[tuple[NDArray[np.int64] | slice, Vector]]:
+    """Yield users with as many records each and their records, (users, records, features).
+
+    Users who lie side by side, their records as they are added up, are seen where they lie.
+    """
     rows, order, counts = users.X, users.order_of_addition(), users.record_counts()
+    settled = bool(np.all(order[1:] > order[:-1]))
     by_count = np.argsort(counts, kind="stable")
-    buffer = np.empty(max(_BLOCK, users.n_features * int(counts.max(initial=0))))
     numbers, firsts = np.unique(counts[by_count], return_index=True)
     for m, group in zip(numbers.tolist(), np.split(by_count, firsts[1:]), strict=True):
         few = max(1, _BLOCK // max(1, m * users.n_features))
         for start in range(0, len(group) if m else 0, few):
             owners = group[start : start + few]
-            places = order.take(users.offsets[owners, np.newaxis] + np.arange(m))
-            held = buffer[: places.size * users.n_features].reshape(*places.shape, -1)
-            yield owners, rows.take(places, axis=0, out=held, mode="clip")
+            first, last = int(owners[0]), int(owners[-1]) + 1
+            if settled and last - first == len(owners):
+                records = slice(int(users.offsets[first]), int(users.offsets[last]))
+                yield slice(first, last), rows[records].reshape(len(owners), m, -1)
+            else:
+                places = order.take(users.offsets[owners, np.newaxis] + np.arange(m))
+                yield owners, rows.take(places, axis=0)
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
-# Numbers that are multiplied at once: four megabytes, which stay in the cache.
-_BLOCK = 2**19
+# Numbers that are multiplied at once: two megabytes, which stay in the cache.
+_BLOCK = 2**18
 # Records of a user from which on a product over that user's records alone is the quickest.
 _MANY = 32
 # Numbers of a user, and predictions of a record, up to which BLAS takes one thread for the product:
@@ -177,7 +177,7 @@ class _Part:
         self.targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
         self._offsets = offsets
         self.ones = np.ones(int(counts.max(initial=0)) if many else 0)
-        self.counts = np.maximum(counts, 1)[:, None, None]
+        self.n_users = len(counts)
         cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
         self.runs = [
             (slice(int(offsets[i]), int(offsets[j])), slice(i, j), int(counts[i]))
@@ -265,38 +265,47 @@ class LinearLoss(Loss):
         gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             for part in _parts(batch):
-                gradients[part.owners] = self._of_part(part, part.rows(rows), weights)
+                own = part.rows(rows)
+                if part.runs and self.outputs <= _MOST_OUTPUTS:
+                    gradients[part.owners] = self._by_products(part, own, weights)
+                else:
+                    gradients[part.owners] = self._by_rows(part, own, weights)
+            gradients /= np.maximum(batch.record_counts(), 1)[:, None, None]
         return gradients.reshape(batch.n_users, self.dimension(features))
 
-    def _of_part(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
-        """Return gradients: one product for each user with many records, else one for each row."""
+    def _by_products(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
+        """Return summed gradients of users with many records: two products for each of them."""
         features = rows.shape[1]
-        inner = weights[:, :features]
-        runs = part.runs if self.outputs <= _MOST_OUTPUTS else []
-        if runs:
-            predictions = np.empty((len(rows), self.outputs))
-            for records, _, held in runs:
-                into = predictions[records].reshape(-1, held, self.outputs)
-                np.matmul(rows[records].reshape(-1, held, features), inner.T, out=into)
-        else:
-            predictions = row_products(rows, inner)
+        inner = np.ascontiguousarray(weights[:, :features]).T
+        predictions = np.empty((len(rows), self.outputs))
+        for records, _, held in part.runs:
+            into = predictions[records].reshape(-1, held, self.outputs)
+            np.matmul(rows[records].reshape(-1, held, features), inner, out=into)
         if self.intercept:
             predictions += weights[:, features]
         slopes = self.slopes(predictions, part.targets)
-        gradients = np.empty((len(part.counts), *weights.shape))
-        for records, users, held in runs:
+        gradients = np.empty((part.n_users, *weights.shape))
+        for records, users, held in part.runs:
             turned = slopes[records].reshape(-1, held, self.outputs).transpose(0, 2, 1)
             own = rows[records].reshape(-1, held, features)
             np.matmul(turned, own, out=gradients[users, :, :features])
             if self.intercept:
                 np.matmul(turned, part.ones[:held], out=gradients[users, :, features])
-        if not runs:
-            for output in range(self.outputs):
-                column = np.ascontiguousarray(slopes[:, output])
-                gradients[:, output, :features] = added_up(part.pattern, rows, column)
-            if self.intercept:
-                gradients[:, :, features] = added_up(part.pattern, slopes)
-        gradients /= part.counts
+        return gradients
+
+    def _by_rows(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
+        """Return summed gradients of users with few records or very many: a product a record."""
+        features = rows.shape[1]
+        predictions = row_products(rows, weights[:, :features])
+        if self.intercept:
+            predictions += weights[:, features]
+        slopes = self.slopes(predictions, part.targets)
+        gradients = np.empty((part.n_users, *weights.shape))
+        for output in range(self.outputs):
+            column = np.ascontiguousarray(slopes[:, output])
+            gradients[:, output, :features] = added_up(part.pattern, rows, column)
+        if self.intercept:
+            gradients[:, :, features] = added_up(part.pattern, slopes)
         return gradients
 
 
@@ -367,10 +376,17 @@ class LogisticLoss(LinearLoss):
         return 0.25
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the predicted probability minus the target."""
-        chances = sigmoid(predictions)
-        chances -= targets[:, None]
-        return chances
+        """Return the predicted probability minus the target, right to 1e-7.
+
+        The exponential is taken in 32 bits, in a third of the time: by itself for each prediction.
+        """
+        chances = predictions.astype(np.float32)
+        np.negative(chances, out=chances)
+        with np.errstate(over="ignore"):  # a probability of zero
+            np.exp(chances, out=chances)
+        chances += np.float32(1.0)
+        np.reciprocal(chances, out=chances)
+        return np.asarray(chances - targets[:, None])
 
 
 @dataclass(frozen=True, kw_only=True)

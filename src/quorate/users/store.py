@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from quorate.arrays import all_finite
 from quorate.users.exact_sums import sums_in_any_order
-from quorate.users.grouping import mix, order_by_user
+from quorate.users.grouping import mix, order_by_user, ranges
 
 __all__ = [
     "RecordStore",
@@ -101,9 +101,16 @@ class RecordStore:
             return found
         return self._order
 
-    def settled(self, offsets: NDArray[np.int64]) -> RecordStore:
-        """Return the records as they are added up, one behind the other: quicker to pass over."""
+    def settled(
+        self, offsets: NDArray[np.int64], ranks: NDArray[np.int64] | None = None
+    ) -> RecordStore:
+        """Return the records as they are added up, one behind the other: quicker to pass over.
+
+        Users lie in the order of ``ranks``, if there is one.
+        """
         order = self.order(offsets)
+        if ranks is not None:
+            order = order.take(ranges(offsets[ranks], np.diff(offsets)[ranks]))
         places = np.arange(len(order), dtype=_index_type(len(order)))
         if self.codes is None and np.array_equal(order, places):
             return RecordStore(_wide(self.rows), self.targets, None, places, _is_settled=True)
