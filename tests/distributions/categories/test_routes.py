@@ -17,7 +17,7 @@ K = 5
 WAYS = {
     "laplace": (0.0, lambda run: run.laplace("asked.")),
     "gaussian": (1e-6, lambda run: run.gaussian("asked.")),
-    "polytope": (0.0, lambda run: run.polytope("asked.")),
+    "polytope": (0.0, lambda run: run.polytope(None, "asked.")),
     "ball": (1e-6, lambda run: run.ball(None, "asked.")),
     "auto": (1e-6, lambda run: run.adapt()),
     "auto, pure": (0.0, lambda run: run.adapt()),

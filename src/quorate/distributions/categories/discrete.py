@@ -153,7 +153,8 @@ class DiscreteDistribution(UserDistribution):
         2 in the L1 and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories.
         *laplace*, *gaussian*: one noisy sum of such points; up to 64 categories the Laplace noise
         adds up to zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*, *ball*: a
-        count of close pairs (sensitivity 1, hidden pairs), a rough centre, private radii, and sums
+        count of close pairs (sensitivity 1, hidden pairs) or, of few users, the size of a cover of
+        the pairs that are far apart (sensitivity 1), a rough centre, private radii, and sums
         of offsets inside a small ball
         (:class:`~quorate.distributions.categories.trimming.Trimmed`), each drawn from one account.
         Making the shares add up to 1 happens after the release. Popular labels: one vote a user
@@ -397,7 +398,7 @@ def released_by(run: DiscreteRun, algorithm: str) -> ReleasedShares:
         case "gaussian":
             return run.gaussian(asked)
         case "polytope":
-            return run.polytope(asked)
+            return run.polytope(None, asked)
         case "ball":
             return run.ball(None, asked)
     raise ParameterError(f"Expected a known algorithm, got {algorithm!r}.")

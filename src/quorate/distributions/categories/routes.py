@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Interval, Simplex
+from quorate.distributions.categories.likeness import ALL_PAIRS, users_in_the_way
 from quorate.distributions.categories.rule import (
     BALL_SHARES,
     UNLIKE,
@@ -57,7 +58,11 @@ _COUNT_SHARE = Fraction(3, 100)
 # More pairs than this make no visible difference to the share of close ones.
 _MAX_PAIRS = 2**12
 _SEEDS = 2**128
-_CELLS = 8
+# Radii of the polytope, as parts of the largest: any; and, where all pairs told how alike people
+# are, finer ones up to so many times what they told, for a radius that holds so many.
+_CELLS = 2.0 ** (np.arange(-7.0, 1.0) / 2.0)
+_FINE_CELLS = 2.0 ** (np.arange(-5.0, 1.0) / 4.0)
+_FINE_REACH, _FINE_INSIDE = 1.3, 0.78
 _RADII = 16
 # A search looks for a radius that holds this share, or less where its noise is larger.
 _INSIDE, _LEAST_INSIDE, _CERTAINTY = 0.95, 0.6, 2.5
@@ -116,10 +121,11 @@ class DiscreteRun:
         )
         if isinstance(question, Route):
             return self.laplace(question.reason)
-        if self._close_pairs(question) < question.close:
+        asked = self._left_of_cover if question.everybody else self._close_pairs
+        if asked(question) < question.close:
             return self.laplace(UNLIKE.reason)
-        reason = question.route.reason
-        return self.ball(question, reason) if question.norm == 2 else self.polytope(reason)
+        way = self.ball if question.norm == 2 else self.polytope
+        return way(question, question.route.reason)
 
     def laplace(self, reason: str) -> ReleasedShares:
         """Add Laplace noise to everybody's shares."""
@@ -143,24 +149,34 @@ class DiscreteRun:
         final = self._trimmed_mean(closer, radius, square=self.account.square_left)
         return self._of_trimmed(final, Route(name="ball", reason=reason))
 
-    def polytope(self, reason: str) -> ReleasedShares:
+    def polytope(self, question: Likeness | None, reason: str) -> ReleasedShares:
         """Close in on the users in the L1 norm, in two steps, under pure privacy."""
+        answered = question is not None and question.everybody
         shares = polytope_shares(
-            users=self._users, categories=self.categories, epsilon=float(self.account.left)
+            users=self._users,
+            categories=self.categories,
+            epsilon=float(self.account.left),
+            answered=answered,
         )
         first, second = (Fraction(share) * self.account.left for share in shares)
         centre, noise, _ = self._rough_centre(first, None)
         error = noise * max(1, int(np.count_nonzero(centre)))
-        top = 2.0 * math.hypot(0.5, error)
-        cells = np.minimum(top * 2.0 ** (np.arange(1.0 - _CELLS, 1.0) / 2.0), 2.0)
-        inside = min(_FEW_OUTSIDE, max(_LEAST_INSIDE, 1.0 - 8.0 / (self._users * float(second))))
+        if question is not None and answered:
+            cells = _FINE_REACH * math.hypot(question.spread, error) * _FINE_CELLS
+            inside = _FINE_INSIDE
+        else:
+            cells = 2.0 * math.hypot(0.5, error) * _CELLS
+            inside = 1.0 - 8.0 / (self._users * float(second))
+            inside = min(_FEW_OUTSIDE, max(_LEAST_INSIDE, inside))
+        cells = np.minimum(cells, 2.0)
+        last = cells.size - 1
         distances = self._distances(centre, norm=1)
         place = PrivateQuantile(
-            domain=(0, _CELLS - 1),
+            domain=(0, last),
             quantile=Fraction(round(100 * inside), 100),
             epsilon=float_down(second),
             relation=self.relation,
-        ).release(np.minimum(np.searchsorted(cells, distances), _CELLS - 1), account=self.account)
+        ).release(np.minimum(np.searchsorted(cells, distances), last), account=self.account)
         radius = float(cells[place])
         # Those at the far end are left out, which bends the mean unless they are few.
         wider = min(1.0, (_FEW_OUTSIDE - inside) / 0.1) * (0.1 + 0.5 / math.sqrt(self.categories))
@@ -290,6 +306,17 @@ class DiscreteRun:
             relation=self.relation,
         ).release(close, account=self.account)
         return counted / max(1, pairs)
+
+    def _left_of_cover(self, question: Likeness) -> float:
+        """Release which share of the users is left when those who are far from others have gone."""
+        rows = self.crowd.gather(
+            _Shares(self.coder, self.categories), np.arange(self.crowd.n_users)
+        )
+        counted = NoisyCount(
+            epsilon=float_down(Fraction(question.share) * self.account.left),
+            relation=self.relation,
+        ).release(users_in_the_way(rows, ALL_PAIRS * question.spread), account=self.account)
+        return 1.0 - 2.0 * counted / self._users
 
     def _distances(self, centre: NDArray[np.float64], *, norm: int) -> NDArray[np.float64]:
         work = Distances(self.coder, tuple(centre.tolist()), norm)

@@ -4,15 +4,21 @@
 around a rough centre holds most of them, and noise can shrink with the ball: in the L1 norm under
 pure privacy, which pays for few categories, or in the L2 norm with Gaussian noise, for many. How
 alike users have to be follows from the numbers of users and categories; whether they are is asked
-of disjoint pairs of users, for a few percent of the budget. People outside the ball are counted in
-where they can be seen, with the noise of the whole simplex, so being wrong about them costs half as
-much again and no more; the test is a little stricter unless the caller knows that people are alike.
+of disjoint pairs of users, for a few percent of the budget. Where users are few all pairs are
+looked at (:mod:`~quorate.distributions.categories.likeness`): a cover of the pairs that are far
+apart moves by one with a user, as a count of disjoint pairs does, and tells more. Its answer also
+says where the radius has to be looked for, so that less is paid for that. People outside the ball
+are counted in where they can be seen, with the noise of the whole simplex, so being wrong about
+them costs half as much again and no more; the test is a little stricter unless the caller knows
+that people are alike.
 Below some 250 users, or 30 for each category, where counts are too noisy, nobody is asked (fifty
 categories or more are asked with a delta all the same: unlike people agree rarely there); nor below
 1,000 where there are four categories or fewer, because unlike people agree by chance.
 
 The constants were measured on Zipf distributions of 6 to 1000 categories; see
-``benchmarks/distributions.py``.
+``benchmarks/distributions.py``. Those for few users were settled on other worlds than the ones
+reported there: 5 to 9 categories, 260 to 550 users, Zipf exponents of .5 to 1.5, and people who
+differ by Dirichlet distributions, by types, or by holding one label each.
 """
 
 from __future__ import annotations
@@ -55,6 +61,9 @@ _BALL_GAIN = 1.09
 # Where few users make the count noisy, people are believed sooner: those of whom nothing is known,
 # and those who are known to be alike.
 _FEW_BELIEVED, _BELIEVED = 0.68, 0.50
+# Up to so many users all pairs are looked at: the share of epsilon; the share of users who must be
+# left when the cover is gone, of whom nothing is known or who are known to be alike.
+_EVERYBODY, _COVER_SHARE, _COVER_LEFT, _COVER_BELIEVED = 1024, 0.05, 0.55, 0.40
 # A way must promise at most so much of the noise of Laplace on the whole simplex: the ball; the
 # polytope for 10 categories or fewer, among which distances vary, for ten times as many, and more.
 _GAIN, _FEW_GAIN, _TENFOLD, _MANY_GAIN = 0.95, 0.75, 0.3, 1.05
@@ -67,6 +76,8 @@ _NEARER = 0.7
 # Shares of epsilon for the centre are weighed for users who are this far from it in L1.
 _TYPICAL = 0.12
 _CENTRE_SHARES = tuple(percent / 100 for percent in range(13, 36))
+# Share for the radius where all pairs have told how alike people are.
+_KNOWN_RADIUS = 0.07
 _CANDIDATES = 2.0 ** (np.arange(-28.0, 1.0) / 4.0)
 
 
@@ -83,13 +94,16 @@ class Likeness:
     share : float
         Share of epsilon that the test costs.
     close : float
-        Share of the pairs that must be close.
+        Share of the pairs, or of the users, that must be close.
+    everybody : bool, default=False
+        Whether all pairs are looked at, through a cover, and not disjoint ones.
     """
 
     norm: int
     spread: float
     share: float
     close: float
+    everybody: bool = False
 
     @property
     def route(self) -> Route:
@@ -130,10 +144,13 @@ def ball_noise(*, users: float, categories: int, mu: float, spread: float) -> fl
     return noise
 
 
-def polytope_shares(*, users: float, categories: int, epsilon: float) -> tuple[float, float]:
+def polytope_shares(
+    *, users: float, categories: int, epsilon: float, answered: bool = False
+) -> tuple[float, float]:
     """Return the shares of epsilon for the rough centre and the radius; the mean gets the rest.
 
-    More users make both more exact, so that less does.
+    More users make both more exact, so that less does. Where the question was ``answered`` by all
+    pairs, the radius is looked for in a short range, for less.
 
     >>> polytope_shares(users=300, categories=6, epsilon=1.0)
     (0.25, 0.1)
@@ -141,7 +158,8 @@ def polytope_shares(*, users: float, categories: int, epsilon: float) -> tuple[f
     (0.13, 0.05)
     """
     signal = max(1.0, users) * epsilon
-    radius = round(min(0.10, max(0.05, 0.10 * math.sqrt(300.0 / signal))), 2)
+    most = _KNOWN_RADIUS if answered else 0.10
+    radius = round(min(most, max(0.05, 0.10 * math.sqrt(300.0 / signal))), 2)
 
     def length(share: float) -> float:
         scale = 2.0 / (signal * share)
@@ -237,7 +255,8 @@ def likeness_worth_asking(
     wanted = _FEWEST if many else min(_MANY, max(_FEWEST, _FEWEST_EACH * categories))
     if not alike and signal < (_MANY if categories <= _FEW_CATEGORIES else wanted):
         return None
-    if share >= largest:
+    few = share >= largest
+    if few:
         share, close = largest, _BELIEVED if alike else _FEW_BELIEVED
     plain = math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
     narrow = min(_MANY_GAIN, _FEW_GAIN + _TENFOLD * math.log10(max(1.0, categories / 10.0)))
@@ -266,4 +285,7 @@ def likeness_worth_asking(
         norm = 3 - norm
     if not spreads[norm]:
         return None
+    if few and norm == 1 and users <= _EVERYBODY:
+        left = _COVER_BELIEVED if alike else _COVER_LEFT
+        return Likeness(norm, max(spreads[norm]), _COVER_SHARE, left, everybody=True)
     return Likeness(norm, max(spreads[norm]), share, close)

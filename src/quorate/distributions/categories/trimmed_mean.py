@@ -17,6 +17,9 @@ __all__ = ["NOTICED", "TrimmedMean"]
 _SURPRISE = 0.004
 NOTICED = 3.0
 """Votes of up to so many sizes of the noise are ignored: noise alone might explain them."""
+# In L1 people outside are also seen by their number, beyond this share of all and so many standard
+# deviations: more than that are outside where people are not alike, wherever they pull.
+_EXPECTED, _DEVIATIONS = 0.05, 3.0
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,12 @@ class TrimmedMean:
 
     @cached_property
     def noticed(self) -> bool:
-        """Whether those outside pull somewhere by more than noise explains."""
+        """Whether those outside pull somewhere, or are many, by more than noise explains."""
         many, shares = self.centre.size, self.centre
+        deviation = self.outer_noise * math.sqrt(2.0 * many)
+        limit = _EXPECTED * self.users + _DEVIATIONS * deviation
+        if self.pure and self.outside.sum() > limit:
+            return True
         sizes = self.outer_noise * np.sqrt((1.0 - shares) ** 2 + shares**2 * (many - 1))
         limit = math.log(many) + 5.0 if self.pure else math.sqrt(2.0 * math.log(100.0 * many))
         if np.any(self.pull > limit * sizes):
