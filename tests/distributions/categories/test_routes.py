@@ -100,6 +100,55 @@ class TestReplay:
         assert not replay(run, [0.0, 1.0, 2.0], [4.0]).same
 
 
+class TestFewUsers:
+    """Up to a thousand users or so all pairs are looked at."""
+
+    def test_all_pairs_are_asked_at_their_price(self):
+        data = crowd(*alike(300, 200, 6))
+        _, account = run_on(data, "auto, pure", categories=6)
+        first = next(iter(account.event.events))
+        assert float(first.epsilon) == pytest.approx(0.05, rel=1e-9)
+        assert 0.9 < price(account.event, delta=0.0, relation=Relation.REPLACE) <= 1.0
+
+    @pytest.mark.parametrize(("maker", "name"), [(alike, "polytope"), (unlike, "laplace")])
+    def test_people_are_told_apart(self, maker, name):
+        data = crowd(*maker(300, 200, 6))
+        found = [
+            run_on(data, "auto, pure", seed=seed, categories=6)[0].route.name for seed in range(12)
+        ]
+        assert found.count(name) >= 11
+
+    @pytest.mark.parametrize("name", NEIGHBOURS)
+    def test_given_the_released_numbers_neighbours_look_the_same(self, name):
+        rng = np.random.default_rng(3)
+        others = [rng.choice(K, p=zipf(K), size=200) for _ in range(280)]
+
+        def run(last):
+            account = Account.open(epsilon=1.0)
+            data = crowd_of([*others, np.array(last)])
+            run = DiscreteRun(crowd=data, coder=CategoryCodes(K), categories=K, account=account)
+            released = run.adapt()
+            return released.shares, released.error, released.route
+
+        report = replay(run, [0.0, 0.0], NEIGHBOURS[name])
+        assert report.same, str(report)
+
+    def test_alike_people_get_less_noise(self):
+        labels, users = alike(300, 300, 6)
+        data, truth = crowd(labels, users), mean_shares(labels, users, 6)
+
+        def error(way):
+            found = [run_on(data, way, seed=seed, categories=6)[0] for seed in range(40)]
+            return np.mean([np.abs(each.shares - truth).sum() for each in found])
+
+        assert error("auto, pure") < 0.75 * error("laplace")
+
+    @pytest.mark.parametrize("people", [[[]], [[0.0]], [[]] * 3, [[7.0], [1.0]]])
+    def test_hardly_anybody_who_is_known_to_be_alike_is_no_error(self, people):
+        released, _ = run_on(crowd_of(people), "auto, pure", alike=True)
+        assert released.shares.sum() == pytest.approx(1.0)
+
+
 class TestUtility:
     @every_way
     @pytest.mark.parametrize("maker", [alike, unlike])

@@ -82,3 +82,22 @@ def test_a_test_of_many_people_costs_little():
     asked = likeness_worth_asking(users=10_000, categories=20, epsilon=1.0, mu=MU)
     assert asked.share <= 0.02
     assert asked.close >= 0.65
+
+
+def test_all_pairs_of_few_people_are_looked_at_and_of_no_more():
+    known = {"categories": 6, "mu": 0.0}
+    assert likeness_worth_asking(users=300, epsilon=1.0, **known).everybody
+    assert not likeness_worth_asking(users=1000, epsilon=1.0, **known).everybody
+    # A small budget makes many people few, but their pairs would not fit.
+    assert likeness_worth_asking(users=1024, epsilon=0.3, **known).everybody
+    assert not likeness_worth_asking(users=1025, epsilon=0.3, **known).everybody
+    assert not likeness_worth_asking(users=300, categories=100, epsilon=1.0, mu=MU).everybody
+
+
+def test_an_answer_makes_the_radius_cheaper():
+    known = {"users": 300, "categories": 6, "epsilon": 1.0}
+    (first, second), (same, less) = (
+        polytope_shares(**known, answered=answered) for answered in (False, True)
+    )
+    assert less < second
+    assert same == pytest.approx(first, abs=0.02)

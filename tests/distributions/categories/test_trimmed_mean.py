@@ -37,6 +37,13 @@ def test_many_outside_are_seen_and_counted_in():
     assert found.mean() == pytest.approx(CENTRE + np.array([-19.0, -12.5, 31.5]) / 100)
 
 
+def test_people_outside_are_seen_by_their_number_wherever_they_pull():
+    # Where those outside are as those inside, nothing pulls; 5 and three deviations of 4.9 are few.
+    for number, seen in ((18.0, False), (21.0, True)):
+        assert released(outside=tuple(number * CENTRE)).noticed is seen
+        assert not released(outside=tuple(number * CENTRE), pure=False).noticed
+
+
 def test_absence_counts_from_what_noise_does_not_explain():
     few, many = (NOTICED * 2.0 * factor for factor in (0.9, 1.1))
     assert released(absent=few).present == 100

@@ -301,22 +301,21 @@ class DiscreteRun:
             rows = self.crowd.gather(shares, chosen.ravel())
             apart = row_lengths(rows[::2] - rows[1::2], question.norm)
             close += int(np.count_nonzero(apart <= reach))
-        counted = NoisyCount(
-            epsilon=float_down(Fraction(question.share) * self.account.left),
-            relation=self.relation,
-        ).release(close, account=self.account)
-        return counted / max(1, pairs)
+        return self._answer(question, close) / max(1, pairs)
 
     def _left_of_cover(self, question: Likeness) -> float:
         """Release which share of the users is left when those who are far from others have gone."""
         rows = self.crowd.gather(
             _Shares(self.coder, self.categories), np.arange(self.crowd.n_users)
         )
-        counted = NoisyCount(
-            epsilon=float_down(Fraction(question.share) * self.account.left),
-            relation=self.relation,
-        ).release(users_in_the_way(rows, ALL_PAIRS * question.spread), account=self.account)
-        return 1.0 - 2.0 * counted / self._users
+        count = users_in_the_way(rows, ALL_PAIRS * question.spread)
+        return 1.0 - 2.0 * self._answer(question, count) / self._users
+
+    def _answer(self, question: Likeness, count: int) -> float:
+        """Release a number that one user changes by at most 1, for the price of the question."""
+        epsilon = float_down(Fraction(question.share) * self.account.left)
+        counter = NoisyCount(epsilon=epsilon, relation=self.relation)
+        return counter.release(count, account=self.account)
 
     def _distances(self, centre: NDArray[np.float64], *, norm: int) -> NDArray[np.float64]:
         work = Distances(self.coder, tuple(centre.tolist()), norm)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -144,6 +145,7 @@ def ball_noise(*, users: float, categories: int, mu: float, spread: float) -> fl
     return noise
 
 
+@lru_cache(maxsize=256)
 def polytope_shares(
     *, users: float, categories: int, epsilon: float, answered: bool = False
 ) -> tuple[float, float]:
