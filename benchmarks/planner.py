@@ -57,7 +57,7 @@ class Setting:
     def planned(self) -> int | None:
         """Ask the planner; people are alike unless the setting says how they differ."""
         alike: dict[str, Any] = {}
-        if self.task == "threshold":
+        if self.task in ("threshold", "concept"):
             alike = {"alike": True}
         elif self.task in ("mean", "linear", "logistic") and "heterogeneity" not in self.numbers:
             alike = {"between": 0.0}
@@ -203,7 +203,7 @@ def simulate_concept(setting: Setting, n: int, rng: np.random.Generator) -> floa
     rows = rng.integers(0, len(world.X), n * m)
     y = rng.random(n * m) < chance[rows]
     people = UserData(world.X[rows], y.astype(np.float64), offsets=np.arange(n + 1) * m)
-    learner = ConceptLearner(world.concepts, setting.epsilon).fit(people)
+    learner = ConceptLearner(world.concepts, setting.epsilon, alike=True).fit(people)
     return float(errors[learner.index_] - errors.min())
 
 

@@ -4,33 +4,22 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import workers
+
 # How long an example takes says something about the machine and nothing about the code.
 settings.register_profile("quorate", deadline=None)
 settings.load_profile("quorate")
 
-# Files that share a Dask cluster, a Spark session or both.
-CLUSTERS = (
-    "tests/engines/test_dask.py",
-    "tests/engines/test_places.py",
-    "tests/engines/test_spark.py",
-)
+
+def pytest_configure(config):
+    """Share out among the workers what every one of them would compile."""
+    workers.compile_share(config)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Give a file to one worker whole, so that what its tests share is made once.
-
-    The groups of ``--dist loadgroup`` are a suffix of a test's name, which pytest 9.2 no longer
-    lets pytest-xdist 3.8 write: every worker then starts clusters of its own, and nothing says so.
-    """
-    from xdist.scheduler import LoadScopeScheduling
-
-    class WholeFiles(LoadScopeScheduling):
-        def _split_scope(self, nodeid):
-            path = nodeid.partition("::")[0]
-            return "clusters" if path in CLUSTERS else path
-
-    return WholeFiles(config, log)
+    """Give files to workers whole, the longest first."""
+    return workers.make_scheduler(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,28 @@ import pytest
 
 from crowd_worlds import COLUMNS, digest, visits, write
 from quorate.users import UserData
+from workers import is_last_of_clusters
+
+# Dask looks at itself fifty times a second, which costs a fifth of a core for as long as it lives.
+CALM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "60s",
+}
+
+# What ends a cluster, a client or a session that is running.
+ENDINGS = []
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """End clusters when nobody needs them any more: they are not idle when nothing is asked."""
+    if is_last_of_clusters(item, nextitem):
+        end_all()
+
+
+def end_all():
+    while ENDINGS:
+        ENDINGS.pop()()
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +61,8 @@ class RealCluster:
         self.processes = []
         self.start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", file)
         for _ in range(3):
-            self.start("worker", "--no-dashboard", "--nthreads", "1", "--scheduler-file", file)
+            settings = ("--no-nanny", "--no-dashboard", "--nthreads", "1")
+            self.start("worker", *settings, "--scheduler-file", file)
         self.client = distributed.Client(scheduler_file=file, set_as_default=False, timeout=60)
         self.client.wait_for_workers(3, timeout=60)
 
@@ -50,6 +73,8 @@ class RealCluster:
 
     def start(self, *arguments):
         environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+        for name, value in CALM.items():
+            environment[f"DASK_{name.replace('.', '__').replace('-', '_').upper()}"] = str(value)
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "dask", *arguments]
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
@@ -67,21 +92,23 @@ class RealCluster:
 def cluster(tmp_path_factory):
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'quorate[dask]'")
     cluster = RealCluster(tmp_path_factory.mktemp("cluster"))
+    ENDINGS.append(cluster.close)
     yield cluster
-    cluster.close()
+    end_all()
 
 
 @pytest.fixture(scope="session")
 def client():
     """A cluster in this process: workers are threads, so that no second is lost."""
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
+    with dask.config.set(CALM):
+        cluster = distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
+        )
+        client = distributed.Client(cluster, set_as_default=False)
+    ENDINGS.extend([cluster.close, client.close])
+    yield client
+    end_all()
 
 
 @pytest.fixture(scope="session")
@@ -102,5 +129,6 @@ def spark(tmp_path_factory):
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
+    ENDINGS.append(session.stop)
     yield session
-    session.stop()
+    end_all()

@@ -47,6 +47,16 @@ def without_usable(printed):
     return {name: value for name, value in json.loads(printed).items() if name != "usable"}
 
 
+@pytest.fixture(autouse=True)
+def connections(monkeypatch):
+    """A command ends with its process, and with it the connection; here the process goes on."""
+    opened, connect = [], crowds._client
+    monkeypatch.setattr(crowds, "_client", lambda name: opened.append(connect(name)) or opened[-1])
+    yield
+    for client in opened:
+        client.close()
+
+
 @pytest.fixture(scope="module")
 def csv_folder(tmp_path_factory):
     """The same world as a folder of CSV files."""

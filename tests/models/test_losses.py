@@ -143,7 +143,7 @@ class TestNobodyElse:
         yield np.array(alone), among
         some = np.array([8, 2, 11, 4, 0, 9])
         yield among[some], loss.user_gradients(people.take(some), theta)
-        settled = settled_users(people, lambda rows: rows, lambda targets: targets)
+        settled = settled_users(people, lambda rows, _: rows, lambda targets: targets)
         yield among, loss.user_gradients(settled, theta)
         # The same records elsewhere in memory, eight bytes further each time.
         for shift in range(8):

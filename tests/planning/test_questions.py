@@ -1,5 +1,6 @@
 """The four questions: they are inverse to each other, for every task."""
 
+import functools
 import itertools
 import json
 import math
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 import quorate.planning as planning
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.planning import TASKS, plan
+from quorate.planning import TASKS
 from quorate.planning.questions import describe_task
+
+# A plan is a function of public numbers alone, and many tests look at the same one.
+plan = functools.cache(planning.plan)
 
 # One setting a task: what describes it, epsilon, and an error to aim at.
 SETTINGS = {

@@ -33,7 +33,8 @@ def test_cells_are_what_a_dictionary_would_hold(monkeypatch, dense):
     cells = ToCells(GroupColumn(5), 5, sums=(VALUE,), medians=(VALUE,))(
         UserData.from_arrays(rows, users=ids)
     )
-    owners, groups, X = cells_of(cells)
+    held = cells_of(cells)
+    owners, groups, X = held.owners, held.groups, held.X
     names = np.unique(ids)
     found = {
         (names[o], g): (x[1], x[2] * VALUE.step + x[1] * VALUE.middle, x[3])

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from quorate.users import UserData
 from quorate.users.assembly import numbered_users, ordered_users, settled_users
@@ -32,7 +33,7 @@ def test_settled_users_have_the_sums_that_they_had():
     rng = np.random.default_rng(1)
     X, codes = rng.standard_normal((500, 3)), rng.integers(0, 40, 500)
     people = UserData.from_arrays(X, X[:, 0], users=codes)
-    settled = settled_users(people, lambda rows: rows, lambda targets: targets)
+    settled = settled_users(people, lambda rows, _: rows, lambda targets: targets)
     assert np.array_equal(settled.user_sums(), people.user_sums())
     weighted = people.user_sums(weights=people.y)
     assert np.array_equal(settled.user_sums(weights=settled.y), weighted)
@@ -52,29 +53,51 @@ def test_settling_does_not_see_the_order_of_arrival():
     X, codes = rng.standard_normal((300, 2)), np.sort(rng.integers(0, 20, 300))
     turned = rng.permutation(300)
     kept = [
-        settled_users(UserData.from_arrays(rows, users=who), lambda r: 2 * r, lambda t: t)
+        settled_users(UserData.from_arrays(rows, users=who), lambda r, _: 2 * r, lambda t: t)
         for rows, who in ((X, codes), (X[turned], codes[turned]))
     ]
     assert np.array_equal(kept[0].X, kept[1].X)
     assert np.array_equal(kept[0].user_sums(), kept[1].user_sums())
 
 
+@pytest.mark.parametrize("who", [[0, 0, 1, 1], [1, 0, 0, 1], [0, 1, 0, 1]])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_change_in_place_never_touches_the_records_of_the_caller(who, dtype):
+    rows = np.array([[4.0], [1.0], [3.0], [2.0]], dtype=dtype)
+    people = UserData.from_arrays(rows, users=who)
+    rooms = []
+
+    def doubled(values, out):
+        rooms.append(out)
+        return np.multiply(values, 2.0, out=out)
+
+    sums = people.user_sums()
+    changed = settled_users(people, doubled, np.copy)
+    np.testing.assert_array_equal(changed.user_sums(), 2.0 * sums)
+    np.testing.assert_array_equal(people.user_sums(), sums)
+    np.testing.assert_array_equal(rows.ravel(), [4.0, 1.0, 3.0, 2.0])
+    # Rows that were put in order are a copy already, and no second one is made.
+    assert len(rooms) == 1
+    if people.order_of_addition().tolist() != [0, 1, 2, 3]:
+        assert rooms[0] is not None
+
+
 def test_by_count_users_lie_side_by_side_under_their_keys():
     rng = np.random.default_rng(3)
     X, codes = rng.standard_normal((400, 2)), rng.integers(0, 60, 400)
     people = UserData.from_arrays(X, X[:, 0], users=codes)
-    alike = settled_users(people, lambda r: 3 * r, lambda t: -t, by_count=True)
+    alike = settled_users(people, lambda r, out: 3 * r, lambda t: -t, by_count=True)
     counts = alike.record_counts()
     assert np.all(np.diff(counts) >= 0)
     assert len(set(counts.tolist())) > 3
     assert np.array_equal(alike.order_of_addition(), np.arange(400))
     places = np.argsort(alike.keys())[np.argsort(np.argsort(people.keys()))]
     assert np.array_equal(alike.keys()[places], people.keys())
-    plain = settled_users(people, lambda r: 3 * r, lambda t: -t)
+    plain = settled_users(people, lambda r, out: 3 * r, lambda t: -t)
     assert alike.user_sums()[places].tobytes() == plain.user_sums().tobytes()
     weighted = alike.user_sums(weights=alike.y)[places]
     assert weighted.tobytes() == plain.user_sums(weights=plain.y).tobytes()
     # Where everybody holds equally many, or more than the one before, nothing moves.
     even = UserData(X, offsets=np.arange(0, 401, 4))
-    kept = settled_users(even, lambda r: r, lambda t: t, by_count=True)
+    kept = settled_users(even, lambda r, out: r, np.copy, by_count=True)
     assert np.array_equal(kept.keys(), even.keys())

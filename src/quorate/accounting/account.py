@@ -2,7 +2,7 @@ r"""The account of one fit: every draw of noise is written down as it is drawn, 
 
 An account is opened by the declared budget and handed down to whatever draws noise. A draw names
 how far one user can move what is released and the scale of the noise; the account computes from
-these these two numbers what the draw costs, writes the event down, and only then draws. There is no
+these two numbers what the draw costs, writes the event down, and only then draws. There is no
 other statement of what was spent, so nothing can be drawn and not paid for, or paid for once and
 drawn twice.
 
@@ -42,15 +42,15 @@ from quorate import _validate
 from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
 from quorate.accounting.costs import (
-    DISCRETENESS,
     Costs,
     costs_of,
     covers,
     elementary,
-    gaussian_event,
+    gaussian_costs,
     pure_costs,
     pure_loss,
     rounded_square,
+    settled,
     weight,
     whole_units,
     words,
@@ -321,11 +321,8 @@ class Account:
     ) -> Integers:
         """Add discrete Gaussian noise to what one user moves by this much (L2, squared)."""
         sigma = float_up(sigma)
-        moved = Fraction(sensitivity_squared)
-        event = gaussian_event(sigma, moved)
-        # The event's multiplier is rounded down; the exact square is what the filter adds up.
-        square = moved / (exact(sigma) ** 2 - DISCRETENESS)
-        return self._pay(event, (None, square, Fraction(0))).discrete_gaussian(values, sigma=sigma)
+        event, costs = gaussian_costs(sigma, exact(sensitivity_squared))
+        return self._pay(event, costs).discrete_gaussian(values, sigma=sigma)
 
     def permute_and_flip(
         self, scores: Integers, *, spread: int | Fraction, scale: float | Fraction
@@ -362,8 +359,8 @@ class Account:
         0
         """
         if isinstance(event, Fraction):
-            return self._pay(Pure(float_up(event)), pure_costs(event, Fraction(0)))
-        return self._pay(event, costs_of(event))
+            return self._pay(Pure(float_up(event)), settled(pure_costs(event, Fraction(0))))
+        return self._pay(event, settled(costs_of(event)))
 
     def secret_below(self, upper: int) -> int:
         """Return a uniform integer that nobody is told and that is drawn without a look at data.
@@ -442,8 +439,9 @@ class Account:
         by_sum = pure is not None and self._pure_only and self._pure + pure <= self.epsilon
         if self._fits_aside(pure):
             square = Fraction(0)
-        by_squares = square is not None and self._squares + rounded_square(square) <= self.square
-        if not (by_plan or by_sum or by_squares) or self._failures + failures > self.reserve:
+        by_squares = square is not None and self._squares + square <= self.square
+        fails = bool(failures) and self._failures + failures > self.reserve
+        if not (by_plan or by_sum or by_squares) or fails:
             raise NumericalFailure(
                 f"A draw of {words(event, pure)} does not fit into what is left of "
                 f"epsilon={self.declared.epsilon:.6g}, delta={self.declared.delta:.6g}: nothing "
@@ -475,13 +473,15 @@ class Account:
             self._aside += pure
         else:
             # A draw that one filter cannot cover closes that filter: it never holds again.
-            self._squares += rounded_square(square) if square is not None else self.square + 1
+            self._squares += square if square is not None else self.square + 1
 
     def _fits_aside(self, pure: Fraction | None) -> bool:
         return pure is not None and self._aside + pure <= self.aside
 
     def _planned_for(self, event: Event, pure: Fraction | None) -> Event | Fraction | None:
         """Return the cheapest of the plan that costs at least as much as this draw."""
+        if not self._planned and not self._planned_pure:
+            return None
         if pure is not None:
             return min((p for p, n in self._planned_pure.items() if n and pure <= p), default=None)
         able = [p for p, left in self._planned.items() if left and covers(p, event)]

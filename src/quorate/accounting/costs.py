@@ -35,10 +35,12 @@ __all__ = [
     "costs_of",
     "covers",
     "elementary",
+    "gaussian_costs",
     "gaussian_event",
     "pure_costs",
     "pure_loss",
     "rounded_square",
+    "settled",
     "weight",
     "whole_units",
     "words",
@@ -95,6 +97,31 @@ def gaussian_event(sigma: float, sensitivity_squared: Fraction) -> Gaussian:
 
 Costs = tuple[Fraction | None, Fraction | None, Fraction]
 """Pure loss, square of the GDP parameter (``None`` if there is none), failure probability."""
+
+
+@_remembered
+def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, Costs]:
+    """Return the event of discrete Gaussian noise, and what it costs each filter.
+
+    The event's multiplier is rounded down; the exact square is what a filter adds up.
+
+    >>> event, (pure, square, failures) = gaussian_costs(6.0, Fraction(8))
+    >>> pure, square, failures
+    (None, Fraction(1, 4), Fraction(0, 1))
+    """
+    event = gaussian_event(sigma, sensitivity_squared)
+    square = sensitivity_squared / (exact(sigma) ** 2 - DISCRETENESS)
+    return event, settled((None, square, Fraction(0)))
+
+
+def settled(costs: Costs) -> Costs:
+    """Return costs with the square rounded up to the units in which squares are added up.
+
+    >>> settled((None, Fraction(1, 4), Fraction(0)))
+    (None, Fraction(1, 4), Fraction(0, 1))
+    """
+    pure, square, failures = costs
+    return pure, None if square is None else rounded_square(square), failures
 
 
 def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:

@@ -179,6 +179,8 @@ def plan_shrinking(setting: Setting, *, start: float, square: float) -> ShrinkPl
     for rounds in range(_MAX_ROUNDS + 1):
         rest = 1.0 - rounds * _ROUND_SHARES
         feasible &= rest >= 0.3
+        if not feasible.any():
+            break
         arrived = feasible & (radius <= target)
         if arrived.any():
             error = np.full(radius.shape, np.inf)

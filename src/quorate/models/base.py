@@ -73,13 +73,13 @@ class FeatureRange:
         self.centre = (lower + upper) / 2.0
         self.half_width = (upper - lower) / 2.0
 
-    def scaled(self, rows: Vector) -> Vector:
-        """Return the rows, cut and scaled."""
+    def scaled(self, rows: Vector, out: Vector | None = None) -> Vector:
+        """Return the rows, cut and scaled; written to ``out`` if it is given."""
         if not self.bounded:
             return rows
         # A warning about an overflow would tell of a value.
         with np.errstate(all="ignore"):
-            scaled: Vector = rows - self.centre
+            scaled: Vector = np.subtract(rows, self.centre, out=out)
             scaled /= self.half_width
             np.clip(scaled, -1.0, 1.0, out=scaled)
         return scaled

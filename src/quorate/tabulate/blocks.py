@@ -115,11 +115,11 @@ class _Totals:
     step: float
 
     def __call__(self, part: UserData) -> NDArray[np.int64]:
-        owners, groups, X = cells_of(part)
-        vectors = self.shape.vectors(owners, groups, X)
-        steps = capped_steps(vectors, owners, part.n_users, bound=self.bound, step=self.step)
+        cells = cells_of(part)
+        vectors = self.shape.vectors(cells)
+        steps = capped_steps(vectors, cells.owners, cells.n_users, bound=self.bound, step=self.step)
         size = self.shape.groups
-        return np.concatenate([totals_by_group(groups, each, size) for each in steps])
+        return np.concatenate([totals_by_group(cells.groups, each, size) for each in steps])
 
 
 def release_block(

@@ -12,9 +12,9 @@ counts as the nearest end of it, and NaN, where a crowd holds one, as the middle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -26,6 +26,7 @@ from quorate.users.data import UserData
 from quorate.users.store import offsets_of
 
 __all__ = [
+    "Cells",
     "GroupColumn",
     "GroupNumbers",
     "ToCells",
@@ -48,9 +49,11 @@ _EXACT = 2.0**53
 _DENSE = 4
 # From so many rows on a second thread is worth its while.
 _MANY_ROWS = 1 << 17
+# So many rows at once stay in a processor's cache.
+_BLOCK = 1 << 15
 
 # What was read of the parts that are still there.
-_SEEN_LAST: WeakKeyDictionary[UserData, tuple[Integers, Integers, Floats]] = WeakKeyDictionary()
+_SEEN_LAST: WeakKeyDictionary[UserData, Cells] = WeakKeyDictionary()
 
 GroupNumbers = Callable[[Floats], Integers]
 """From rows of records to the number of each record's group, or -1 for none."""
@@ -106,13 +109,17 @@ class ValueColumn:
     def steps(self, values: Floats) -> Floats:
         """Return each value's distance from the middle in whole steps, the nearest number."""
         with np.errstate(all="ignore"):
-            scaled = values - self.middle
-            scaled /= self.step
-            np.clip(scaled, -_STEPS, _STEPS, out=scaled)
-            unknown = np.isnan(scaled)
-            if unknown.any():
-                scaled[unknown] = 0.0
-            return np.asarray(np.rint(scaled, out=scaled))
+            found = np.empty(len(values))
+            for start in range(0, len(values), _BLOCK):
+                scaled = found[start : start + _BLOCK]
+                np.subtract(values[start : start + _BLOCK], self.middle, out=scaled)
+                scaled /= self.step
+                np.clip(scaled, -_STEPS, _STEPS, out=scaled)
+                unknown = np.isnan(scaled)
+                if unknown.any():
+                    scaled[unknown] = 0.0
+                np.rint(scaled, out=scaled)
+            return found
 
 
 @dataclass(frozen=True)
@@ -160,12 +167,15 @@ class ToCells:
             What ``column`` of a :class:`ValueColumn` counts through.
         """
         wanted = {c.column: columns[c.column] for c in (*self.sums, *self.medians)}
-        known = groups >= 0
-        if not known.all():
+        if groups.min(initial=0) < 0:
+            known = groups >= 0
             users, groups = users[known], groups[known]
             wanted = {place: column[known] for place, column in wanted.items()}
-        places = np.multiply(users, self.groups, dtype=np.int64)
-        places += groups
+        places, steps = both(
+            lambda: _places(users, groups, self.groups),
+            lambda: [c.steps(wanted[c.column]) for c in self.sums],
+            rows=len(groups),
+        )
         size = people.n_users * self.groups
         cells: Integers | None = None
         if size > _DENSE * len(places):
@@ -173,7 +183,7 @@ class ToCells:
             size = len(cells)
         table, sums = both(
             lambda: np.bincount(places, minlength=size),
-            lambda: [_Sums.of(places, size, c.steps(wanted[c.column])) for c in self.sums],
+            lambda: [_Sums.of(places, size, each) for each in steps],
             rows=len(places),
         )
         chosen: Any = slice(None)
@@ -189,22 +199,56 @@ class ToCells:
             matrix[:, place] = _medians(places, counts, column, wanted[column.column])
         offsets = offsets_of(np.bincount(owners, minlength=people.n_users))
         made = ordered_users(matrix, None, offsets, people.keys(), people.unit, None)
-        _SEEN_LAST[made] = owners, held, matrix
+        _SEEN_LAST[made] = Cells(owners, held, matrix, people.n_users)
         return made
 
 
-def cells_of(part: UserData) -> tuple[Integers, Integers, Floats]:
+def _places(users: NDArray[Any], groups: Integers, size: int) -> Integers:
+    """Return the place of each record's cell in a table of all people and groups."""
+    places: Integers = np.multiply(users, size, dtype=np.int64)
+    places += groups
+    return places
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of people who lie one after the other.
+
+    Attributes
+    ----------
+    owners : array of integers
+        The number of each cell's person, in order.
+    groups : array of integers
+    X : array of shape (cells, columns)
+        All columns, each of them in one piece.
+    n_users : int
+    """
+
+    owners: Integers
+    groups: Integers
+    X: Floats
+    n_users: int
+    _known: dict[Hashable, Floats] = field(default_factory=dict)
+
+    def known(self, what: Hashable, find: Callable[[], Floats]) -> Floats:
+        """Return a number a person that was found before, or find it now."""
+        if what not in self._known:
+            self._known[what] = find()
+        return self._known[what]
+
+
+def cells_of(part: UserData) -> Cells:
     """Return owners, groups and all columns of the cells of a part.
 
-    >>> people = UserData([[1.0, 3.0], [0.0, 2.0]], offsets=[0, 1, 2])
-    >>> [found.tolist() for found in cells_of(people)]
-    [[0, 1], [1, 0], [[1.0, 3.0], [0.0, 2.0]]]
+    >>> cells = cells_of(UserData([[1.0, 3.0], [0.0, 2.0]], offsets=[0, 1, 2]))
+    >>> cells.owners.tolist(), cells.groups.tolist(), cells.X.tolist()
+    ([0, 1], [1, 0], [[1.0, 3.0], [0.0, 2.0]])
     """
     found = _SEEN_LAST.get(part)
     if found is None:
         # A table looks at its cells half a dozen times, column by column.
         owners, groups = part.user_index().astype(np.int64), part.X[:, 0].astype(np.int64)
-        found = owners, groups, np.asfortranarray(part.X)
+        found = Cells(owners, groups, np.asfortranarray(part.X), part.n_users)
         _SEEN_LAST[part] = found
     return found
 

@@ -38,7 +38,7 @@ from quorate.bounds import Bound
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
-__all__ = ["Lengths", "capped_steps", "lengths_of"]
+__all__ = ["Lengths", "capped_steps", "lengths_of", "powers_of"]
 
 Floats = NDArray[np.float64]
 _LARGEST_ENTRY = 2.0**200
@@ -129,12 +129,31 @@ def lengths_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm:
     >>> lengths_of(np.array([[3.0, 4.0, 1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
     [5.0, 0.0, 1.0]
     """
+    sums = powers_of(values, owners, n_users, norm=norm)
+    return sums if norm == 1 else np.sqrt(sums)
+
+
+def powers_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm: int) -> Floats:
+    """Return what a length is the root of: each person's sum of squares, or of absolute values.
+
+    >>> powers_of(np.array([[3.0, 4.0, 1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
+    [25.0, 0.0, 1.0]
+    """
+    power = np.abs if norm == 1 else np.square
     own = np.zeros(values.shape[1])
-    for each in values:
-        cut = np.clip(each, -_LARGEST_ENTRY, _LARGEST_ENTRY)
-        own += np.abs(cut, out=cut) if norm == 1 else np.square(cut, out=cut)
+    for each in _cut(values, -_LARGEST_ENTRY):
+        own += power(each)
     sums = np.bincount(owners, weights=own, minlength=n_users)
-    return np.asarray(sums if norm == 1 else np.sqrt(sums), dtype=np.float64)
+    return np.asarray(sums, dtype=np.float64)
+
+
+def _cut(values: Floats, lowest: float) -> Floats:
+    """Return entries between ``lowest`` and the largest that is added up; NaN stays NaN."""
+    # Nothing to cut is by far the most usual, and quick to see; a NaN is not in any range.
+    with np.errstate(invalid="ignore"):
+        if values.min(initial=0.0) >= lowest and values.max(initial=0.0) <= _LARGEST_ENTRY:
+            return values
+        return np.clip(values, lowest, _LARGEST_ENTRY)
 
 
 def capped_steps(
@@ -168,16 +187,13 @@ def capped_steps(
 def _pulled_in(
     values: Floats, owners: NDArray[np.int64], n_users: int, bound: Lengths, step: float
 ) -> Floats:
-    lowest = -_LARGEST_ENTRY if bound.signed else 0.0
-    cut = np.clip(values, lowest, _LARGEST_ENTRY)
-    unknown = np.isnan(cut)
-    if unknown.any():
-        cut[unknown] = 0.0
+    cut = _cut(values, -_LARGEST_ENTRY if bound.signed else 0.0)
+    if cut is not values:
+        cut[np.isnan(cut)] = 0.0
     radius = bound.radius * (1.0 - (bound.dimension + 8) * 2.0**-52)
     lengths = lengths_of(cut, owners, n_users, norm=bound.norm)
     factors = (radius / step) / np.maximum(lengths, radius)
-    cut *= factors[owners]
-    return np.asarray(cut)
+    return np.asarray(cut * factors[owners])
 
 
 def _up(value: float) -> float:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,8 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
-from quorate.tabulate.cells import ValueColumn, cells_of, totals_by_group
-from quorate.tabulate.lengths import Lengths, capped_steps, lengths_of
+from quorate.tabulate.cells import Cells, ValueColumn, cells_of, totals_by_group
+from quorate.tabulate.lengths import Lengths, capped_steps, powers_of
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
@@ -133,7 +134,7 @@ class Shape:
     >>> column = ValueColumn(column=1, lower=0.0, upper=8.0)
     >>> shape = Shape(columns=(column,), centres=(5.0,), units=(2.0,), weights=np.ones(2))
     >>> cells = UserData([[1.0, 3.0, 2.0 / column.step]], offsets=[0, 1])
-    >>> shape.vectors(*cells_of(cells)).tolist()
+    >>> shape.vectors(cells_of(cells)).tolist()
     [[3.0], [-0.5]]
     """
 
@@ -165,22 +166,45 @@ class Shape:
         """Return where the vector of one person over all groups must lie."""
         return Lengths(radius, self.groups * self.coordinates, norm=self.norm, signed=self.signed)
 
-    def vectors(self, owners: NDArray[np.int64], groups: NDArray[np.int64], X: Floats) -> Floats:
+    def vectors(self, cells: Cells) -> Floats:
         """Return the weighted coordinates, each for all cells."""
-        del owners
-        values = np.empty((self.coordinates, len(X)))
-        weights, first = self.weights[groups], int(self.counted)
+        values = np.empty((self.coordinates, len(cells.X)))
+        weights, first = self.weights[cells.groups], int(self.counted)
         if self.counted:
-            np.multiply(X[:, 1], weights, out=values[0])
-        for place, column in enumerate(self.columns, start=first):
-            shift = (column.middle - self.centres[place - first]) / self.units[place - first]
-            sums = values[place]
-            np.multiply(
-                X[:, self.first + place - first], column.step / self.units[place - first], out=sums
-            )
-            sums += X[:, 1] * shift
-            sums *= weights
+            np.multiply(cells.X[:, 1], weights, out=values[0])
+        for place in range(len(self.columns)):
+            self._sums(cells, place, weights, self.units[place], out=values[first + place])
         return values
+
+    def powers(self, cells: Cells) -> Floats:
+        """Return each person's length, squared if it is the root of a sum of squares.
+
+        About the same coordinates are asked for again in other units: they are added up once.
+        """
+        key, total = self.weights.tobytes(), np.zeros(cells.n_users)
+        if self.counted:
+            total += cells.known((key, self.norm), lambda: self._powers_of_records(cells))
+        for place, column in enumerate(self.columns):
+            what = (key, self.norm, column, self.first + place, self.centres[place])
+            powers = cells.known(what, partial(self._powers_of_sums, cells, place))
+            total += (column.half_width / self.units[place]) ** self.norm * powers
+        return total
+
+    def _powers_of_records(self, cells: Cells) -> Floats:
+        values = (cells.X[:, 1] * self.weights[cells.groups])[None]
+        return powers_of(values, cells.owners, cells.n_users, norm=self.norm)
+
+    def _powers_of_sums(self, cells: Cells, place: int) -> Floats:
+        values = np.empty((1, len(cells.X)))
+        unit = self.columns[place].half_width
+        self._sums(cells, place, self.weights[cells.groups], unit, out=values[0])
+        return powers_of(values, cells.owners, cells.n_users, norm=self.norm)
+
+    def _sums(self, cells: Cells, place: int, weights: Floats, unit: float, *, out: Floats) -> None:
+        column = self.columns[place]
+        np.multiply(cells.X[:, self.first + place], column.step / unit, out=out)
+        out += cells.X[:, 1] * ((column.middle - self.centres[place]) / unit)
+        out *= weights
 
 
 def number_of_users(crowd: Crowd, account: Account) -> float:
@@ -210,17 +234,17 @@ class _Portions:
     power: int
 
     def __call__(self, part: UserData) -> NDArray[np.int64]:
-        owners, groups, X = cells_of(part)
-        portions = X[:, 1] ** self.power
-        wholes = np.bincount(owners, weights=portions, minlength=part.n_users)
+        cells = cells_of(part)
+        # At least 1 in all, so everybody is pulled in to it.
+        powers = cells.X[:, 1] ** self.power
         steps = capped_steps(
-            (portions / wholes[owners])[None],
-            owners,
-            part.n_users,
+            powers[None],
+            cells.owners,
+            cells.n_users,
             bound=self.bound,
             step=self.step,
         )
-        return totals_by_group(groups, steps[0], self.bound.dimension)
+        return totals_by_group(cells.groups, steps[0], self.bound.dimension)
 
 
 def group_weights(
@@ -319,11 +343,9 @@ class _Depths:
     shape: Shape
 
     def __call__(self, part: UserData) -> Floats:
-        owners, groups, X = cells_of(part)
-        vectors = self.shape.vectors(owners, groups, X)
-        lengths = lengths_of(vectors, owners, part.n_users, norm=self.shape.norm)
+        cells = cells_of(part)
         with np.errstate(divide="ignore"):
-            return np.asarray(-np.log2(lengths))
+            return np.asarray(np.log2(self.shape.powers(cells)) * (-1.0 / self.shape.norm))
 
 
 def rounded_length(length: float) -> float:

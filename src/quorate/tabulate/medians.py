@@ -49,14 +49,15 @@ class _Votes:
     step: float
 
     def __call__(self, part: UserData) -> NDArray[np.int64]:
-        owners, groups, X = cells_of(part)
-        votes = np.sign(X[:, self.place] - np.array(self.thresholds)[groups]) / 2
+        cells = cells_of(part)
+        owners, groups, size = cells.owners, cells.groups, cells.n_users
+        votes = np.sign(cells.X[:, self.place] - np.array(self.thresholds)[groups]) / 2
         # Who agrees with a threshold still has the length of somebody who is there.
         lengths = np.sqrt if self.bound.norm == 2 else np.asarray
-        present = np.bincount(owners, minlength=part.n_users)
+        present = np.bincount(owners, minlength=size)
         own = lengths(present)[owners] / 2
         pulled = votes * np.minimum(1.0, self.bound.radius / np.maximum(own, 0.5))
-        steps = capped_steps(pulled[None], owners, part.n_users, bound=self.bound, step=self.step)
+        steps = capped_steps(pulled[None], owners, size, bound=self.bound, step=self.step)
         return totals_by_group(groups, steps[0], self.bound.dimension)
 
 

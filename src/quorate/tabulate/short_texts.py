@@ -24,7 +24,7 @@ _LONGEST = 12
 _MOST = 256
 _TRIES = 64
 # So many rows at once stay in a processor's cache.
-_BLOCK = 1 << 14
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,10 @@ class ShortTexts:
     [1, -1, -1, 0]
     """
 
-    labels: Words
     multiplier: np.uint64
     shift: np.uint64
     table: NDArray[np.int64]
+    pairs: NDArray[np.complex128]
 
     @classmethod
     def of(cls, labels: list[str]) -> ShortTexts | None:
@@ -55,11 +55,14 @@ class ShortTexts:
         bits = 2 * max(3, (len(labels) - 1).bit_length())
         shift = np.uint64(64 - bits)
         for multiplier in mix(np.arange(_TRIES, dtype=np.uint64)) | np.uint64(1):
-            slots = _slots(words, multiplier, shift)
+            slots = np.empty(len(labels), np.uint64)
+            _slots(words, multiplier, shift, out=slots)
             if len(set(slots.tolist())) == len(labels):
                 table = np.zeros(1 << bits, dtype=np.int64)
                 table[slots] = np.arange(len(labels))
-                return cls(words, multiplier, shift, table)
+                # Both words of the label behind each slot, as one item of 16 bytes.
+                pairs = words[table].view(np.complex128).ravel()
+                return cls(multiplier, shift, table, pairs)
         return None
 
     def places(self, column: Any) -> NDArray[np.int64]:
@@ -68,23 +71,36 @@ class ShortTexts:
 
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         found = np.empty(sum(map(len, chunks)), dtype=np.int64)
+        size = min(_BLOCK, len(found))
+        room = _Room(np.empty(size, np.uint64), np.empty(size, np.complex128))
         start = 0
         for chunk in chunks:
             for begin in range(0, len(chunk), _BLOCK):
                 block = chunk.slice(begin, _BLOCK)
-                found[start : start + len(block)] = self._block(block)
+                self._block(block, found[start : start + len(block)], room)
                 start += len(block)
         return found
 
-    def _block(self, block: Any) -> NDArray[np.int64]:
-        words = _words(block)
-        places = self.table[_slots(words, self.multiplier, self.shift)]
-        other = words[:, 0] != self.labels[:, 0][places]
-        other |= words[:, 1] != self.labels[:, 1][places]
+    def _block(self, block: Any, places: NDArray[np.int64], room: _Room) -> None:
+        words, slots = _words(block), room.slots[: len(block)]
+        _slots(words, self.multiplier, self.shift, out=slots)
+        numbers = slots.view(np.int64)
+        # A slot is always in the table, so nothing is clipped: it is the quickest way to look up.
+        np.take(self.table, numbers, out=places, mode="clip")
+        pairs = np.take(self.pairs, numbers, out=room.pairs[: len(block)], mode="clip")
+        other = (pairs.view(np.uint64) != words.ravel()).view(np.uint16) != 0
         if block.null_count:
             other |= block.is_null().to_numpy(zero_copy_only=False)
-        places[other] = -1
-        return places
+        if other.any():
+            places[other] = -1
+
+
+@dataclass(frozen=True, eq=False)
+class _Room:
+    """Where a block is worked on."""
+
+    slots: Words
+    pairs: NDArray[np.complex128]
 
 
 def _words(views: Any) -> Words:
@@ -93,8 +109,8 @@ def _words(views: Any) -> Words:
     return words[views.offset : views.offset + len(views)]
 
 
-def _slots(words: Words, multiplier: np.uint64, shift: np.uint64) -> NDArray[np.int64]:
-    mixed = words[:, 0] * multiplier
-    mixed ^= words[:, 1]
-    mixed *= multiplier
-    return (mixed >> shift).view(np.int64)
+def _slots(words: Words, multiplier: np.uint64, shift: np.uint64, *, out: Words) -> None:
+    np.multiply(words[:, 0], multiplier, out=out)
+    out ^= words[:, 1]
+    out *= multiplier
+    out >>= shift

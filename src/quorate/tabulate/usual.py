@@ -122,9 +122,10 @@ class _OwnMeans:
     column: ValueColumn
 
     def __call__(self, part: UserData) -> Floats:
-        owners, _, X = cells_of(part)
-        sums = np.bincount(owners, weights=X[:, 2 + self.place], minlength=part.n_users)
-        counts = np.bincount(owners, weights=X[:, 1], minlength=part.n_users)
+        cells = cells_of(part)
+        X, size = cells.X, cells.n_users
+        sums = np.bincount(cells.owners, weights=X[:, 2 + self.place], minlength=size)
+        counts = np.bincount(cells.owners, weights=X[:, 1], minlength=size)
         with np.errstate(all="ignore"):
             return np.asarray(self.column.middle + sums / counts * self.column.step)
 

@@ -62,7 +62,7 @@ def ordered_users(
 
 def settled_users(
     users: UserData,
-    rows: Callable[[Floats], Floats],
+    rows: Callable[[Floats, Floats | None], Floats],
     targets: Callable[[Floats], Floats],
     *,
     by_count: bool = False,
@@ -70,11 +70,13 @@ def settled_users(
     """Return users whose records were changed, one by one, and lie as they are added up.
 
     The order is that of the records before the change. Many passes over the records are quicker for
-    it, by more than the one copy takes. With ``by_count`` those who hold equally many records lie
-    side by side, under their keys, so that one call may see to them.
+    it, by more than the one copy takes. ``rows`` is also told where the changed rows may be
+    written: over a copy that was made for the order, or ``None`` if the records are the caller's.
+    With ``by_count`` those who hold equally many records lie side by side, under their keys, so
+    that one call may see to them.
 
     >>> people = UserData.from_arrays([[3.0], [1.0], [2.0], [9.0]], users=[0, 0, 0, 1])
-    >>> halved = settled_users(people, lambda rows: rows / 2, lambda targets: targets)
+    >>> halved = settled_users(people, lambda rows, out: np.divide(rows, 2, out=out), np.copy)
     >>> halved.user_sums().ravel()
     array([3. , 4.5])
     >>> halved.order_of_addition()
@@ -84,11 +86,12 @@ def settled_users(
     if by_count and np.any(counts[1:] < counts[:-1]):
         ranks = np.argsort(counts, kind="stable")
     store = users._store.settled(users.offsets, ranks)
+    room = None if np.may_share_memory(store.rows, users._store.rows) else store.rows
     offsets, keys = users.offsets, users.keys()
     if ranks is not None:
         offsets, keys = offsets_of(counts[ranks]), keys[ranks]
     changed = store.changed(
-        rows(store.rows), None if store.targets is None else targets(store.targets)
+        rows(store.rows, room), None if store.targets is None else targets(store.targets)
     )
     return UserData.__new__(UserData)._set(changed, offsets, keys, users.unit, users.feature_names)
 

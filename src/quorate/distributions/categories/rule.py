@@ -145,7 +145,7 @@ def ball_noise(*, users: float, categories: int, mu: float, spread: float) -> fl
     return noise
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def polytope_shares(
     *, users: float, categories: int, epsilon: float, answered: bool = False
 ) -> tuple[float, float]:
@@ -262,32 +262,28 @@ def likeness_worth_asking(
         share, close = largest, _BELIEVED if alike else _FEW_BELIEVED
     plain = math.sqrt(8.0) / (users * (1.0 - share) * epsilon)
     narrow = min(_MANY_GAIN, _FEW_GAIN + _TENFOLD * math.log10(max(1.0, categories / 10.0)))
-    spreads = {
-        2: [
-            float(spread)
-            for spread in _CANDIDATES
-            if mu > 0
-            and ball_noise(users=users, categories=categories, mu=mu, spread=spread) < _GAIN * plain
-        ],
-        1: [
-            float(spread)
-            for spread in 2.0 * _CANDIDATES
-            if polytope_noise(
-                users=users,
-                categories=categories,
-                epsilon=(1.0 - share) * epsilon,
-                spread=spread,
-            )
-            < narrow * plain
-        ],
-    }
     known = {"users": users, "categories": categories}
+
+    def widest(norm: int) -> float | None:
+        """Return the largest spread at which the ball of this norm still pays."""
+        if norm == 2:
+            limit = _GAIN * plain
+            balls = (float(s) for s in _CANDIDATES[::-1] if mu > 0)
+            return next((s for s in balls if ball_noise(**known, mu=mu, spread=s) < limit), None)
+        limit, left = narrow * plain, (1.0 - share) * epsilon
+        balls = (2.0 * float(s) for s in _CANDIDATES[::-1])
+        return next(
+            (s for s in balls if polytope_noise(**known, epsilon=left, spread=s) < limit), None
+        )
+
     norm = 2 if _ball_is_better(**known, epsilon=epsilon, mu=mu) else 1
-    if not spreads[norm]:
+    spread = widest(norm)
+    if spread is None:
         norm = 3 - norm
-    if not spreads[norm]:
+        spread = widest(norm)
+    if spread is None:
         return None
     if few and norm == 1 and users <= _EVERYBODY:
         left = _COVER_BELIEVED if alike else _COVER_LEFT
-        return Likeness(norm, max(spreads[norm]), _COVER_SHARE, left, everybody=True)
-    return Likeness(norm, max(spreads[norm]), share, close)
+        return Likeness(norm, spread, _COVER_SHARE, left, everybody=True)
+    return Likeness(norm, spread, share, close)

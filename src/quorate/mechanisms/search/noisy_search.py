@@ -170,12 +170,13 @@ class NoisySearch:
         if counts.shape != self.thresholds.shape:
             raise ParameterError("Expected one count for each threshold.")
         paying = Account.of_release(account, self)
-        low, high, sigma = -1, self.thresholds.size - 1, self.sigma
+        low, high = -1, self.thresholds.size - 1
+        reach, sigma = Fraction(_FINENESS * self.sensitivity) ** 2, self.sigma
         while high - low > 1:
             middle = (low + high) // 2
             noisy = paying.gaussian(
                 np.array([_FINENESS * int(counts[middle])], dtype=np.int64),
-                sensitivity_squared=Fraction(_FINENESS * self.sensitivity) ** 2,
+                sensitivity_squared=reach,
                 sigma=sigma,
             )[0]
             noisy = noisy / _FINENESS

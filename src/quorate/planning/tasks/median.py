@@ -25,11 +25,13 @@ __all__ = ["MedianTask"]
 _HALF_POINTS = 300
 # Measured: the share of the failure probability to plan with.
 _CAUTION = 0.4
+# Ranks less likely than this add nothing that a float would notice beside a failure probability.
+_NEVER = 1e-22
 
 
 @lru_cache(maxsize=8)
 def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return ranks off the median in (-1/2, 1/2) and how wide the values of each rank are.
+    """Return ranks off the median in (0, 1/2) and how wide the values are, those below with them.
 
     Values are normal with standard deviation 1. Ranks are denser near the median and near the
     ends, where widths change fast.
@@ -39,9 +41,7 @@ def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     edges = ndtr(np.linspace(-8.0, 0.0, _HALF_POINTS))
     edges = np.concatenate([edges, 0.5 - np.geomspace(0.5e-1, 1e-9, _HALF_POINTS), [0.5]])
     edges = np.unique(edges)
-    edges = np.concatenate([edges, 1.0 - edges[-2::-1]])
-    widths = np.diff(ndtri(edges))
-    return (edges[1:] + edges[:-1]) / 2 - 0.5, widths
+    return 0.5 - (edges[1:] + edges[:-1]) / 2, 2.0 * np.diff(ndtri(edges))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +110,14 @@ class MedianTask(Task):
         # Losses are twice the rank error in users; one user moves them by 2, or by 1.
         rate = epsilon / self.dimension / (2.0 if self.relation is Relation.REPLACE else 1.0)
         # Exponents are taken from the middle, which outweighs everything when users are many.
-        least = float(np.abs(ranks).min())
-        weights = widths * np.exp(-rate * users * (np.abs(ranks) - least))
+        least = float(ranks.min())
+        weights = widths * np.exp(-rate * users * (ranks - least))
         outside = max(0.0, 2.0 * self.half_width / self.scale - float(widths.sum()))
         nowhere = outside * math.exp(-rate * users * (0.5 - least))
         total = float(weights.sum()) + nowhere
         weights, nowhere = weights / total, nowhere / total
+        likely = weights > _NEVER
+        weights, ranks = weights[likely], ranks[likely]
         deviation = 0.5 / math.sqrt(users)
         # The gaps between users near the median vary, which the law for all users leaves out.
         beta = _CAUTION * self.beta / self.dimension

@@ -1,0 +1,103 @@
+"""How files of tests are dealt to workers (``pytest -n``): what they share, what comes first."""
+
+import compileall
+import sys
+from collections import OrderedDict
+from pathlib import Path
+
+# Files that share a Dask cluster, a Spark session or both.
+CLUSTERS = (
+    "tests/engines/test_dask.py",
+    "tests/engines/test_places.py",
+    "tests/engines/test_spark.py",
+)
+
+# What takes longest begins first, so that nobody is left alone with it at the end.
+FIRST = (
+    "clusters",
+    "tests/test_site.py",
+    "tests/serve/test_planner.py",
+    "tests/test_docs.py",
+    "tests/planning/test_questions.py",
+    "tests/privacy/test_mechanism_audits.py",
+    "tests/cli/test_commands.py",
+)
+
+
+def compile_share(config):
+    """Rewrite a share of the test files, so that not every worker rewrites all of them.
+
+    Workers begin at once, and each would compile every module and rewrite the assertions of every
+    test before one of them has written the result down for the others.
+    """
+    told = getattr(config, "workerinput", None)
+    if told is None or sys.dont_write_bytecode or len(config.args) < 2:
+        return
+    try:
+        from _pytest.assertion.rewrite import (
+            PYC_TAIL,
+            _read_pyc,
+            _rewrite_test,
+            _write_pyc,
+            assertstate_key,
+            get_cache_dir,
+            try_makedirs,
+        )
+    except ImportError:  # names of pytest that nobody promised; all that is lost is time
+        return
+    share = slice(int(told["workerid"].removeprefix("gw")), None, told["workercount"])
+    root = Path(__file__).parents[1]
+    for path in sorted((root / "src").rglob("*.py"))[share]:
+        compileall.compile_file(path, quiet=2)
+    for path in sorted((root / "tests").rglob("test_*.py"))[share]:
+        folder = get_cache_dir(path)
+        written = folder / (path.name.removesuffix(".py") + PYC_TAIL)
+        if try_makedirs(folder) and _read_pyc(path, written) is None:
+            digest, code = _rewrite_test(path, config)
+            _write_pyc(config.stash[assertstate_key], code, digest, written)
+
+
+def make_scheduler(config, log):
+    """Give a file to one worker whole, so that what its tests share is made once.
+
+    The groups of ``--dist loadgroup`` are a suffix of a test's name, which pytest 9.2 no longer
+    lets pytest-xdist 3.8 write: every worker then starts clusters of its own, and nothing says so.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class LongestFirst(OrderedDict):
+        def popitem(self, last=True):
+            if not last:
+                for scope in FIRST:
+                    if scope in self:
+                        return scope, self.pop(scope)
+            return super().popitem(last)
+
+    class WholeFiles(LoadScopeScheduling):
+        def __init__(self, config, log):
+            super().__init__(config, log)
+            self.workqueue = LongestFirst()
+
+        def _split_scope(self, nodeid):
+            path = nodeid.partition("::")[0]
+            return "clusters" if path in CLUSTERS else path
+
+        def mark_test_complete(self, node, item_index, duration=0):
+            # What is finished is forgotten: all that a worker holds is counted after every test.
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            super().mark_test_complete(node, item_index, duration)
+            if all(self.assigned_work[node][scope].values()):
+                del self.assigned_work[node][scope]
+
+    return WholeFiles(config, log)
+
+
+def is_last_of_clusters(item, nextitem):
+    """Whether a worker has done the last test of the files that share clusters.
+
+    In a run without workers other files lie between these, and clusters live until the end.
+    """
+    if nextitem is None or not hasattr(item.config, "workerinput"):
+        return False
+    now, then = (each.nodeid.partition("::")[0] for each in (item, nextitem))
+    return now in CLUSTERS and then not in CLUSTERS
