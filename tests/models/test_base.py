@@ -12,11 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Ball, Box
+from quorate.bounds import Ball
 from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError
 from quorate.means.scaler import UserScaler
 from quorate.models import HuberRegression, LinearRegression, LinearSVC, LogisticRegression, Ridge
-from quorate.models.base import FeatureRange
 from quorate.noise import SeededNoise, use_noise
 
 RNG = np.random.default_rng(0)
@@ -103,6 +102,7 @@ class TestContract:
         assert released - {"classes_"} == {
             "algorithm_",
             "coef_",
+            "error_",
             "intercept_",
             "guarantee_",
             "n_features_in_",
@@ -221,34 +221,6 @@ class TestParameters:
     def test_a_refusal_says_what_to_do(self):
         with pytest.raises(ParameterError, match="Choose delta"):
             LogisticRegression(delta=0.0).fit(X, Y, users=USERS)
-
-
-class TestFeatureRange:
-    def test_scaling_and_back_keep_predictions(self):
-        limits = FeatureRange(([0.0, -5.0], [10.0, 5.0]), 2)
-        rows = RNG.uniform([0.0, -5.0], [10.0, 5.0], size=(5, 2))
-        weights, offsets = RNG.normal(size=(1, 2)), RNG.normal(size=1)
-        outer, shift = limits.unscaled(weights, offsets)
-        np.testing.assert_allclose(
-            rows @ outer.T + shift, limits.scaled(rows) @ weights.T + offsets
-        )
-        np.testing.assert_allclose(limits.rescaled(outer, shift)[0], weights)
-        np.testing.assert_allclose(limits.rescaled(outer, shift)[1], offsets)
-
-    def test_values_beyond_are_cut(self):
-        assert FeatureRange(2.0, 1).scaled(np.array([[1e300], [-7.0]])).ravel().tolist() == [1, -1]
-
-    def test_an_overflow_is_not_talked_about(self):
-        limits = FeatureRange(([1e-70], [2e-70]), 1)
-        assert limits.scaled(np.array([[1e308], [-1e308]])).ravel().tolist() == [1, -1]
-
-    def test_a_box_is_itself(self):
-        limits = FeatureRange(Box([0.0, 0.0], [2.0, 4.0]), 2)
-        assert limits.half_width.tolist() == [1.0, 2.0]
-
-    def test_no_bounds_change_nothing(self):
-        rows = np.ones((2, 2))
-        assert FeatureRange(None, 2).scaled(rows) is rows
 
 
 class TestLostRadius:

@@ -20,6 +20,7 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "steps": whole,
     "batch_rate": number,
 }
+_ERROR = ("quorate.models.coefficient_error:CoefficientError",)
 _SMALL = {"epsilon": 4.0, "steps": 2, "progress": False}
 
 
@@ -57,6 +58,19 @@ def _rows(table: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     return tuple(found.column_names), rows
 
 
+def _said(estimator: Any) -> str:
+    """Return what is stated about the coefficients, and what nobody asked."""
+    said = str(estimator.error_)
+    return f"{said[0].upper()}{said[1:]} {NOT_ASKED}"
+
+
+def _standard_errors(table: Any) -> dict[str, dict[str, float]]:
+    """Return standard errors by output and name; nothing where nothing is stated."""
+    if table.errors is None:
+        return {}
+    return dict(replace(table, values=table.errors).to_dict())
+
+
 def _say_regression(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
     table = replace(estimator.coefficients_, features=features)
     header, rows = _rows(table)
@@ -65,11 +79,12 @@ def _say_regression(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
         caption="Coefficients",
         header=header,
         rows=rows,
-        error=NOT_ASKED,
+        error=_said(estimator),
         way=way(estimator),
         values={
             "coefficients": {name: table[name] for name in features},
             "constant": table["constant"],
+            "standard_errors": _standard_errors(table).get("coefficient"),
         },
     )
 
@@ -83,7 +98,7 @@ def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
         caption="Coefficients: a positive one speaks for the label above it",
         header=header,
         rows=rows,
-        error=NOT_ASKED,
+        error=_said(estimator),
         way=way(estimator),
         values={
             "classes": labels,
@@ -91,6 +106,7 @@ def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
                 label: {name: table[name, label] for name in features} for label in table.outputs
             },
             "constant": {label: table["constant", label] for label in table.outputs},
+            "standard_errors": _standard_errors(table) or None,
         },
     )
 
@@ -106,7 +122,12 @@ def _regression(
         path=f"quorate.models.regression:{name}",
         task=task,
         sentence=sentence,
-        releases={"coef_": ("ndarray",), "intercept_": ("float",), "algorithm_": ROUTE},
+        releases={
+            "coef_": ("ndarray",),
+            "intercept_": ("float",),
+            "error_": _ERROR,
+            "algorithm_": ROUTE,
+        },
         passing=("trace_",),
         target=Target.NUMBER,
         parameters=_bounds_and_target,
@@ -132,7 +153,12 @@ def _classifier(
         path=f"quorate.models.classification:{name}",
         task=task,
         sentence=sentence,
-        releases={"coef_": ("ndarray",), "intercept_": ("ndarray",), "algorithm_": ROUTE},
+        releases={
+            "coef_": ("ndarray",),
+            "intercept_": ("ndarray",),
+            "error_": _ERROR,
+            "algorithm_": ROUTE,
+        },
         follows=("classes_",),
         passing=("trace_",),
         target=Target.LABEL,

@@ -20,17 +20,19 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.class_weights import refuse_weights
+from quorate.models.coefficient_error import CoefficientError, coefficient_error
 from quorate.models.coefficients import Coefficients
 from quorate.models.feasibility import Feasibility, model_feasibility
+from quorate.models.feature_range import FeatureRange
 from quorate.models.few_users import few_user_descent, has_few_users, release_scale
-from quorate.models.geometry import PreconditionedLoss, release_geometry
+from quorate.models.geometry import PreconditionedLoss, release_geometry, whitens_in_rounds
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.models.runs import check_budget, check_public_steps, open_run, setup_mu
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_limits, features_told, names_told, told_limits
+from quorate.ranges import features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.route import Route
 from quorate.releases.user_releases import UserReleases
@@ -38,64 +40,12 @@ from quorate.users import UserData, grouping
 from quorate.users.assembly import settled_users
 from quorate.users.crowd import Crowd
 
-__all__ = ["FeatureRange", "LinearModel", "public_sizes"]
+__all__ = ["LinearModel", "public_sizes"]
 
 Vector = NDArray[np.float64]
 
 # A constant takes their place if coefficients gain less than this, in standard deviations of noise.
 _DOUBT = -1.0
-
-
-class FeatureRange:
-    """Public limits of the features, which are cut to them and scaled to [-1, 1].
-
-    Parameters
-    ----------
-    bounds : None, float, pair, dict, Interval or Box
-        ``None`` leaves features as they are; for the rest see :mod:`quorate.ranges`.
-    n_features : int
-    names : sequence of str, optional
-        Names of the features, for limits by name.
-
-    Examples
-    --------
-    >>> limits = FeatureRange((0.0, [10.0, 2.0]), 2)
-    >>> limits.scaled(np.array([[5.0, 9.0]]))
-    array([[0., 1.]])
-    """
-
-    def __init__(self, bounds: Any, n_features: int, names: Sequence[str] | None = None) -> None:
-        self.bounded = bounds is not None
-        lower, upper = np.full(n_features, -1.0), np.full(n_features, 1.0)
-        if self.bounded:
-            lower, upper = as_limits(bounds, n_features, names)
-            Box(lower, upper)
-        self.centre = (lower + upper) / 2.0
-        self.half_width = (upper - lower) / 2.0
-
-    def scaled(self, rows: Vector, out: Vector | None = None) -> Vector:
-        """Return the rows, cut and scaled; written to ``out`` if it is given."""
-        if not self.bounded:
-            return rows
-        # A warning about an overflow would tell of a value.
-        with np.errstate(all="ignore"):
-            scaled: Vector = np.subtract(rows, self.centre, out=out)
-            scaled /= self.half_width
-            np.clip(scaled, -1.0, 1.0, out=scaled)
-        return scaled
-
-    def unscaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
-        """Return weights and offsets that act on the features as they come."""
-        if not self.bounded:
-            return weights, offsets
-        outer = weights / self.half_width
-        return outer, offsets - outer @ self.centre
-
-    def rescaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
-        """Undo :meth:`unscaled`."""
-        if not self.bounded:
-            return weights, offsets
-        return weights * self.half_width, offsets + weights @ self.centre
 
 
 @dataclass(frozen=True)
@@ -196,6 +146,10 @@ class LinearModel(UserEstimator):
     def _worth(self) -> float:
         """Return what coefficients may gain at best, where a constant can take their place."""
         return math.inf
+
+    def _unit(self) -> float:
+        """Return how many units of the target are one of the descent."""
+        return 1.0
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
         raise NotImplementedError
@@ -374,9 +328,21 @@ class LinearModel(UserEstimator):
         name, how = ("few", ", clips by lifts") if few else ("descent", "")
         reason = f"private descent on users' gradients, {len(minimum.trace)} steps{how}."
         constant = minimum.gain < _DOUBT * minimum.gain_error
+        error = coefficient_error(
+            minimum,
+            inner,
+            geometry,
+            centre=limits.centre,
+            half_width=limits.half_width,
+            unit=self._unit(),
+            whitened=not few
+            and whitens_in_rounds(n_users=run.n_users, mu=account.mu, n_features=data.n_features),
+            sampled=rate is not None,
+        )
         if constant or self._only_noise(minimum.trace[0].noise, dimension):
             theta = np.where(inner.unpenalized(data.n_features), theta, initial)
             name, reason = "constant", "released gradients do not show that coefficients help."
+            error = _error_of_constant(inner, data.n_features)
         rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
         weights = rows[:, : data.n_features]
         offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
@@ -384,6 +350,7 @@ class LinearModel(UserEstimator):
         self.guarantee_ = self._promise(account, after=None if last is None else last.guarantee)
         self.trace_ = minimum.trace
         self.algorithm_ = Route(name=name, reason=reason)
+        self.error_ = error
         self._store(*limits.unscaled(weights, offsets))
 
     def _release_constant(
@@ -402,6 +369,7 @@ class LinearModel(UserEstimator):
         self.guarantee_ = self._promise(run.account, after=after)
         self.trace_ = ()
         self.algorithm_ = Route(name="constant", reason=reason)
+        self.error_ = _error_of_constant(loss, run.data.n_features)
         zeros = np.zeros((loss.outputs, run.data.n_features))
         offsets = self._constant_offsets(noisy.value)
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
@@ -440,7 +408,8 @@ class LinearModel(UserEstimator):
     def coefficients_(self) -> Coefficients:
         """The coefficients and the constant with names on them."""
         weights, offsets = self._stored()
-        return Coefficients.of(self.columns_, self._outputs(), weights, offsets)
+        errors = self.error_.standard_errors if self.error_.stated else None
+        return Coefficients.of(self.columns_, self._outputs(), weights, offsets, errors)
 
     def _outputs(self) -> tuple[str, ...]:
         """Return what each row of coefficients speaks for."""
@@ -448,18 +417,36 @@ class LinearModel(UserEstimator):
 
     def _predictions(self, X: Any) -> Vector:
         """Return the predictions; NaN for a row in which something is missing or infinite."""
+        return self._at_rows(X, self._stored_predictions)
+
+    def _errors(self, X: Any) -> Vector:
+        """Return the standard errors of predictions that ``error_`` tells, in the same form."""
+        return self._at_rows(X, self.error_.of_rows)
+
+    def _at_rows(self, X: Any, of_rows: Callable[[Vector], Vector]) -> Vector:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
         rows = self._features(X)
-        predictions = self._stored_predictions(rows)
-        predictions[~finite_rows(rows)] = np.nan
-        return predictions
+        # A warning about an overflow would be about a row that has no prediction.
+        with np.errstate(all="ignore"):
+            found = of_rows(rows)
+        found[~finite_rows(rows)] = np.nan
+        return found
 
     def _stored_predictions(self, rows: Vector) -> Vector:
         weights, offsets = self._stored()
         # Row by row, because marks in a private choice are made of predictions too.
         return np.asarray(row_products(rows, weights) + offsets)
+
+
+def _error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
+    return CoefficientError.unknown(
+        "A constant took the place of coefficients, which are zero by choice.",
+        outputs=loss.outputs,
+        features=n_features,
+        intercept=loss.intercept,
+    )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,10 +87,26 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def _set_public(self) -> None:
         self.classes_ = np.asarray(self.classes)
 
-    def decision_function(self, X: Any) -> Vector:
-        """Return scores: (records,) for two classes, (records, classes) for more."""
-        scores = self._predictions(X)
-        return np.asarray(scores[:, 0]) if scores.shape[1] == 1 else scores
+    @overload
+    def decision_function(self, X: Any, *, return_std: Literal[False] = False) -> Vector: ...
+
+    @overload
+    def decision_function(self, X: Any, *, return_std: Literal[True]) -> tuple[Vector, Vector]: ...
+
+    def decision_function(
+        self, X: Any, *, return_std: bool = False
+    ) -> Vector | tuple[Vector, Vector]:
+        """Return scores: (records,) for two classes, (records, classes) for more.
+
+        Parameters
+        ----------
+        X : array or frame
+        return_std : bool, default=False
+            Return the standard error of each score as well: what ``error_`` covers, for this row;
+            infinite where ``error_`` states nothing.
+        """
+        scores = _one_or_more(self._predictions(X))
+        return (scores, _one_or_more(self._errors(X))) if return_std else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label with the highest score.
@@ -156,6 +172,10 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return self.coef_, self.intercept_
 
 
+def _one_or_more(columns: Vector) -> Vector:
+    return np.asarray(columns[:, 0]) if columns.shape[1] == 1 else columns
+
+
 def _best(scores: Vector) -> NDArray[np.intp]:
     """Return the place of the class with the highest score."""
     if scores.shape[1] == 1:
@@ -177,7 +197,8 @@ class LogisticRegression(_LinearClassifier):
         user
     trust : central
     public : all parameters (the classes among them), the number of features and, under
-        ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``, ``trace_``
+        ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``,
+        ``error_``, ``trace_``
     numerics : exact
     proof : A rough number of records per user, the centre and second moment of the features, two
         radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
@@ -238,6 +259,8 @@ class LogisticRegression(_LinearClassifier):
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route
+    error_ : CoefficientError
+        How far noise carried the coefficients; says why if it cannot be told.
     guarantee_ : Guarantee
 
     References
@@ -332,7 +355,8 @@ class LinearSVC(_LinearClassifier):
         user
     trust : central
     public : all parameters (the classes among them), the number of features and, under
-        ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``, ``trace_``
+        ``Relation.REPLACE``, the number of users; released: ``coef_``, ``intercept_``,
+        ``error_``, ``trace_``
     numerics : exact
     proof : That of :class:`LogisticRegression` with another loss.
 
@@ -361,7 +385,7 @@ class LinearSVC(_LinearClassifier):
 
     Attributes
     ----------
-    classes_, coef_, intercept_, trace_, algorithm_, guarantee_
+    classes_, coef_, intercept_, trace_, algorithm_, error_, guarantee_
         See :class:`LogisticRegression`.
 
     References

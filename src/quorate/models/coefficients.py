@@ -18,6 +18,9 @@ Vector = NDArray[np.float64]
 CONSTANT = "constant"
 """The name of the row of the intercept."""
 
+# Half of an interval of 95 %, in standard errors.
+_NORMAL = 1.96
+
 
 @dataclass(frozen=True, eq=False)
 class Coefficients:
@@ -33,6 +36,9 @@ class Coefficients:
         The label for which a positive coefficient speaks; ``"coefficient"`` for a number.
     values : array of shape (features + 1, outputs)
         The constant is in the last row.
+    errors : array of the same shape, optional
+        Standard errors, where released numbers tell them: what noise did, and nothing else. The
+        table then has them too, with the ends of intervals of 95 %.
 
     Examples
     --------
@@ -43,25 +49,41 @@ class Coefficients:
     feature   coefficient
     age                 2
     constant          0.5
+    >>> print(Coefficients(("age",), ("slope",), table.values, np.array([[0.5], [0.1]])))
+    feature   slope  standard error  lower  upper
+    age           2             0.5   1.02   2.98
+    constant    0.5             0.1  0.304  0.696
     """
 
     features: tuple[str, ...]
     outputs: tuple[str, ...]
     values: Vector
+    errors: Vector | None = None
 
     def __post_init__(self) -> None:
         shape = (len(self.features) + 1, len(self.outputs))
         if self.values.shape != shape:
             given = self.values.shape
             raise ParameterError(f"Expected coefficients of shape {shape}, got {given}.")
+        if self.errors is not None and self.errors.shape != shape:
+            given = self.errors.shape
+            raise ParameterError(f"Expected standard errors of shape {shape}, got {given}.")
 
     @classmethod
     def of(
-        cls, features: Sequence[str], outputs: Sequence[str], weights: Vector, offsets: Vector
+        cls,
+        features: Sequence[str],
+        outputs: Sequence[str],
+        weights: Vector,
+        offsets: Vector,
+        errors: Vector | None = None,
     ) -> Coefficients:
-        """Return the table of weights (outputs x features) and offsets."""
+        """Return the table of weights (outputs x features) and offsets.
+
+        ``errors`` are the standard errors of both, outputs x (features + 1).
+        """
         values = np.vstack([np.atleast_2d(weights).T, np.atleast_1d(offsets)])
-        return cls(tuple(features), tuple(outputs), values)
+        return cls(tuple(features), tuple(outputs), values, None if errors is None else errors.T)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,12 +108,18 @@ class Coefficients:
         }
 
     def to_arrow(self) -> Any:
-        """Return an Arrow table: names and coefficients."""
+        """Return an Arrow table: names, coefficients and their errors where they are known."""
         import pyarrow as pa
 
         columns: dict[str, Any] = {"feature": list(self.names)}
         for place, output in enumerate(self.outputs):
             columns[output] = self.values[:, place]
+            if self.errors is not None:
+                own = "" if len(self.outputs) == 1 else f"{output}: "
+                reach = _NORMAL * self.errors[:, place]
+                columns[f"{own}standard error"] = self.errors[:, place]
+                columns[f"{own}lower"] = self.values[:, place] - reach
+                columns[f"{own}upper"] = self.values[:, place] + reach
         return pa.table(columns)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

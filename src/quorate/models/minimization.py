@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.events import Event
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
+from quorate.models.descent_path import DescentStep
 from quorate.models.geometry import PreconditionedLoss
 from quorate.models.gradients import ClippedGradients, GradientRelease, ReleasedGradient
 from quorate.models.losses import LinearLoss, Loss
@@ -89,6 +90,11 @@ class Minimum:
     gain, gain_error : float
         By how much the coefficients lower the loss against what they were at the start, as far as
         released gradients tell, and the standard deviation of that.
+    path : tuple of DescentStep
+    optimizer : Optimizer or None
+        Who took the steps of ``path``.
+    penalty : float
+        Strength of the penalty that was asked for.
     given_up : bool
         Whether noise was seen to exceed all that could be gained; part of the budget is left.
 
@@ -105,6 +111,9 @@ class Minimum:
     guarantee: Guarantee | None = None
     gain: float = 0.0
     gain_error: float = 0.0
+    path: tuple[DescentStep, ...] = field(default=(), repr=False)
+    optimizer: Optimizer | None = None
+    penalty: float = 0.0
     given_up: bool = False
 
 
@@ -168,6 +177,7 @@ def descend(
     steep = _Steepness(curvature)
     falls = _Gain(penalized, initial, steps=steps)
     trace: list[TraceStep] = []
+    path: list[DescentStep] = []
     for step in follow(range(steps), label="private descent", show=progress):
         theta = optimizer.query(state)
         noisy = released.release(theta, step)
@@ -194,6 +204,15 @@ def descend(
             curvature=bound + stiffness + shrunk,
             precision=1.0 / noisy.noise**2,
         )
+        path.append(
+            DescentStep(
+                theta=theta,
+                gradient=noisy.value,
+                noise=noisy.noise,
+                curvature=bound + stiffness + shrunk,
+                shrinkage=shrunk,
+            )
+        )
         trace.append(
             TraceStep(
                 step=step,
@@ -206,7 +225,14 @@ def descend(
     theta = optimizer.aggregate(state)
     gain, error = falls.until(theta, curvature=curvature)
     return Minimum(
-        theta=theta, event=run.account.event, trace=tuple(trace), gain=gain, gain_error=error
+        theta=theta,
+        event=run.account.event,
+        trace=tuple(trace),
+        gain=gain,
+        gain_error=error,
+        path=tuple(path),
+        optimizer=optimizer,
+        penalty=penalty,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,9 @@ from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.base import FeatureRange, LinearModel
+from quorate.models.base import LinearModel
 from quorate.models.class_weights import refuse_weights
+from quorate.models.feature_range import FeatureRange
 from quorate.models.losses import HuberLoss, LinearLoss, SquaredLoss
 from quorate.public_randomness import RandomState
 
@@ -37,7 +38,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         user
     trust : central
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
-        users; released: ``coef_``, ``intercept_``, ``trace_``
+        users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
     proof : A rough number of records per user, the centre and second moment of the features, two
         radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
@@ -94,6 +95,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route
+    error_ : CoefficientError
+        How far noise carried the coefficients; says why if it cannot be told.
     guarantee_ : Guarantee
 
     References
@@ -169,17 +172,30 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         self._fit(X, y, users)
         return self
 
-    def predict(self, X: Any) -> Vector:
+    @overload
+    def predict(self, X: Any, *, return_std: Literal[False] = False) -> Vector: ...
+
+    @overload
+    def predict(self, X: Any, *, return_std: Literal[True]) -> tuple[Vector, Vector]: ...
+
+    def predict(self, X: Any, *, return_std: bool = False) -> Vector | tuple[Vector, Vector]:
         """Return predictions, cut to the limits of the target if there are any.
 
         A row in which something is missing has none: NaN.
+
+        Parameters
+        ----------
+        X : array or frame
+        return_std : bool, default=False
+            Return the standard error of each prediction as well: what ``error_`` covers, for this
+            row, before the cut; infinite where ``error_`` states nothing.
         """
         predictions: Vector = self._predictions(X)[:, 0]
-        if self.target_bounds is None:
-            return predictions
-        limits = FeatureRange(self.target_bounds, 1)
-        reach = limits.half_width[0]
-        return np.asarray(np.clip(predictions, limits.centre[0] - reach, limits.centre[0] + reach))
+        if self.target_bounds is not None:
+            limits = FeatureRange(self.target_bounds, 1)
+            reach = limits.half_width[0]
+            predictions = np.clip(predictions, limits.centre[0] - reach, limits.centre[0] + reach)
+        return (predictions, self._errors(X)[:, 0]) if return_std else predictions
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
         """Return 1 minus the squared error over the squared range of the target, from 0 to 1."""
@@ -220,6 +236,9 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def _constant_offsets(self, means: Vector) -> Vector:
         return np.clip(means, -1.0, 1.0)
 
+    def _unit(self) -> float:
+        return float(FeatureRange(self.target_bounds, 1).half_width[0])
+
     def _store(self, weights: Vector, offsets: Vector) -> None:
         limits = FeatureRange(self.target_bounds, 1)
         factor = limits.half_width[0]
@@ -248,7 +267,7 @@ class Ridge(LinearRegression):
         user
     trust : central
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
-        users; released: ``coef_``, ``intercept_``, ``trace_``
+        users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
     proof : That of :class:`LinearRegression`; the penalty does not see the data.
 
@@ -272,7 +291,7 @@ class Ridge(LinearRegression):
 
     Attributes
     ----------
-    coef_, intercept_, trace_, algorithm_, guarantee_
+    coef_, intercept_, trace_, algorithm_, error_, guarantee_
         See :class:`LinearRegression`.
 
     References
@@ -341,7 +360,7 @@ class HuberRegression(LinearRegression):
         user
     trust : central
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
-        users; released: ``coef_``, ``intercept_``, ``trace_``
+        users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
     proof : That of :class:`LinearRegression` with another loss.
 
@@ -365,7 +384,7 @@ class HuberRegression(LinearRegression):
 
     Attributes
     ----------
-    coef_, intercept_, trace_, algorithm_, guarantee_
+    coef_, intercept_, trace_, algorithm_, error_, guarantee_
         See :class:`LinearRegression`.
 
     References
