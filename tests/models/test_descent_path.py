@@ -1,5 +1,7 @@
 """What a descent leaves behind is what it released."""
 
+import itertools
+
 import numpy as np
 
 from quorate.accounting.account import Account
@@ -29,7 +31,7 @@ def test_the_path_leads_to_the_end():
     path = minimum.path
     assert all(isinstance(step, DescentStep) for step in path)
     assert [step.noise for step in path] == [step.noise for step in minimum.trace]
-    for step, after in zip(path, path[1:], strict=False):
+    for step, after in itertools.pairwise(path):
         pull = (0.1 + step.shrinkage) * step.theta
         moved = step.theta - (step.gradient + pull) / step.curvature
         np.testing.assert_allclose(after.theta, moved)
