@@ -24,6 +24,23 @@ def test_another_process_of_the_same_kind_agrees():
     assert fingerprint_under() == arithmetic_fingerprint()
 
 
+@pytest.mark.parametrize(
+    ("function", "kind"), [("exp", np.float32), ("exp", np.float64), ("matmul", np.float64)]
+)
+def test_products_of_users_and_short_exponentials_are_looked_at(monkeypatch, function, kind):
+    honest = getattr(np, function)
+
+    def other(*arguments):
+        values = honest(*arguments)
+        if values.dtype == kind:
+            values.flat[0] = np.nextafter(values.flat[0], kind(np.inf))
+        return values
+
+    other.nin = 1
+    monkeypatch.setattr(np, function, other)
+    assert arithmetic_fingerprint.__wrapped__() != arithmetic_fingerprint()
+
+
 @pytest.mark.parametrize(("bits", "differs"), [(0, False), (1, True)])
 def test_one_last_bit_of_one_function_changes_it(monkeypatch, bits, differs):
     class Exponential:

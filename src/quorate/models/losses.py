@@ -380,9 +380,9 @@ class LogisticLoss(LinearLoss):
 
         The exponential is taken in 32 bits, in a third of the time: by itself for each prediction.
         """
-        chances = predictions.astype(np.float32)
-        np.negative(chances, out=chances)
-        with np.errstate(over="ignore"):  # a probability of zero
+        with np.errstate(over="ignore"):  # a probability of zero or one
+            chances = predictions.astype(np.float32)
+            np.negative(chances, out=chances)
             np.exp(chances, out=chances)
         chances += np.float32(1.0)
         np.reciprocal(chances, out=chances)
