@@ -28,6 +28,7 @@ from people_means import (
     rms,
     worlds,
 )
+from people_models import models_of_people
 from people_ranks import median_ranks, quartile_ranks
 from people_rules import cut_offs_of_people, rules_of_people
 from people_tables import tables
@@ -158,6 +159,7 @@ def main() -> int:
         "absent": lambda: absent_people(report, runs),
         "cut-offs": lambda: cut_offs_of_people(report, runs),
         "rules": lambda: rules_of_people(report, runs),
+        "models": lambda: models_of_people(report, full=given.full),
         "forecasts": lambda: forecasts_for_people(report, which, runs),
         "worlds": lambda: mean_of_worlds(report, count, min(runs, 40)) if count else None,
     }

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
+from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
 from quorate.accounting.events import Gaussian
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
-from quorate.models.gradients import ClippedGradients, WinsorizedGradients, uniform_radius
+from quorate.models.gradients import (
+    ClippedGradients,
+    WinsorizedGradients,
+    clip_length,
+    uniform_radius,
+)
 from quorate.models.losses import SquaredLoss
 from quorate.models.runs import open_run
 from quorate.noise import SeededNoise, use_noise
@@ -48,7 +54,15 @@ class TestClipped:
     def test_the_radius_is_found_twice(self):
         _, _, released = all_steps(ClippedGradients())
         assert len({each.radius for each in released[:2]}) == 1
-        assert 0.1 < released[-1].radius < 5.0
+        longer = clip_length(n_users=5000, mu=gdp_mu(1.0, 1e-6), dimension=2)
+        assert longer > 2.0
+        assert 0.1 < released[-1].radius / longer < 7.0
+        assert released[-1].radius > 1.5 * released[0].radius
+
+    def test_the_last_radius_is_the_longer_the_more_users_there_are_for_each_parameter(self):
+        known = {"mu": 0.25, "dimension": 4}
+        lengths = [clip_length(n_users=n, **known) for n in (100, 1600, 6400, 10**9)]
+        assert lengths == pytest.approx([0.85, 1.366, 3.862, 4.0], rel=1e-3)
 
     def test_gradients_point_the_right_way(self):
         _, _, released = all_steps(ClippedGradients())

@@ -25,6 +25,7 @@ from quorate.models.coefficients import Coefficients
 from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.feature_range import FeatureRange
 from quorate.models.few_users import few_user_descent, has_few_users, release_scale
+from quorate.models.first_constant import release_first_constant
 from quorate.models.geometry import PreconditionedLoss, release_geometry, whitens_in_rounds
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
@@ -142,6 +143,10 @@ class LinearModel(UserEstimator):
     def _constant_offsets(self, means: Vector) -> Vector:
         """Return the offsets of the constant model from the noisy means."""
         raise NotImplementedError
+
+    def _target_reach(self) -> float | None:
+        """Return how far scaled targets can be from zero, where that is public."""
+        return None
 
     def _worth(self) -> float:
         """Return what coefficients may gain at best, where a constant can take their place."""
@@ -288,6 +293,8 @@ class LinearModel(UserEstimator):
         if last is not None:
             scaled = limits.rescaled(last.weights, last.offsets)
             initial = geometry.inward(self._warm(scaled, inner), inner)
+        elif rate is None and inner.intercept and self._largest_slope is None:
+            initial[-1] = release_first_constant(run, reach=self._target_reach())
         if few:
             minimum = few_user_descent(
                 run,

@@ -37,6 +37,7 @@ __all__ = [
     "GradientRun",
     "ReleasedGradient",
     "WinsorizedGradients",
+    "clip_length",
     "gradients_at",
     "growing_squares",
     "uniform_radius",
@@ -46,8 +47,11 @@ Vector = NDArray[np.float64]
 
 # Steps get budgets that grow by this factor: the last ones decide where the fit ends up.
 _GROWTH = 1.05
-# The quantile of the norms that was found, times this, is the radius.
-_TIGHTER = 0.85
+# The quantile of the norms that was found, times this, is the radius; the last one is longer where
+# there are many users for each parameter (:func:`clip_length`).
+_TIGHTER, _LONGEST = 0.85, 4.0
+# Users for each parameter, n mu^2 / p, from which on it grows, and how fast.
+_MANY, _POWER = 16.5, 0.75
 # With few users a second search costs more than a smaller radius saves.
 _WORTH_A_SECOND_LOOK = 0.04
 
@@ -122,6 +126,22 @@ def growing_squares(whole: float, steps: int) -> Vector:
     return np.asarray(whole * growth / growth.sum())
 
 
+def clip_length(*, n_users: float, mu: float, dimension: int) -> float:
+    """Return the last radius over a quantile of the norms, from public numbers.
+
+    Noise with a radius of f typical norms has 4 f^2 p / (n mu^2) times the variance of the sample
+    of users. Clipping biases where people differ, and no number of them takes that away: the radius
+    is the longer the more users there are, as long as noise stays below what the sample costs.
+
+    >>> clip_length(n_users=1000, mu=0.2367, dimension=21)
+    0.85
+    >>> round(clip_length(n_users=2000, mu=0.2367, dimension=2), 2)
+    2.5
+    """
+    crowd = n_users * mu * mu / dimension
+    return min(_LONGEST, max(_TIGHTER, math.pow(crowd / _MANY, _POWER)))
+
+
 def gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
     """Return the function from users to their gradients at ``theta``, each user's on its own."""
     apart = by_user(loss)
@@ -187,6 +207,9 @@ class _ClippedRun(GradientRun):
         self._run, self._loss = run, loss
         self._radius, self._searches, self._squares = radius, searches, squares
         self._dimension = loss.dimension(run.data.n_features)
+        self._last_length = clip_length(
+            n_users=run.n_users, mu=run.account.mu, dimension=self._dimension
+        )
 
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         run, gradients = self._run, gradients_at(self._loss, theta)
@@ -199,7 +222,8 @@ class _ClippedRun(GradientRun):
                 dimension=self._dimension,
                 unit=1.0 if self._radius is None else self._radius,
             )
-            self._radius = found * _TIGHTER
+            # The first radius is for gradients that are about to shrink.
+            self._radius = found * (self._last_length if step else _TIGHTER)
         radius = 1.0 if self._radius is None else self._radius
         if run.sample is not None:
             bound = Ball(radius, dimension=self._dimension)

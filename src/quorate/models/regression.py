@@ -214,6 +214,10 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def _loss(self) -> LinearLoss:
         return SquaredLoss(intercept=bool(self.fit_intercept))
 
+    def _target_reach(self) -> float | None:
+        """Return one: targets within their limits are scaled to [-1, 1]."""
+        return None if self.target_bounds is None else 1.0
+
     def _worth(self) -> float:
         """Return half the variance of targets that fill half of their range."""
         return math.inf if self.target_bounds is None or not self.fit_intercept else 0.125
