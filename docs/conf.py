@@ -47,6 +47,7 @@ napoleon_use_param = False
 napoleon_use_ivar = False
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_typehints = "none"
+autodoc_use_type_comments = False
 autodoc_member_order = "bysource"
 autosummary_generate = True
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -15,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import quorate
@@ -133,6 +134,7 @@ def ids(docstring: str) -> set[str]:
     return found
 
 
+@cache
 def homes() -> dict[str, list[str]]:
     """Return the modules, classes and functions that name each id."""
     found: dict[str, list[str]] = {}
@@ -154,6 +156,7 @@ def public(tree: ast.Module) -> list[ast.ClassDef | ast.FunctionDef]:
     return [n for n in tree.body if isinstance(n, kinds) and not n.name.startswith("_")]
 
 
+@cache
 def claims() -> list[Claim]:
     """Return what the tests say they check."""
     found = []

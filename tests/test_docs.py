@@ -1,6 +1,7 @@
 """What is written is executed: README, docs, examples; the table of guarantees cannot drift."""
 
 import doctest
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -119,6 +120,7 @@ def test_the_readme_names_commands_that_exist():
     assert {"demo", "test"} <= named <= targets
 
 
+@functools.cache
 def generator():
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     generate = importlib.util.module_from_spec(spec)

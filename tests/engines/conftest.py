@@ -124,6 +124,9 @@ def spark(tmp_path_factory):
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "4")
+        # Code that runs for seconds is not worth compiling well.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.codegen.wholeStage", "false")
         .config("spark.executorEnv.PYTHONPATH", path)
         .config("spark.local.dir", str(tmp_path_factory.mktemp("spark")))
         .getOrCreate()

@@ -167,7 +167,7 @@ AUDITS: dict[str, Audit] = {
         claim=Guarantee(epsilon=1.0),
         world=SmallWorld(records=_LINE.records, n_users=2, ordered=False),
         run=_mean_fit,
-        cells=Cells(width=0.5, reach=2.5),
+        cells=Cells(width=1.5, reach=3.0),
     ),
     "median": Audit(
         summary="a whole fit of PrivateMedian",
