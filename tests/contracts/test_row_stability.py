@@ -65,6 +65,7 @@ from quorate.models.geometry import (
     Geometry,
     PreconditionedLoss,
     SecondMoments,
+    WhitenedLoss,
     _MeanSquares,
     _Turned,
 )
@@ -82,6 +83,7 @@ from quorate.models.losses import (
 )
 from quorate.models.minimization import minimize
 from quorate.models.optimizers import AveragedDescent
+from quorate.models.whitened import Whitened
 from quorate.noise import SeededNoise, use_noise
 from quorate.queries import Reduction, StatisticalQuery
 from quorate.queries.algorithms import ConjunctionQueries
@@ -121,6 +123,13 @@ def fitted(model, outputs=1):
 def gradients(loss, *, seed=0):
     theta = np.random.default_rng(seed).normal(size=loss.dimension(D))
     return lambda users: loss.user_gradients(users, theta)
+
+
+def whitened(loss):
+    """Return gradients at records that were turned and rounded before."""
+    theta = np.random.default_rng(0).normal(size=loss.dimension(D))
+    change = Whitened(GEOMETRY.centre, GEOMETRY.whitening)
+    return lambda users: WhitenedLoss(loss, GEOMETRY).user_gradients(change(users), theta)
 
 
 def at_ones(loss):
@@ -209,6 +218,8 @@ STATISTICS = {
     "a sign of votes": SignOfVotes(D - 2, np.uint64(3)),
     "agreement with a parity": AgreesWithParity(D - 2, 0b101),
     **{f"gradients, {name}": gradients(loss) for name, loss in LOSSES.items()},
+    "gradients of whitened records": whitened(LogisticLoss()),
+    "gradients of whitened records, softmax": whitened(SoftmaxLoss(classes=3)),
     **{f"gradients at ones, {name}": at_ones(loss) for name, loss in LOSSES.items()},
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NoReturn
 
@@ -26,12 +26,13 @@ from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.feature_range import FeatureRange
 from quorate.models.few_users import few_user_descent, has_few_users, release_scale
 from quorate.models.first_constant import release_first_constant
-from quorate.models.geometry import PreconditionedLoss, release_geometry, whitens_in_rounds
+from quorate.models.geometry import WhitenedLoss, release_geometry, whitens_in_rounds
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.models.runs import check_budget, check_public_steps, open_run, setup_mu
+from quorate.models.whitened import Whitened
 from quorate.public_randomness import RandomState
 from quorate.ranges import features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
@@ -312,8 +313,8 @@ class LinearModel(UserEstimator):
                 n_users=run.n_users, mu=account.mu, records=records(), dimension=dimension
             )
             minimum = descend(
-                run,
-                PreconditionedLoss(inner, geometry),
+                replace(run, data=run.data.derive(Whitened(geometry.centre, geometry.whitening))),
+                WhitenedLoss(inner, geometry),
                 steps=steps,
                 optimizer=AveragedDescent(),
                 gradients=ClippedGradients(),

@@ -16,7 +16,6 @@ when no spread is near the noise any more; what they did not need is left for th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from quorate.arrays import readonly, row_lengths
 from quorate.models.losses import LinearLoss, Loss
+from quorate.models.whitened import Room, alike_users
 from quorate.releases.user_releases import WIDE, UserReleases, UserVectors
 from quorate.users import UserData
 
@@ -33,6 +33,7 @@ __all__ = [
     "Geometry",
     "PreconditionedLoss",
     "SecondMoments",
+    "WhitenedLoss",
     "release_geometry",
     "whitens_in_rounds",
 ]
@@ -176,6 +177,28 @@ class PreconditionedLoss(Loss):
 
 
 @dataclass(frozen=True)
+class WhitenedLoss(PreconditionedLoss):
+    """The same loss for users whose records are in the new coordinates already.
+
+    See :class:`~quorate.models.whitened.Whitened`.
+
+    Examples
+    --------
+    >>> from quorate.models.losses import SquaredLoss
+    >>> from quorate.models.whitened import Whitened
+    >>> centre, whitening = np.array([1.0]), np.array([[2.0]])
+    >>> geometry = Geometry(centre=centre, whitening=whitening)
+    >>> people = Whitened(centre, whitening)(UserData([[2.0]], [0.0], offsets=[0, 1]))
+    >>> WhitenedLoss(SquaredLoss(), geometry).user_gradients(people, np.array([1.0, 0.0]))
+    array([[4., 2.]])
+    """
+
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        """Return the gradients of the loss inside."""
+        return self.inner.user_gradients(batch, theta)
+
+
+@dataclass(frozen=True)
 class SecondMoments:
     """Each user's mean of z z', z = x - centre, as the upper triangle of a matrix.
 
@@ -221,17 +244,14 @@ class SecondMoments:
             )
         # A product over one user's records at a time, in an order that no arrival can change.
         triangles = np.zeros((users.n_users, self.dimension))
-        room = np.empty(0)
-        for owners, held in _alike(users):
-            shape = (*held.shape[:2], self.size)
-            if room.size < math.prod(shape):
-                room = np.empty(math.prod(shape))
-            z = room[: math.prod(shape)].reshape(shape)
+        room = Room()
+        for places, held in alike_users(users):
+            z = room.like((*held.shape[:2], self.size))
             np.subtract(held, self.centre, out=z[:, :, :features])
             z[:, :, features:] = 1.0
             products = self.triangles(np.matmul(z.transpose(0, 2, 1), z))
             products /= held.shape[1]
-            triangles[owners] = products
+            triangles[places.owners] = products
         if self.mean:
             triangles[:, -1] = 0.0
         return triangles
@@ -311,28 +331,6 @@ class _Turned:
             turned[some] = self.moments.triangles(np.matmul(half, self.turn.T, out=matrices))
         turned[:, -1] = 0.0
         return turned
-
-
-def _alike(users: UserData) -> Iterator[tuple[NDArray[np.int64] | slice, Vector]]:
-    """Yield users with as many records each and their records, (users, records, features).
-
-    Users who lie side by side, their records as they are added up, are seen where they lie.
-    """
-    rows, order, counts = users.X, users.order_of_addition(), users.record_counts()
-    settled = bool(np.all(order[1:] > order[:-1]))
-    by_count = np.argsort(counts, kind="stable")
-    numbers, firsts = np.unique(counts[by_count], return_index=True)
-    for m, group in zip(numbers.tolist(), np.split(by_count, firsts[1:]), strict=True):
-        few = max(1, _BLOCK // max(1, m * users.n_features))
-        for start in range(0, len(group) if m else 0, few):
-            owners = group[start : start + few]
-            first, last = int(owners[0]), int(owners[-1]) + 1
-            if settled and last - first == len(owners):
-                records = slice(int(users.offsets[first]), int(users.offsets[last]))
-                yield slice(first, last), rows[records].reshape(len(owners), m, -1)
-            else:
-                places = order.take(users.offsets[owners, np.newaxis] + np.arange(m))
-                yield owners, rows.take(places, axis=0)
 
 
 @dataclass(frozen=True)

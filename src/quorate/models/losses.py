@@ -174,9 +174,11 @@ class _Part:
         offsets = offsets_of(counts)
         places = batch.order_of_addition().take(grouping.ranges(batch.offsets[owners], counts))
         self.owners, self._places = _as_slice(owners), _as_slice(places)
-        self.targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
+        targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
+        # Records of 32 bits have predictions and slopes of 32 bits.
+        self.targets = targets.astype(batch.X.dtype, copy=False)
         self._offsets = offsets
-        self.ones = np.ones(int(counts.max(initial=0)) if many else 0)
+        self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=batch.X.dtype)
         self.n_users = len(counts)
         cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
         self.runs = [
@@ -276,15 +278,15 @@ class LinearLoss(Loss):
     def _by_products(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
         """Return summed gradients of users with many records: two products for each of them."""
         features = rows.shape[1]
-        inner = np.ascontiguousarray(weights[:, :features]).T
-        predictions = np.empty((len(rows), self.outputs))
+        inner = np.ascontiguousarray(weights[:, :features], dtype=rows.dtype).T
+        predictions = np.empty((len(rows), self.outputs), dtype=rows.dtype)
         for records, _, held in part.runs:
             into = predictions[records].reshape(-1, held, self.outputs)
             np.matmul(rows[records].reshape(-1, held, features), inner, out=into)
         if self.intercept:
             predictions += weights[:, features]
-        slopes = self.slopes(predictions, part.targets)
-        gradients = np.empty((part.n_users, *weights.shape))
+        slopes = np.asarray(self.slopes(predictions, part.targets), dtype=rows.dtype)
+        gradients = np.empty((part.n_users, *weights.shape), dtype=rows.dtype)
         for records, users, held in part.runs:
             turned = slopes[records].reshape(-1, held, self.outputs).transpose(0, 2, 1)
             own = rows[records].reshape(-1, held, features)
@@ -294,12 +296,16 @@ class LinearLoss(Loss):
         return gradients
 
     def _by_rows(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
-        """Return summed gradients of users with few records or very many: a product a record."""
+        """Return summed gradients of users with few records or very many: a product a record.
+
+        In 64 bits: there is no limit to how many numbers are added up here.
+        """
         features = rows.shape[1]
+        rows = rows.astype(np.float64, copy=False)
         predictions = row_products(rows, weights[:, :features])
         if self.intercept:
             predictions += weights[:, features]
-        slopes = self.slopes(predictions, part.targets)
+        slopes = self.slopes(predictions, part.targets.astype(np.float64, copy=False))
         gradients = np.empty((part.n_users, *weights.shape))
         for output in range(self.outputs):
             column = np.ascontiguousarray(slopes[:, output])

@@ -17,6 +17,7 @@ __all__ = [
     "numbered_records",
     "numbered_users",
     "ordered_users",
+    "rounded_users",
     "settled_users",
 ]
 
@@ -94,6 +95,22 @@ def settled_users(
         rows(store.rows, room), None if store.targets is None else targets(store.targets)
     )
     return UserData.__new__(UserData)._set(changed, offsets, keys, users.unit, users.feature_names)
+
+
+def rounded_users(users: UserData, rows: NDArray[np.float32]) -> UserData:
+    """Return users with other records, of 32 bits, in the places of theirs.
+
+    They are added up in the order of the records before, and :attr:`UserData.X` has 32 bits too.
+
+    >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
+    >>> rounded_users(people, np.float32([[0.1], [0.3]])).X.dtype
+    dtype('float32')
+    """
+    store = users._ordered()
+    store.order(users.offsets)
+    return UserData.__new__(UserData)._set(
+        store.rounded(rows), users.offsets, users.keys(), users.unit, users.feature_names
+    )
 
 
 def named_users(users: UserData, names: tuple[str, ...] | None) -> UserData:

@@ -61,7 +61,7 @@ class RecordStore:
     """Records as they lie in memory; ``codes`` is None if they lie user by user.
 
     Rows may be 32-bit floats, which hold what a narrow table declares; :meth:`wide` makes them 64
-    bits, and sums are computed as if they were.
+    bits, and sums are computed as if they were. Only those that were ``_rounded`` to 32 bits stay.
 
     Examples
     --------
@@ -77,6 +77,7 @@ class RecordStore:
     codes: NDArray[Any] | None
     _order: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     _is_settled: bool = field(default=False, repr=False, compare=False)
+    _rounded: bool = field(default=False, repr=False, compare=False)
     _pattern: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -120,7 +121,13 @@ class RecordStore:
 
     def wide(self) -> RecordStore:
         """Return the same records as 64-bit floats."""
-        return self if self.rows.dtype == np.float64 else replace(self, rows=_wide(self.rows))
+        if self._rounded or self.rows.dtype == np.float64:
+            return self
+        return replace(self, rows=_wide(self.rows))
+
+    def rounded(self, rows: Rows) -> RecordStore:
+        """Return other rows, of 32 bits, in the places of these; they stay so."""
+        return replace(self, rows=rows, _pattern=None, _rounded=True)
 
     def changed(self, rows: Floats, targets: Floats | None) -> RecordStore:
         """Return other rows and targets in the places of these, to be added up like them."""
@@ -157,14 +164,14 @@ class RecordStore:
         """Return whole users of records that lie user by user, with their order of addition."""
         targets = None if self.targets is None else self.targets[places]
         order = self.order(offsets)[places] - int(places.start)
-        return RecordStore(self.rows[places], targets, None, order, self._is_settled)
+        return RecordStore(self.rows[places], targets, None, order, self._is_settled, self._rounded)
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
         """Return the records at these places of the order by user."""
         if self.codes is not None:
             places = order_by_user(self.codes, n_users)[places]
         targets = None if self.targets is None else self.targets.take(places)
-        return RecordStore(self.rows.take(places, axis=0), targets, None)
+        return RecordStore(self.rows.take(places, axis=0), targets, None, _rounded=self._rounded)
 
 
 def order_of_addition(
