@@ -25,6 +25,7 @@ from quorate import (
     StableLearner,
     ThresholdLearner,
     UserMean,
+    UserTable,
 )
 from quorate.concepts import Conjunctions, Thresholds
 from quorate.exceptions import NotEnoughUsersError
@@ -194,7 +195,29 @@ def mean_cases():
     return cases
 
 
+def table_cases():
+    """Two people with a record in each of two groups: which noise follows from public numbers."""
+    cases = []
+    for size, columns, epsilon, delta, relation in product(
+        (1, 2, 5, 30), (0, 1, 3), (0.3, 1.0, 4.0), (0.0, 1e-6, 1e-3), RELATIONS
+    ):
+        sums = {f"x{place + 1}": "sum" for place in range(columns)}
+        table = UserTable(
+            epsilon,
+            delta=delta,
+            by="x0",
+            keys=list(range(size)),
+            statistics={"records": "count", **sums},
+            bounds=1.0,
+            relation=relation,
+        )
+        numbers = {"size": size, "dimension": columns, "delta": delta, "relation": relation}
+        cases.append((3, epsilon, numbers, table, np.zeros((3, 1 + columns))))
+    return cases
+
+
 GRID = {
+    "table": table_cases,
     "mean": mean_cases,
     "threshold": threshold_cases,
     "concept": concept_cases,

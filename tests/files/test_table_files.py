@@ -228,3 +228,27 @@ class TestFoldersOfCsv:
         expected = TableFile(folder).read(self.COLUMNS)
         monkeypatch.setattr("quorate.files.csv_lines._BLOCK", 50)
         assert np.array_equal(TableFile(folder).read(self.COLUMNS).X, expected.X)
+
+
+@pytest.mark.parametrize("column", ["who", "city", "x"])
+def test_what_is_wrong_with_a_page_is_withheld(tmp_path, column):
+    """Arrow's own words may quote what it found; only which file it is may be told."""
+    path, n = tmp_path / "visits.parquet", 2000
+    held = {"who": np.arange(n) % 50, "city": ["Ulm", "Bonn"] * (n // 2), "x": np.arange(n) / 7}
+    pq.write_table(pa.table(held), path, use_dictionary=False)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    page = next(c for c in map(group.column, range(3)) if c.path_in_schema == column)
+    octets, start = bytearray(path.read_bytes()), page.data_page_offset
+    octets[start : start + page.total_compressed_size] = b"\xab" * page.total_compressed_size
+    path.write_bytes(octets)
+    table, numbers = TableFile(path), Columns(user=("who",), features=("x",))
+    named = Columns(user=("who",), features=("city", "x"))
+    reads = {"labels": lambda: table.read_labels(named, labels=["city"], ids="id")}
+    if column != "city":
+        reads |= {"memory": lambda: table.read(numbers), "disk": lambda: table.group(numbers)}
+    if column == "who":
+        reads["ids"] = lambda: table.count_users(numbers)
+    for read in reads.values():
+        with pytest.raises(SchemaError, match="why is withheld") as caught:
+            read()
+        assert caught.value.__context__ is None

@@ -30,6 +30,7 @@ SETTINGS = {
     "shares": ({"size": 20, "delta": 1e-6, "records": 256, "between": 0.0}, 1.0, 0.01),
     "cdf": ({"size": 256}, 1.0, 0.1),
     "normal": ({"dimension": 2, "records": 16, "between": 0.0}, 1.0, 0.05),
+    "table": ({"size": 50, "delta": 1e-6, "records": 50}, 1.0, 0.04),
     "agreement": ({"size": 2**14, "records": 1024}, 1.0, 0.03),
     "agreement-shuffle": ({"size": 2**14, "records": 1024, "delta": 1e-6}, 1.0, 0.03),
     "agreement-local": ({"size": 2**14, "records": 1024}, 1.0, 0.03),

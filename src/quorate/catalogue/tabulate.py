@@ -197,6 +197,16 @@ def _say_table(estimator: Any, _: tuple[str, ...], __: Any) -> Answer:
     )
 
 
+def _table_sizes(estimator: Any, _: Wish) -> dict[str, Any]:
+    """Return the groups and the columns that are added up, if anything is."""
+    from quorate.tabulate.requests import as_request
+
+    request = as_request(estimator.statistics)
+    if not request.counted or request.people or request.medians or estimator.cap != "auto":
+        raise ParameterError("A plan is about counts, sums and means, their cap found privately.")
+    return {"size": len(estimator.keys_), "dimension": len(request.added_up)}
+
+
 def _all_of(names: list[str]) -> set[str]:
     return {f"{name}{end}" for name in names for end in ("", "_error", "_bound")}
 
@@ -263,6 +273,8 @@ DESCRIPTORS = (
         asks={"statistics": "visits=count,price=sum,average=mean:price"},
         fits=_table_fits,
         answer=_say_table,
+        plans=("quorate.planning.tasks.table:TableTask",),
+        sizes=_table_sizes,
         example=lambda: numbers(2, statistics=_STATISTICS, delta=1e-6),
     ),
 )

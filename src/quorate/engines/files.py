@@ -124,8 +124,9 @@ class FileCrowd(PartedCrowd):
 
         # Little is read ahead: whole row groups of several files would take a gigabyte.
         frugal = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-        batches = dataset.to_batches(
-            columns=layout.columns,
+        batches = tables.batches_of(
+            dataset,
+            layout.columns,
             batch_size=_BATCH_ROWS,
             batch_readahead=1,
             fragment_readahead=1,

@@ -318,7 +318,7 @@ class TableFile:
 
         schema = self.label_schema(columns, labels=labels, ids=ids)
         if self.separator is None:
-            source = tables.open_parquet(self.path).to_table(columns=columns.named)
+            source = self._parquet(columns.named)
         else:
             numeric = set(columns.features) - set(labels)
             source = self._csv(columns.named, numeric, columns.user)
@@ -333,10 +333,18 @@ class TableFile:
     def count_users(self, columns: Columns) -> int:
         """Count the users from the columns of their ids, and read nothing else."""
         if self.separator is None:
-            ids = tables.open_parquet(self.path).to_table(columns=list(columns.user))
+            ids = self._parquet(columns.user)
         else:
             ids = self._csv(columns.user, (), columns.user)
         return len(grouping.group(tuple(ids.column(name) for name in columns.user)).keys)
+
+    def _parquet(self, names: Sequence[str]) -> Any:
+        """Read columns of a Parquet file at once."""
+        import pyarrow as pa
+
+        dataset = tables.open_parquet(self.path)
+        schema = pa.schema([dataset.schema.field(name) for name in names])
+        return pa.Table.from_batches(list(tables.batches_of(dataset, names)), schema)
 
     def _check_types(self, columns: Columns) -> None:
         """Refuse ids and targets by the types that a Parquet file declares."""

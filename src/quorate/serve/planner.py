@@ -19,6 +19,7 @@ from quorate.exceptions import MissingExtraError, ParameterError, QuorateError
 from quorate.guarantees import Relation
 from quorate.planning.questions import TASKS, plan, task_kind
 from quorate.planning.tasks.base import Task
+from quorate.tasks.requests import TABLE_LINES
 
 __all__ = ["LOOPBACK", "PlannerPage", "ask", "describe_tasks", "page", "request_file"]
 
@@ -90,17 +91,19 @@ def request_file(query: Mapping[str, str]) -> tuple[int, str]:
     code, answer = ask(query)
     if code != 200:
         return code, str(answer["refused"])
+    is_table = answer["task"] == "table"
     lines = [
         f"# {answer['sentence']}",
         "# Fill in what stands in angle brackets, then: quorate fit request.toml",
         'table = "<table.csv>"',
         f"task = {json.dumps(answer['task'])}",
         'user = "<user column>"',
-        'features = ["<column>"]',
+        *([] if is_table else ['features = ["<column>"]']),
         f"epsilon = {_toml(answer['epsilon'])}",
         f"delta = {_toml(answer['delta'])}",
         f"relation = {json.dumps(answer['relation'].replace('_', '-'))}",
         f"records = {answer['records']}",
+        *(TABLE_LINES if is_table else ()),
     ]
     return 200, "\n".join(lines) + "\n"
 

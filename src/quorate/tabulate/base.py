@@ -15,7 +15,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee
 from quorate.releases.route import Route
 from quorate.tabulate.cells import ToCells, ValueColumn
-from quorate.tabulate.looks import Shape, pure_is_better
+from quorate.tabulate.looks import Shape, noise_norm
 from quorate.tabulate.reading import Reading, Records, ids_of, names_of, with_names
 from quorate.tabulate.usual import usual_units, usual_values
 from quorate.users.crowd import Crowd
@@ -144,11 +144,8 @@ class UserStatistic(UserEstimator):
         L1 for Laplace noise, also where ``delta`` would allow Gaussian noise but there are few
         coordinates; L2 for Gaussian noise.
         """
-        wanted = "laplace" if pure_is_better(account, coordinates) else "gaussian"
-        asked = wanted if self.algorithm == "auto" else self.algorithm
-        if asked == "gaussian":
-            return account.rest(), 2
-        return account.part_of(epsilon=account.left), 1
+        norm = noise_norm(account, coordinates, self.algorithm)
+        return account.rest() if norm == 2 else account.part_of(epsilon=account.left), norm
 
     def _check_common(self) -> None:
         """Refuse what parameters show to be wrong, before the charge."""

@@ -31,7 +31,7 @@ from quorate.users.assembly import ordered_users
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
-__all__ = ["Block", "noisy_sum", "presence_of", "release_block", "tail_factor"]
+__all__ = ["Block", "noise_of_unit", "noisy_sum", "presence_of", "release_block", "tail_factor"]
 
 Floats = NDArray[np.float64]
 Noisy = GaussianSum | LaplaceSum
@@ -98,8 +98,13 @@ def noisy_sum(bound: Lengths, *, account: Account, n_users: int) -> Noisy:
     return LaplaceSum(grid=grid, epsilon=epsilon, relation=relation)
 
 
-def _noise_of_unit(shape: Shape, account: Account) -> float:
-    """Return the standard deviation of the noise over the length, before the search is paid."""
+def noise_of_unit(shape: Shape, account: Account) -> float:
+    """Return the standard deviation of the noise over the length, before the search is paid.
+
+    >>> account = Account.open(epsilon=2.0)
+    >>> round(noise_of_unit(Shape(weights=np.ones(3), norm=1), account), 3)
+    1.414
+    """
     reach = shape.bound(1.0).change(account.relation)[shape.norm - 1]
     if spendable(account):
         return reach / math.sqrt(float(account.square_left))
@@ -153,7 +158,7 @@ def release_block(
     """
     cut = 0.0
     if length is None:
-        noise = _noise_of_unit(shape, account)
+        noise = noise_of_unit(shape, account)
         cut, part = cut_target(noise=noise, shape=shape, account=account, n_users=n_users)
         length = found_length(crowd, shape, account=account, target=cut, part=part, n_users=n_users)
     bound = shape.bound(rounded_length(length))

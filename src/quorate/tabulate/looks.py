@@ -42,12 +42,15 @@ from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
 __all__ = [
+    "COUNT_SHARE",
     "LADDER",
     "SEEN",
+    "WEIGHT_SHARE",
     "Shape",
     "cut_target",
     "found_length",
     "group_weights",
+    "noise_norm",
     "number_of_users",
     "pure_is_better",
     "pure_part",
@@ -61,8 +64,10 @@ Floats = NDArray[np.float64]
 LADDER = np.arange(-24.0, 8.0, 0.5)
 """Candidate lengths as powers of one half: from 2^24 records down to less than one."""
 
-_COUNT_SHARE = Fraction(1, 50)
-_WEIGHT_SHARE = Fraction(3, 100)
+COUNT_SHARE = Fraction(1, 50)
+"""What is paid for the number of people where it is not public."""
+WEIGHT_SHARE = Fraction(3, 100)
+"""What is paid for the sizes of the groups."""
 _SEARCH_SHARE = Fraction(1, 10)
 SEEN = 4.0
 """A search is sure of what is so many standard deviations of its noise away."""
@@ -93,6 +98,17 @@ def pure_is_better(account: Account, coordinates: int) -> bool:
     (True, False)
     """
     return 2.0 * coordinates * float(account.square) < float(account.epsilon) ** 2
+
+
+def noise_norm(account: Account, coordinates: int, algorithm: str = "auto") -> int:
+    """Return which lengths noise is about: 1 for Laplace noise, 2 for Gaussian noise.
+
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> noise_norm(account, 8), noise_norm(account, 9), noise_norm(account, 9, "laplace")
+    (1, 2, 1)
+    """
+    wanted = "laplace" if pure_is_better(account, coordinates) else "gaussian"
+    return 2 if (wanted if algorithm == "auto" else algorithm) == "gaussian" else 1
 
 
 def pure_part(account: Account, share: Fraction) -> Fraction:
@@ -216,10 +232,10 @@ def number_of_users(crowd: Crowd, account: Account) -> float:
     if account.relation is Relation.REPLACE:
         return float(crowd.n_users)
     if not spendable(account):
-        count = NoisyCount(epsilon=_COUNT_SHARE * account.epsilon, relation=account.relation)
+        count = NoisyCount(epsilon=COUNT_SHARE * account.epsilon, relation=account.relation)
         return float(max(1, count.release(crowd.n_users, account=account)))
     grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-28)
-    multiplier = account.multiplier(_COUNT_SHARE * account.square)
+    multiplier = account.multiplier(COUNT_SHARE * account.square)
     total = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
     steps = np.array([crowd.n_users * 2**28], dtype=np.int64)
     return max(1.0, float(total.release(steps, count=0.0, account=account)[0]))
@@ -272,11 +288,11 @@ def group_weights(
     mechanism: GaussianSum | LaplaceSum
     relation = account.relation
     if spendable(account):
-        multiplier = account.multiplier(_WEIGHT_SHARE * account.square)
+        multiplier = account.multiplier(WEIGHT_SHARE * account.square)
         grid = fitting_grid(bound, n_users=crowd.n_users, relation=relation, noise=2 * multiplier)
         mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
     else:
-        epsilon = float_down(_WEIGHT_SHARE * account.epsilon)
+        epsilon = float_down(WEIGHT_SHARE * account.epsilon)
         grid = fitting_grid(bound, n_users=crowd.n_users, relation=relation, noise=2 / epsilon)
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=relation)
     # Squares add up to the squared length, which Gaussian noise is about.

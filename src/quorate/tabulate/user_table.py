@@ -27,7 +27,7 @@ from quorate.tabulate.released import Estimates, TableError, arrow_table, means,
 from quorate.tabulate.requests import TableRequest, as_request
 from quorate.users.crowd import Crowd
 
-__all__ = ["UserTable"]
+__all__ = ["UserTable", "table_route"]
 
 _KEY_SHARE = Fraction(1, 5)
 # In so many groups a person counts fully in medians where nobody said or looked.
@@ -304,7 +304,7 @@ class UserTable(UserStatistic):
             )
         how = "stated" if cap is not None else "found privately"
         made = {r.name: _estimates(r, request, cells, people, found) for r in request.requests}
-        return made, _error(made, cells, people), _route(norm, how)
+        return made, _error(made, cells, people), table_route(norm, how)
 
     def _records(
         self,
@@ -354,7 +354,12 @@ def _usual_groups(people: Block | None, size: int, norm: int) -> float:
     return max(1.0, people.length) ** norm
 
 
-def _route(norm: int, how: str) -> Route:
+def table_route(norm: int, how: str) -> Route:
+    """Return which noise a table has, and why.
+
+    >>> table_route(2, "stated").name
+    'gaussian'
+    """
     length = "sum" if norm == 1 else "root of the sum of squares"
     return Route(
         name="laplace" if norm == 1 else "gaussian",

@@ -24,7 +24,14 @@ from quorate.tabulate.looks import LADDER, SEEN, Shape, found_length, seen_purel
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
-__all__ = ["rough_median", "usual_units", "usual_values", "value_ladder"]
+__all__ = [
+    "median_price",
+    "rough_median",
+    "tail_target",
+    "usual_units",
+    "usual_values",
+    "value_ladder",
+]
 
 Floats = NDArray[np.float64]
 
@@ -89,29 +96,40 @@ def rough_median(
     >>> 30 < found < 70
     True
     """
-    off = max(1.0, _OFF * n_users)
+    price, largest = median_price(account, ladder.size, n_users)
+    if price > largest:
+        return None
     if spendable(account):
         looks = looks_needed(ladder.size)
-        square = exact(looks / off**2)
-        if square > _SHARE * account.square:
-            return None
         search = NoisySearch(
             thresholds=ladder,
             target=n_users / 2,
-            noise_multiplier=account.multiplier(square, count=looks),
+            noise_multiplier=account.multiplier(price, count=looks),
             relation=account.relation,
         )
         found = search.release_counts(crowd.counts(values, ladder), account=account)
         return float(ladder[found])
     domain = (0, ladder.size - 1)
-    at_one = PrivateQuantile(domain=domain, epsilon=1, relation=account.relation)
-    epsilon = exact(at_one.error_bound(0.2) / (2.0 * off))
-    if epsilon > _SHARE * account.epsilon:
-        return None
     places = crowd.map(_Places(values, tuple(ladder.tolist())))
-    paid = PrivateQuantile(domain=domain, epsilon=epsilon, relation=account.relation)
+    paid = PrivateQuantile(domain=domain, epsilon=price, relation=account.relation)
     place = paid.release(np.concatenate([np.empty(0, np.int64), *places]), account=account)
     return float(ladder[place])
+
+
+def median_price(account: Account, size: int, n_users: float) -> tuple[Fraction, Fraction]:
+    """Return what a rough median on a ladder of ``size`` points costs, and what it may cost.
+
+    Squares where the account pays Gaussian noise, epsilons otherwise; from public numbers.
+
+    >>> account = Account.open(epsilon=1.0)
+    >>> [price <= most for price, most in (median_price(account, 999, n) for n in (900, 90_000))]
+    [False, True]
+    """
+    off = max(1.0, _OFF * n_users)
+    if spendable(account):
+        return exact(looks_needed(size) / off**2), _SHARE * account.square
+    at_one = PrivateQuantile(domain=(0, size - 1), epsilon=1, relation=account.relation)
+    return exact(at_one.error_bound(0.2) / (2.0 * off)), _SHARE * account.epsilon
 
 
 @dataclass(frozen=True)
@@ -190,7 +208,7 @@ def usual_units(
     True
     """
     widths = tuple(column.half_width for column in columns)
-    target, part = _tail(account, n_users)
+    target, part = tail_target(account, n_users)
     if not columns or target > n_users / 4:
         return widths
     records = 1.0
@@ -219,8 +237,13 @@ def usual_units(
     return tuple(found)
 
 
-def _tail(account: Account, n_users: float) -> tuple[float, float]:
-    """Return how many people a length for units should leave above it, and what it may cost."""
+def tail_target(account: Account, n_users: float) -> tuple[float, float]:
+    """Return how many people a length for units should leave above it, and what it may cost.
+
+    >>> target, part = tail_target(Account.open(epsilon=1.0, delta=1e-6), 20_000.0)
+    >>> round(target), round(part, 6)
+    (293, 0.001121)
+    """
     wanted = n_users / 100.0
     if spendable(account):
         looks = looks_needed(LADDER.size)

@@ -21,10 +21,10 @@ from quorate.guarantees import Relation
 from quorate.ranges import Limit
 from quorate.tasks.fitting import FitRequest
 
-__all__ = ["RequestFile", "blank_request", "read_request", "request_text"]
+__all__ = ["TABLE_LINES", "RequestFile", "blank_request", "read_request", "request_text"]
 
 _ALL = "*"
-_TABLE = (
+TABLE_LINES = (
     '# out = "<table.csv>"',
     "",
     "# the columns of the groups, their public labels (or popular), and what to tell of each group",
@@ -33,6 +33,8 @@ _TABLE = (
     'keys = ["<label>", "<label>"]',
     'statistics = { records = "count", people = "users", "<column>" = "sum" }',
 )
+"""What a request for a table by group still asks for."""
+
 _KEYS = frozenset(
     {
         "table",
@@ -214,7 +216,7 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
         '# data_name = "<name>"',
         '# model = "<model.json>"',
         '# report = "<report.html>"',
-        *(_TABLE if is_table else ()),
+        *(TABLE_LINES if is_table else ()),
         "",
         "# Public ranges: what could anybody have brought? Not the smallest and largest record.",
         "[bounds]",

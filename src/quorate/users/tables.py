@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ __all__ = [
     "as_matrix",
     "as_targets",
     "as_vector",
+    "batches_of",
     "check_features",
     "check_missing",
     "column_names",
@@ -142,6 +143,29 @@ def size_on_disk(dataset: Any) -> int:
     return sum(Path(file).stat().st_size for file in dataset.files)
 
 
+def batches_of(dataset: Any, columns: Sequence[str], **options: Any) -> Iterator[Any]:
+    """Yield the batches of a dataset; of a page that cannot be read say only that there is one.
+
+    >>> import pyarrow as pa, pyarrow.dataset as ds
+    >>> [batch.num_rows for batch in batches_of(ds.dataset(pa.table({"a": [1, 2]})), ["a"])]
+    [2]
+    """
+    import pyarrow as pa
+
+    batches = iter(dataset.to_batches(columns=list(columns), **options))
+    while True:
+        batch, failed = None, False
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError, ValueError):
+            failed = True
+        if failed:
+            raise SchemaError("The table could not be read; why is withheld: it may quote records.")
+        if batch is None:
+            return
+        yield batch
+
+
 def load(
     source: Any,
     *,
@@ -171,7 +195,7 @@ def load(
     wanted = list(dict.fromkeys([*names, *others]))
     n_rows = source.num_rows if isinstance(source, pa.Table) else source.count_rows()
     narrow = source.select(wanted).to_batches if isinstance(source, pa.Table) else None
-    batches = narrow() if narrow else source.to_batches(columns=wanted)
+    batches = narrow() if narrow else batches_of(source, wanted)
     rows, start = np.empty((n_rows, width)), 0
     kept: dict[str, list[Any]] = {name: [] for name in others}
     for batch in batches:

@@ -1,0 +1,235 @@
+r"""Planning a table by group: how far its counts and means are off.
+
+People hold different numbers of records and prefer some groups. A model with two public guesses
+says how long a person's records are, over all groups: numbers of records are log-normal, and
+``scale`` is what one person in a hundred holds, over the average; two records of a person are in
+the same group with probability ``between``, and otherwise wherever they fall. Somebody with X
+records in G groups then has the squared length :math:`X + X(X-1)(b + (1-b)/G)`.
+
+The noise follows from public numbers alone (:mod:`quorate.tabulate.outlook`); what people hold
+beyond the length that is looked for is missing, and is part of the error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.planning.limits import fixed_users_floor
+from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
+from quorate.planning.tasks.base import ErrorModel, PeopleTask
+from quorate.tabulate.blocks import tail_factor
+from quorate.tabulate.outlook import Outlook, outlook
+from quorate.tabulate.user_table import table_route
+
+__all__ = ["TableTask"]
+
+# One person in a hundred is so many standard deviations above the middle.
+_ONE_IN_A_HUNDRED = 2.3263478740408408
+# Lengths are looked for among powers of the root of two, and it is one above as often as not.
+_ROUNDED = 2.0**0.25
+# Records of caps that group privacy tries, as powers of two of the average.
+_CAPS = range(-12, 7)
+
+
+@lru_cache(maxsize=4096)
+def _outlook(
+    users: int, epsilon: float, delta: float, relation: Relation, groups: int, columns: int
+) -> Outlook:
+    return outlook(
+        users=users,
+        epsilon=epsilon,
+        delta=delta,
+        relation=relation,
+        groups=groups,
+        columns=columns,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableTask(PeopleTask):
+    """Counts, sums and means by group, as in :class:`~quorate.tabulate.UserTable`.
+
+    The error is that of one cell of a group of average size, for the people who are there: of a
+    count as a share of it, of a mean in standard deviations of a record. A sum is off by the root
+    of the sum of both squares, each times what it is about: the mean, and the deviation.
+
+    Parameters
+    ----------
+    size : int, default=10
+        Groups.
+    dimension : int, default=1
+        Columns that are added up for sums or means; 0 for counts alone.
+    scale : float, default=4.0
+        How many times the average one person in a hundred holds; 1 if all hold the same number.
+    between : float, optional
+        How likely two records of a person are in the same group because they are that person's.
+
+    Examples
+    --------
+    >>> task = TableTask(size=50, records=50, delta=1e-6)
+    >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
+    ('gaussian', 0.18)
+    """
+
+    size: int = 10
+    dimension: int = 1
+    scale: float = 4.0
+
+    name: ClassVar[str] = "table"
+    error_meaning: ClassVar[str] = (
+        "error in a group of average size: of a count as a share of it, of a mean in standard "
+        "deviations of one record"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size)
+        _validate.non_negative_integer(dimension=self.dimension)
+        _validate.positive(scale=self.scale)
+        largest = math.exp(_ONE_IN_A_HUNDRED**2 / 2)
+        if not 1.0 <= self.scale <= largest:
+            raise ParameterError(f"Expected 1 <= scale <= {largest:.1f}, got scale={self.scale!r}.")
+
+    @property
+    def largest_error(self) -> float:
+        """Nothing in every cell."""
+        return 1.0
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        if self.between is not None:
+            return ()
+        return (
+            "Assumes that half of a person's pairs of records are in the same group: state "
+            "between= (0 if the records of a person fall anywhere).",
+        )
+
+    def _seen(self, users: int, epsilon: float) -> Outlook:
+        known = self.delta, self.relation, self.size, self.dimension
+        return _outlook(users, epsilon, *known)
+
+    @property
+    def _deviation(self) -> float:
+        """Standard deviation of the logarithm of a person's number of records."""
+        # scale = exp(z s - s^2 / 2), the smaller root.
+        inside = _ONE_IN_A_HUNDRED**2 - 2.0 * math.log(self.scale)
+        return _ONE_IN_A_HUNDRED - math.sqrt(max(0.0, inside))
+
+    def _lost(self, above: float) -> float:
+        """Return the share of all records beyond what a person holds ``above`` the middle."""
+        from scipy.special import ndtr
+
+        spread = self._deviation
+        if spread == 0.0:
+            return 0.0
+        cap = math.exp(spread * above - spread**2 / 2)
+        return max(0.0, float(ndtr(spread - above) - cap * ndtr(-above)))
+
+    def _length(self, records: float, norm: int) -> float:
+        """Return how long the records of somebody who holds so many are, over all groups."""
+        if norm == 1 or records <= 1.0:
+            return records
+        same = self.share_between + (1.0 - self.share_between) / self.size
+        return math.sqrt(records + records * (records - 1.0) * same)
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the error of one cell: noise, and what is missing beyond the length."""
+        from scipy.special import ndtri
+
+        seen = self._seen(users, epsilon)
+        above = -float(ndtri(min(0.5, seen.cut / users)))
+        spread = self._deviation
+        records = max(1.0, self.records * math.exp(spread * above - spread**2 / 2))
+        length = self._length(records, seen.norm) * seen.coordinates ** (1 / seen.norm)
+        noise = self._share(seen, _ROUNDED * seen.noise * length, users)
+        return min(self.largest_error, noise + self._lost(above))
+
+    def _share(self, seen: Outlook, deviation: float, users: int) -> float:
+        """Return what noise of a cell does not exceed, as a share of an average group."""
+        tail = tail_factor(gaussian=seen.norm == 2, beta=self.beta)
+        return tail * deviation * self.size / (users * self.records)
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return which noise a table has."""
+        route = table_route(self._seen(users, epsilon).norm, "found privately")
+        return route.name, route.reason
+
+    def baselines(self) -> dict[str, ErrorModel]:
+        """Return the error of simpler ways, by name."""
+        if self.records == 1:
+            return {}
+        return {
+            "group privacy": self.best_group_error,
+            "one record per user": self.one_record_error,
+        }
+
+    def best_group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of hiding single records so well that a person's are, at the best cap.
+
+        Records beyond the cap are missing; noise grows with the cap, wherever they are.
+        """
+        caps = {max(1.0, self.records * 2.0**power) for power in _CAPS}
+        return min(self._capped_error(cap, users, epsilon) for cap in caps)
+
+    def one_record_error(self, users: int, epsilon: float) -> float:
+        """Return the error when every person gives one record, drawn among all of theirs.
+
+        A share of people estimates a share of records, as if all held the same number.
+        """
+        from scipy.special import ndtri
+
+        seen = self._seen(users, epsilon)
+        noise = seen.stated * seen.coordinates ** (1 / seen.norm)
+        tail = -float(ndtri(self.beta / 2))
+        sampling = tail * math.sqrt((self.size - 1.0) * (1.0 - self.share_between) / users)
+        noise = self._share(seen, noise * self.records, users)
+        return min(self.largest_error, math.hypot(noise, sampling) + self._lost(0.0))
+
+    def _capped_error(self, cap: float, users: int, epsilon: float) -> float:
+        seen, spread = self._seen(users, epsilon), self._deviation
+        above = math.inf if cap >= self.records else -math.inf
+        if spread > 0.0:
+            above = (math.log(cap / self.records) + spread**2 / 2) / spread
+        lost = self._lost(above) if spread > 0.0 else max(0.0, 1.0 - cap / self.records)
+        noise = seen.stated * cap * seen.coordinates ** (1 / seen.norm)
+        return min(self.largest_error, self._share(seen, noise, users) + lost)
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users for whom noise at a stated cap is small enough, whatever they prefer."""
+
+        def noise(users: int) -> float:
+            seen = self._seen(users, epsilon)
+            length = self.scale * self.records * seen.coordinates ** (1 / seen.norm)
+            return self._share(seen, seen.stated * length, users)
+
+        users = smallest_users(noise, error)
+        return PublishedBound(
+            users=None if users is None else float(users),
+            theorem="law of the noise",
+            holds=False,
+            note="a cap of scale times the records, stated; what people hold beyond it is missing",
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the floor for two crowds: all records in a group, or none."""
+        if error >= 0.5:
+            return PublishedBound(
+                users=1.0, theorem="no theorem", holds=True, note="half of a group always does"
+            )
+        floor = fixed_users_floor(
+            epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
+        )
+        return PublishedBound(
+            users=float(floor),
+            theorem="Theorem 9 of Levy et al. (2021)",
+            holds=True,
+            note="two crowds that have nothing in common",
+        )
