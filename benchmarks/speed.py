@@ -5,16 +5,19 @@ the clock, because others may be at work; each side several times in turns, and 
 One thread of linear algebra everywhere. ``--full`` measures at full size (some minutes and two
 gigabytes), the default at sizes that take a minute.
 
-* A logistic fit over as many full-batch steps in numpy, a matrix product each way. The fit also
-  groups, orders and whitens, and draws exact noise. 100 records a user.
+* A logistic fit over as many full-batch steps in numpy as it takes steps, a matrix product each way
+  in 64 bits. Only the 40 steps of the descent are counted on numpy's side, though the fit also
+  groups and orders the records, passes over them for their centre and their spread, whitens them
+  into a table of 32 bits on which its steps work, and draws exact noise. 100 records a user.
 * ``UserScaler`` of 24 features without delta over one sort of the table, column by column.
 * Growth, as the slope on logarithmic scales: a logistic fit in the features, and in the users at a
   fixed number of records; a cut-off in the records.
 * The first fit of ``UserMean`` in a fresh process over ``import sklearn.linear_model``.
 
-``goal`` is what we want, ``held`` what this benchmark fails above: the logistic fit is not there
-yet. Its gradients take as long as numpy's steps; in 100,000 x 20 the rest is spread over the order
-of addition, the geometry and some forty releases, in 1,000,000 x 50 most of it is whitening.
+``goal`` is what we want, ``held`` what this benchmark fails above: times of small fits vary by a
+fifth on a machine that others use. The large fit asks for half as much memory again as its table;
+where the system is slow to hand it out, as after somebody else's large fit, that may be a third of
+its time.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from threadpoolctl import threadpool_limits
 import quorate as qr
 
 ROUNDS = 5
-HELD_SMALL, HELD_LARGE = 2.6, 2.5
+HELD_SMALL, HELD_LARGE = 1.6, 1.6
 FIRST_USE = """
 import numpy as np
 from quorate import UserMean

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
-# Numbers that are multiplied at once: two megabytes, which stay in the cache.
+# Numbers of 64 bits that are multiplied at once: two megabytes, which stay in the cache.
 _BLOCK = 2**18
 # Records of a user from which on a product over that user's records alone is the quickest.
 _MANY = 32
@@ -210,7 +210,7 @@ def _parts(batch: UserData) -> list[_Part]:
     if batch not in _PARTS:
         counts = batch.record_counts()
         is_product = (counts >= _MANY) & (counts * batch.n_features <= _LARGEST_PRODUCT)
-        most = max(1, _BLOCK // max(1, batch.n_features))
+        most = max(1, 8 * _BLOCK // max(1, batch.X.itemsize * batch.n_features))
         parts = []
         for many in (False, True):
             owners = np.flatnonzero(is_product == many)
