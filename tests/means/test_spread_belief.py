@@ -32,3 +32,14 @@ def test_one_round_cannot_say_everything():
     for height in (1.2, 1.2, 1.2, 1.2, -50.0, 1.2, 1.2):
         belief = belief.after(height, radius=2.0, around=0.0, noise=0.02, users=1e4)
     assert belief.spread[0] == pytest.approx(0.9, rel=0.4)
+
+
+@pytest.mark.parametrize("cone", [False, True])
+def test_the_height_that_is_expected_is_the_one_that_was_seen(cone):
+    belief = SpreadBelief.at_most(20.0, cone=cone)
+    for _ in range(8):
+        belief = belief.after(0.7, radius=2.0, around=0.0, noise=0.01, users=1e4)
+    assert belief.height(radius=2.0, around=0.0) == pytest.approx(0.7, abs=0.1)
+    # Nobody is expected near the centre of a ball that is much too small, or far off.
+    assert belief.height(radius=0.05, around=0.0) < 0.05
+    assert belief.height(radius=2.0, around=40.0) < 0.05

@@ -30,9 +30,12 @@ __all__ = [
     "present_users",
 ]
 
-# Fewer absent users than this many standard deviations of their noisy number are taken for none,
-# so that noise in the divisor costs nothing where everybody is there.
-_NOTICED = 3.0
+# Fewer absent users than this many scales of their noisy number are taken for none: that leaves a
+# third of the variance of the divisor where everybody is there, and adds a third where a few are
+# missing. (With 3 a few people who were missing cost as much as all the noise.)
+_NOTICED = 2.0
+# Fewer than this many scales of present users are nobody.
+_BELIEVED = 3.0
 # Far more than the rounding errors of one vote.
 _ROUNDING = 1e-12
 
@@ -167,4 +170,4 @@ def hardly_anybody(n_users: float, absent: float, error: float) -> bool:
     >>> hardly_anybody(1000.0, 995.0, 4.0), hardly_anybody(1000.0, 900.0, 4.0)
     (True, False)
     """
-    return n_users - absent < _NOTICED * error
+    return n_users - absent < _BELIEVED * error

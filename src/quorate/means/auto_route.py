@@ -139,20 +139,23 @@ class AutoRun:
         told = {"users": n, "epsilon": self._whole}
         way = ways.first_way(dimension=d, mu=mu, **told).name
         if mu > 0.0 and way in ("drift", "interval") and ways.is_tested(dimension=d, **told):
-            kept = ways.present_cost(**told) + ways.test_cost(**told)
+            kept = ways.test_cost(dimension=d, **told)
+            if not self._is_replaced:
+                kept += ways.present_cost(**told)
             if way == "interval":
                 kept += ways.search_costs(dimension=d, **told).spread
             self.account.set_aside(kept * _ROUNDING)
 
     def _is_narrow(self, size: Size, *, tested: bool) -> bool:
         """Ask whether nearly all users are in a corner of the range, or near each other."""
-        cost = ways.test_cost(users=size.number, epsilon=self._whole)
+        d = self.users.dimension
+        cost = ways.test_cost(users=size.number, dimension=d, epsilon=self._whole)
         if not tested:
             return are_near(self.users, epsilon=cost, account=self.account)
         return are_crowded(
             self.users,
             width=self._cell(size),
-            at_least=math.ceil(ways.CROWDED * size.number),
+            at_least=math.ceil(ways.CROWDED[d - 1] * size.number),
             epsilon=cost,
             account=self.account,
         )
@@ -195,9 +198,15 @@ class AutoRun:
         return gaussian_run(self.account, self.users, self.bound).clip(reason)
 
     def count(self) -> Size:
-        """Release how many users are present; everybody, unless many are seen to be missing."""
+        """Release how many users are present; everybody, unless many are seen to be missing.
+
+        Few users are not counted where they are asked whether they are in a corner of the range:
+        those who are missing are in none.
+        """
         if self._is_replaced:
             n = float(max(1, self.users.n_users))
+            if ways.is_tested(users=n, dimension=self.users.dimension, epsilon=self._whole):
+                return Size(n, 0.0)
             found = self._pure.buy_size(ways.present_cost(users=n, epsilon=self._whole))
             if found.number >= n - _MISSED * found.scale:
                 return Size(n, 0.0)

@@ -45,6 +45,9 @@ _MOVING, _ARRIVED, _ARRIVED_NARROW = 1.25, 2.0, 3.25
 _KNOWN, _SURE, _CONFIRMED, _LAST_ROUNDS = 0.4, 0.35, 2, 4
 # A mean that is longer than this many standard deviations says that the centre missed.
 _MISSED, _EDGE = 5.0, 0.8
+# In one or two dimensions lifts say it too: this much evidence (twice a difference of logarithms of
+# likelihoods), with an error of the model of lifts.
+_NARROW, _EVIDENCE, _LIFT_MODEL = 2, 8.0, 0.2
 # The ball failed to settle if the centre is known worse than this share of the spread, or if the
 # last lifts are as low as this.
 _FAILED, _LOW = 0.75, 0.25
@@ -104,8 +107,18 @@ class DriftingBall:
             square = now * whole if left else float(self.account.square_left)
             moved, height, noise = self._round(centre, radius, square)
             around = root * error
+            missed = None
+            if d <= _NARROW:
+                expected = belief.height(radius=radius, around=around)
+                missed = _has_missed(
+                    float(np.linalg.norm(moved)) / radius,
+                    height,
+                    expected=expected,
+                    around=around / radius,
+                    noise=noise,
+                )
             belief = belief.after(height, radius=radius, around=around, noise=noise, users=n)
-            centre, error = _follow(centre, error, moved, noise * radius, wide)
+            centre, error = _follow(centre, error, moved, noise * radius, wide, missed=missed)
         spread, _ = belief.spread
         failed = error * root > _FAILED * spread or height <= _LOW
         return self._result(centre, error, spread, radius, reason, failed=failed)
@@ -174,17 +187,42 @@ class DriftingBall:
         return MeanRelease(mean=centre, parts=parts, route=route)
 
 
+def _has_missed(
+    moved: float, height: float, *, expected: float, around: float, noise: float
+) -> bool:
+    """Whether users outside of the ball explain a mean offset and lift better than users around it.
+
+    All in radii. Users far outside would have moved the mean by a whole radius, with no lift.
+    """
+    wide = noise**2 + around**2
+    low = noise**2 + _LIFT_MODEL**2
+    near = moved**2 / wide + min(height - expected, 0.0) ** 2 / low + math.log(wide * low)
+    far = ((moved - 1.0) / noise) ** 2 + max(height, 0.0) ** 2 / low + math.log(noise**2 * low)
+    return near - far > _EVIDENCE
+
+
 def _follow(
-    centre: Vector, error: float, moved: Vector, noise: float, wide: float
+    centre: Vector,
+    error: float,
+    moved: Vector,
+    noise: float,
+    wide: float,
+    *,
+    missed: bool | None = None,
 ) -> tuple[Vector, float]:
-    """Return the next centre and its standard error: a Kalman step, or a jump if it missed."""
+    """Return the next centre and its standard error: a Kalman step, or a jump if it missed.
+
+    Whether it ``missed`` is read off the length of the move where lifts were not asked.
+    """
     d = centre.size
     variance = noise * noise
     length = float(np.dot(moved, moved)) / d
     edge = _EDGE * ((math.sqrt(d) + wide) * error) ** 2 / d
     edge += variance * (1.0 + 3.0 * math.sqrt(2.0 / d)) + 2.0 * error * noise
     expected = (error * error + variance) * (1.0 + _MISSED * math.sqrt(2.0 / d))
-    if length > min(expected, edge):
+    if missed is None:
+        missed = length > min(expected, edge)
+    if missed:
         return centre + moved, max(error, math.sqrt(length))
     gain = error * error / (error * error + variance)
     return centre + gain * moved, math.sqrt(gain * variance)

@@ -65,6 +65,12 @@ class SpreadBelief:
             max(0.0, square)
         )
 
+    def height(self, *, radius: float, around: float) -> float:
+        """Return the mean lift that is expected of the next round, in radii."""
+        spread, _ = self.spread
+        size = math.log(math.hypot(spread, around) / radius)
+        return float(np.interp(size, _LOGS, _CONE_LIFTS if self.cone else _LIFTS))
+
     def after(
         self, height: float, *, radius: float, around: float, noise: float, users: float
     ) -> SpreadBelief:

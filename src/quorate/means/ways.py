@@ -59,9 +59,10 @@ _WIDEN, _WIDEN_RATE = 3.0, 0.3
 FEW_USERS, FEWEST_USERS = 110.0, 17.0
 # Few users in one or two dimensions are asked first whether nearly all of them are in a corner of
 # the range, because clipping to it costs less than any search otherwise: up to so many users x
-# epsilon; how wide the corner is, and which share of them it has to hold.
+# epsilon. The corner has to hold this share of them, in one dimension and in two: many people hold
+# the same single number and spread otherwise, but rarely in two coordinates at once.
 TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
-CROWDED = 0.8
+CROWDED = (0.8, 0.65)
 # The width of the corner. Where a ball drifts to it: for the fewest; for more in one dimension, who
 # lose less by clipping to the range; for more in two. And where quantiles are asked, in one
 # dimension and in two.
@@ -80,7 +81,7 @@ _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
 _PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 170.0
-_TEST = 36.0
+_TEST = (36.0, 20.0)
 _CENTRE, _CENTRE_CERTAINTY = 4.0, 7.0
 # The outer quantile leaves so many users outside, times epsilon: with fewer, noise would send it to
 # the far end too often. That costs the noise of the range, so the second is multiplied by the
@@ -152,13 +153,14 @@ def present_cost(*, users: float, epsilon: float) -> float:
     return min(max(_PRESENT / max(users, 1.0), 0.001 * epsilon), 0.02 * epsilon)
 
 
-def test_cost(*, users: float, epsilon: float) -> float:
+def test_cost(*, users: float, dimension: int, epsilon: float) -> float:
     """Return what it costs to ask few users whether they are in a corner of the range.
 
-    >>> test_cost(users=300, epsilon=1.0), test_cost(users=100, epsilon=1.0)
-    (0.12, 0.15)
+    >>> test_cost(users=300, dimension=1, epsilon=1.0), test_cost(users=400, dimension=2, epsilon=1)
+    (0.12, 0.05)
     """
-    return min(max(_TEST / max(users, 1.0), 0.02 * epsilon), 0.15 * epsilon)
+    needed = _TEST[dimension == TESTED_DIMENSIONS] / max(users, 1.0)
+    return min(max(needed, 0.02 * epsilon), 0.15 * epsilon)
 
 
 def cell_width(*, users: float, dimension: int, epsilon: float) -> float:
