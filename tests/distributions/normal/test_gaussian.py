@@ -7,6 +7,9 @@ from scipy.stats import multivariate_normal
 from quorate.accounting.compose import price
 from quorate.auditing import replay
 from quorate.distributions import GaussianDistribution
+from quorate.distributions.hypotheses.clip import Votes
+from quorate.distributions.hypotheses.families import GaussianFamily
+from quorate.distributions.normal.gaussian import cover_step
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
@@ -64,6 +67,83 @@ class TestKnownCovariance:
         def run(mine):
             table = np.concatenate([X, np.reshape(mine, (-1, 2))])
             users = [*np.repeat(np.arange(60), 3), *[999] * (len(table) - len(X))]
+            data = UserData.from_arrays(table, users=users)
+            one = GaussianDistribution(1.0, bounds=100.0, covariance=COVARIANCE).fit(data)
+            return one.mean_, one.error_, one.algorithm_, one.guarantee_
+
+        for mine in ([[1e308, -1e308]], [[np.nan, 1.0]], np.full((200, 2), 7.0)):
+            report = replay(run, [[30.0, 30.0]], mine)
+            assert report.same, str(report)
+
+
+class TestFewUsers:
+    """Few users agree on a cover of the means, not on a fine grid."""
+
+    def test_steps_follow_from_public_numbers(self):
+        steps = [cover_step(users=n, epsilon=1.0, width=60.0) for n in (5, 20, 30, 40, 100)]
+        assert steps == sorted(steps, reverse=True)
+        assert steps[0] == 0.4
+        assert steps[-1] == 1 / 128
+        assert cover_step(users=60, epsilon=0.5, width=60.0) == steps[2]
+
+    def test_a_cover_is_found_where_a_fine_grid_is_not(self, monkeypatch):
+        # 30 users, 64 records, a range of 60 deviations: a fine grid misses in 4 runs of 10.
+        def misses():
+            found = []
+            for seed in range(40):
+                rng = np.random.default_rng(seed)
+                X = rng.uniform(-20.0, 20.0) + rng.normal(size=(30 * 64, 1))
+                people = np.repeat(np.arange(30), 64)
+                with use_noise(SeededNoise(seed)):
+                    one = GaussianDistribution(1.0, bounds=30.0, covariance=[[1.0]])
+                    one.fit(X, users=people)
+                found.append(abs(one.mean_[0] - X.mean()) > 1.0)
+            return np.mean(found), one.algorithm_
+
+        share, route = misses()
+        assert share < 0.15
+        assert "cover in steps of 0.3" in route.reason
+        monkeypatch.setattr("quorate.distributions.normal.gaussian._COARSEST", 1 / 128)
+        fine, route = misses()
+        assert fine > 0.25
+        assert "cover" not in route.reason
+
+    def test_the_steps_are_within_the_stated_bound(self):
+        held = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            X = rng.uniform(-9.0, 9.0) + rng.normal(size=(48 * 256, 1))
+            with use_noise(SeededNoise(seed)):
+                one = GaussianDistribution(1.0, bounds=1000.0, covariance=[[1.0]])
+                one.fit(X, users=np.repeat(np.arange(48), 256))
+            assert "cover" in one.algorithm_.reason
+            variation = min(1.0, 0.4 * abs(one.mean_[0] - X.mean()))
+            held.append(variation <= one.error_.bound)
+        assert np.mean(held) >= 0.9
+
+    def test_votes_between_members_of_a_cover_are_ranks(self):
+        """The worst duel of a member by votes is twice the loss of its place as a median."""
+        rng = np.random.default_rng(0)
+        places = 0.4 * np.arange(-5, 6)
+        means = rng.normal(0.3, 0.5, size=31)
+        family = GaussianFamily(places[:, None], np.ones(places.size))
+        worst = family.worst(
+            family.tally(UserData.from_arrays(means[:, None], users=range(31)), Votes())
+        )
+        nearest = np.abs(means[:, None] - places).argmin(axis=1)
+        above = np.array([(nearest > j).sum() for j in range(places.size)])
+        below = np.array([(nearest < j).sum() for j in range(places.size)])
+        # At the ends there is no member to lose against on the other side.
+        inner = slice(1, -1)
+        expected = 2 * np.maximum(above, below) - 31
+        assert worst[inner].tolist() == expected[inner].tolist()
+
+    def test_neighbours_look_the_same(self):
+        X, _ = records(20, 3)
+
+        def run(mine):
+            table = np.concatenate([X, np.reshape(mine, (-1, 2))])
+            users = [*np.repeat(np.arange(20), 3), *[999] * (len(table) - len(X))]
             data = UserData.from_arrays(table, users=users)
             one = GaussianDistribution(1.0, bounds=100.0, covariance=COVARIANCE).fit(data)
             return one.mean_, one.error_, one.algorithm_, one.guarantee_

@@ -39,12 +39,15 @@ from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
-__all__ = ["GaussianDistribution", "decide_mean"]
+__all__ = ["GaussianDistribution", "cover_step", "decide_mean"]
 
 # Shares of epsilon for the mean where the covariance is released too.
 _MEAN_SHARE = Fraction(3, 10)
-# Whitened means are resolved to this part of a standard deviation.
-_RESOLUTION = 1.0 / 128.0
+# Whitened means are resolved to this part of a standard deviation; a cover for few users has steps
+# of up to so many.
+_RESOLUTION, _COARSEST = 1.0 / 128.0, 0.4
+# Where points far off are to have this chance of being released, times a step.
+_SELDOM = 0.1
 # Below this many users times epsilon a private radius is too dear.
 _RADIUS_USERS = 600.0
 
@@ -78,6 +81,24 @@ def decide_mean(
     return Route(name="mean", reason="a private radius pays.")
 
 
+def cover_step(*, users: int, epsilon: float, width: float) -> float:
+    r"""Return in which steps medians are looked for, in standard deviations, from public numbers.
+
+    A point that all users lie on one side of is released :math:`e^{-n\varepsilon/4}` times as often
+    as their median, and there are ``width`` / step of them. Few users agree on a coarse cover of
+    the means (F8) more often than on a fine grid. Votes between the members of such a cover, each
+    user for the nearest, are ranks: the choice among them *is* a median on a grid, without a table
+    of duels.
+
+    >>> cover_step(users=100, epsilon=1.0, width=2000.0)
+    0.0078125
+    >>> round(cover_step(users=40, epsilon=1.0, width=600.0), 2)
+    0.27
+    """
+    wanted = width * math.exp(-0.25 * users * epsilon) / _SELDOM
+    return min(_COARSEST, max(_RESOLUTION, wanted))
+
+
 class GaussianDistribution(UserDistribution):
     r"""A normal distribution of people's records, hiding any one person's whole record.
 
@@ -96,7 +117,8 @@ class GaussianDistribution(UserDistribution):
     numerics : exact
     proof : Each user is reduced to one row, a function of that user's records and of public or
         released numbers: the mean of the clipped records, or the covariance within the user.
-        *medians*: a private quantile of each whitened coordinate, adding up to ``epsilon``.
+        *medians*: a private quantile of each whitened coordinate, adding up to ``epsilon``, on a
+        grid whose steps follow from public numbers (:func:`cover_step`).
         *mean*: :class:`~quorate.means.user_mean.UserMean` of the rows. Covariance and mean share
         ``epsilon`` and ``delta``; the mean is whitened with the *released* covariance.
 
@@ -284,7 +306,10 @@ class GaussianDistribution(UserDistribution):
         )
         if route.name == "medians":
             part = account.part_of(epsilon=share * account.epsilon)
-            found, distance = self._medians(rows, centre, reach, part)
+            found, distance, step = self._medians(rows, centre, reach, part)
+            if step > _RESOLUTION:
+                cover = f"users are few: on a cover in steps of {step:.2g} standard deviations."
+                route = replace(route, reason=f"{route.reason} {cover}")
         else:
             box = Box(centre - reach, centre + reach)
             released = _mean_of(rows, box, account.part(share))
@@ -310,16 +335,20 @@ class GaussianDistribution(UserDistribution):
         centre: NDArray[np.float64],
         reach: NDArray[np.float64],
         account: Account,
-    ) -> tuple[NDArray[np.float64], float]:
+    ) -> tuple[NDArray[np.float64], float, float]:
+        """Return medians, how far off they are, and the coarsest step."""
         values = np.concatenate([part.X for part in rows.map(_itself)])
         d = reach.size
         epsilon = float_down(account.epsilon / d)
-        found, off = np.empty(d), np.empty(d)
+        found, off, steps = np.empty(d), np.empty(d), np.full(d, _RESOLUTION)
         for j in range(d):
+            if self.relation is Relation.REPLACE:
+                width = 2.0 * float(reach[j])
+                steps[j] = cover_step(users=rows.n_users, epsilon=epsilon, width=width)
             mechanism = FloatQuantile(
                 lower=float(centre[j] - reach[j]),
                 upper=float(centre[j] + reach[j]),
-                resolution=_RESOLUTION,
+                resolution=float(steps[j]),
                 epsilon=epsilon,
                 relation=self.relation,
             )
@@ -328,8 +357,9 @@ class GaussianDistribution(UserDistribution):
             if self.relation is Relation.REPLACE:
                 # The mean of several records spreads less than one record does.
                 rank = mechanism.error_bound(0.05 / d) / max(1, rows.n_users)
-                off[j] = min(off[j], _deviations_of(rank))
-        return found, float(np.linalg.norm(off))
+                rounding = 0.5 * steps[j] if steps[j] > _RESOLUTION else 0.0
+                off[j] = min(off[j], _deviations_of(rank) + rounding)
+        return found, float(np.linalg.norm(off)), float(steps.max())
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the released density at each row of ``X``."""
