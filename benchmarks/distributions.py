@@ -113,7 +113,7 @@ def promised(table: Table, runs: int) -> None:
     )
     for k, n, m, delta, limit in cases:
         errors, told, held = [], [], []
-        many = (16 if n < 1000 else 6) * runs if k <= 10 else 2 * runs
+        many = (100 if n < 1000 else 6) * runs if k <= 10 else 2 * runs
         for seed in range(many):
             data = draw_people(k, n, m, seed)
             own = shares_of(data.X[:, 0].astype(int), data.user_index(), k)
@@ -123,7 +123,9 @@ def promised(table: Table, runs: int) -> None:
             held.append(distance(one.pmf_, own.mean(axis=0)) <= one.error_.bound)
         beside = baselines(own, np.random.default_rng(0), m, many)
         plain = distance(own.mean(axis=0), zipf(k))
-        note = f"[{one.algorithm_.name}; told of likeness {np.mean(told):.4f}; bound held "
+        doubt = float(np.std(errors)) / math.sqrt(many)
+        note = f"[{one.algorithm_.name}; standard error {doubt:.4f}; "
+        note += f"told of likeness {np.mean(told):.4f}; bound held "
         note += f"{np.mean(held):.0%}; non-private {plain:.4f}; "
         note += "; ".join(f"{name} {error:.4f}" for name, error in beside.items()) + "]"
         what = f"k = {k}, n = {n}, m = {m}, delta = {delta:g}"
