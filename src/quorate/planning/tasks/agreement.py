@@ -26,7 +26,7 @@ from quorate.mechanisms.stable_choice import StableChoice, truncated_laplace_mas
 from quorate.planning.limits import fixed_users_floor, representation_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
-from quorate.planning.tasks.concept import check_error_level
+from quorate.planning.tasks.rules import check_error_level
 from quorate.stability.stable_learner import REPORTS, SEEDS, choose_selection
 
 __all__ = [

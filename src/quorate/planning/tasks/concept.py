@@ -8,7 +8,6 @@ from functools import partial
 from typing import ClassVar
 
 from quorate import _validate
-from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import (
     Decision,
@@ -21,34 +20,27 @@ from quorate.learners.automatic import (
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
-from quorate.planning.tasks.base import PeopleTask
 from quorate.planning.tasks.choices import (
     Votes,
     further_learners,
     further_rule_limits,
     label_preference,
-    people_excess,
     published_agnostic,
     regret_excess,
     rule_limit,
     unavoidable_excess,
 )
+from quorate.planning.tasks.rules import RuleTask
 
-__all__ = ["ConceptTask", "check_error_level"]
+__all__ = ["ConceptTask"]
 
 _DUELS = Votes()
 # Larger classes are chosen from by counts of users with more than t mistakes.
 _LARGE = Votes(certainty=8.0, per_option=1.5, everything=9.0, fluctuation=0.7)
 
 
-def check_error_level(error_level: float) -> None:
-    """Refuse an error of the best rule at which there is nothing to learn."""
-    if not 0 <= error_level < 0.5:
-        raise ParameterError(f"Expected 0 <= error_level < 0.5, got error_level={error_level!r}.")
-
-
 @dataclass(frozen=True, kw_only=True)
-class ConceptTask(PeopleTask):
+class ConceptTask(RuleTask):
     """The best rule of a finite class, as in :class:`~quorate.learners.ConceptLearner`.
 
     The error is the excess error: how much more often than the best rule of the class the released
@@ -77,8 +69,6 @@ class ConceptTask(PeopleTask):
 
     size: int = 1000
     vc: int | None = None
-    error_level: float = 0.1
-    alike: bool = False
 
     name: ClassVar[str] = "concept"
     error_meaning: ClassVar[str] = "excess over the error of the best rule"
@@ -88,23 +78,6 @@ class ConceptTask(PeopleTask):
         _validate.positive_integer(size=self.size)
         if self.vc is not None:
             _validate.positive_integer(vc=self.vc)
-        _validate.one_of((False, True), alike=self.alike)
-        check_error_level(self.error_level)
-
-    @property
-    def share_between(self) -> float:
-        """Share of the variance of single records that lies between people."""
-        return 0.0 if self.alike else super().share_between
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
-        return () if self.alike else super().assumptions
-
-    @property
-    def largest_error(self) -> float:
-        """A coin errs this much more often than the best rule."""
-        return 0.5 - self.error_level
 
     @property
     def vc_dimension(self) -> int:
@@ -136,21 +109,6 @@ class ConceptTask(PeopleTask):
                 begin = math.ceil(taken_from(later, situation))
                 found = max(found, self._noise(self._situation(begin, 1.0), begin) + people)
         return found
-
-    def _people(self, users: int) -> float:
-        """Return the excess of sampling people, whatever epsilon is."""
-        return people_excess(
-            users=users,
-            records=self.records,
-            between=self.share_between,
-            error_level=self.error_level,
-            beta=self.beta,
-        )
-
-    def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding records one by one; people are sampled there as well."""
-        found = super().group_error(users, epsilon) + self._people(users)
-        return min(found, self.largest_error)
 
     def _noise(self, situation: Situation, reach: float) -> float:
         """Return the excess of a choice by regrets; ``reach`` is users x epsilon."""

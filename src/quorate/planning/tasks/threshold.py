@@ -34,19 +34,17 @@ from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.learner_bounds import cut_off_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import first_users
-from quorate.planning.tasks.base import PeopleTask
 from quorate.planning.tasks.choices import (
     Votes,
     further_learners,
     further_rule_limits,
     label_preference,
-    people_excess,
     published_agnostic,
     regret_excess,
     rule_limit,
     unavoidable_excess,
 )
-from quorate.planning.tasks.concept import check_error_level
+from quorate.planning.tasks.rules import RuleTask
 
 __all__ = ["ThresholdTask"]
 
@@ -97,7 +95,7 @@ def _shares(records: int, error_level: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThresholdTask(PeopleTask):
+class ThresholdTask(RuleTask):
     """A cut-off on an ordered domain, as in :class:`~quorate.learners.ThresholdLearner`.
 
     The error is the excess error: how much more often than the best cut-off the released one errs
@@ -124,8 +122,6 @@ class ThresholdTask(PeopleTask):
     """
 
     domain: int = 2**32
-    error_level: float = 0.1
-    alike: bool = False
 
     name: ClassVar[str] = "threshold"
     error_meaning: ClassVar[str] = "excess over the error of the best cut-off"
@@ -133,23 +129,6 @@ class ThresholdTask(PeopleTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         _validate.positive_integer(domain=self.domain)
-        check_error_level(self.error_level)
-        _validate.one_of((False, True), alike=self.alike)
-
-    @property
-    def share_between(self) -> float:
-        """Share of the variance of single records that lies between people."""
-        return 0.0 if self.alike else super().share_between
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
-        return () if self.alike else super().assumptions
-
-    @property
-    def largest_error(self) -> float:
-        """A coin errs this much more often than the best cut-off."""
-        return 0.5 - self.error_level
 
     @property
     def _size(self) -> int:
@@ -207,21 +186,6 @@ class ThresholdTask(PeopleTask):
                 noise = self._noise(decide(there, None).way, there, float(begin))
                 found = max(found, noise + people)
         return found
-
-    def _people(self, users: int) -> float:
-        """Return the excess of sampling people, whatever epsilon is."""
-        return people_excess(
-            users=users,
-            records=self.records,
-            between=self.share_between,
-            error_level=self.error_level,
-            beta=self.beta,
-        )
-
-    def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding records one by one; people are sampled there as well."""
-        found = super().group_error(users, epsilon) + self._people(users)
-        return min(found, self.largest_error)
 
     def _noise(self, way: Way, situation: Situation, reach: float) -> float:
         """Return the excess of a choice by regrets; ``reach`` is users x epsilon."""
