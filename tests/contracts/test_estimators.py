@@ -8,6 +8,7 @@ import inspect
 import pickle
 import re
 from contextlib import suppress
+from types import SimpleNamespace
 from unittest import SkipTest
 
 import numpy as np
@@ -49,7 +50,6 @@ SECTIONS += ["References", "Examples"]
 # --- the exceptions: at most five in each list, each with its reason ------------------------------
 
 WITHOUT_ERROR = {
-    "LossSelector": "a choice; how large the loss is was not asked",
     "HypothesisSelector": "a choice; how far the density is off was not asked",
     "UserQueries": "every answer has its own",
 }
@@ -76,6 +76,16 @@ def documented(kind, section):
     text = dict(zip(parts[1::2], parts[2::2], strict=True)).get(section, "")
     lines = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", text, re.M)
     return [name.strip() for line in lines for name in line.split(",")]
+
+
+def check_form(stated):
+    """Check that an error says what every error says."""
+    assert isinstance(stated, StatedError)
+    assert 0.0 < stated.confidence < 1.0
+    assert stated.covers.endswith(".")
+    assert all(each > 0.0 for each in stated.coordinates)
+    assert stated.worst >= max(stated.coordinates, default=0.0) > -1.0
+    assert np.all(np.asarray(stated.bound) >= 0.0)
 
 
 class TestFront:
@@ -147,15 +157,18 @@ class TestFits:
         assert isinstance(route, Route)
         assert route.name
         assert route.reason
-        if CATALOGUE[name].target is Target.NONE:
-            assert hasattr(estimator, "error_") is (name not in WITHOUT_ERROR)
-            if name not in WITHOUT_ERROR:
-                stated = estimator.error_
-                assert isinstance(stated, StatedError)
-                assert 0.0 < stated.confidence < 1.0
-                assert stated.covers.endswith(".")
-                assert all(each > 0.0 for each in stated.coordinates)
-                assert stated.worst >= max(stated.coordinates, default=0.0) > -1.0
+
+    @every_estimator
+    def test_one_form_of_error(self, name):
+        estimator = fitted(name)
+        assert hasattr(estimator, "error_") is (name not in WITHOUT_ERROR)
+        assert ("error_" in CATALOGUE[name].releases) is (name not in WITHOUT_ERROR)
+        if name not in WITHOUT_ERROR:
+            check_form(estimator.error_)
+
+    def test_another_form_is_seen(self):
+        with pytest.raises(AssertionError):
+            check_form(SimpleNamespace(bound=1.0, confidence=0.95))
 
     @every_estimator
     def test_parameters_are_stored_untouched(self, name):

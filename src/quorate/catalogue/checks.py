@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ROUTE", "are_numbers", "are_shares"]
+__all__ = ["CHOICE", "ROUTE", "are_numbers", "are_shares"]
 
 ROUTE = ("quorate.releases.route:Route",)
 """The type of ``algorithm_``, everywhere."""
+
+
+CHOICE = ("quorate.releases.choice_error:ChoiceError",)
+"""The type of ``error_`` of everything that is chosen."""
 
 
 def are_numbers(value: Any, shape: tuple[int, ...]) -> bool:

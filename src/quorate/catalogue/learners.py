@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from quorate.catalogue.answers import NOT_ASKED, Answer, figure, way
-from quorate.catalogue.checks import ROUTE
+from quorate.catalogue.checks import CHOICE, ROUTE
 from quorate.catalogue.descriptor import Descriptor, Example, Target, Wish
 from quorate.catalogue.examples import bits, labelled, numbers
 from quorate.catalogue.options import number, one_of, whole
@@ -18,7 +18,7 @@ __all__ = ["DESCRIPTORS"]
 Number = int | float
 
 _RECORDS = ("quorate.mechanisms.search.rough_records:RecordRange", "NoneType")
-_RULE = {"index_": ("int",), "algorithm_": ROUTE, "records_": _RECORDS}
+_RULE = {"index_": ("int",), "error_": CHOICE, "algorithm_": ROUTE, "records_": _RECORDS}
 _STATED: dict[str, Callable[[str], Any]] = {"error_level": number, "excess": number}
 
 
@@ -72,6 +72,22 @@ def _named(concept: Any, features: tuple[str, ...]) -> str:
     return str(replace(concept, name=features[0]) if isinstance(concept, CutOff) else concept)
 
 
+def _said(estimator: Any) -> str:
+    """Return what is stated about the choice, and what nobody asked."""
+    said, error = str(estimator.error_), estimator.error_
+    if error.stated:
+        said = f"{said}. {error.covers}"
+    return f"{said[0].upper()}{said[1:]} {NOT_ASKED}"
+
+
+def _error_values(estimator: Any) -> dict[str, Any]:
+    """Return what is stated as plain data; nothing where nothing is."""
+    error = estimator.error_
+    if not error.stated:
+        return {}
+    return {"error": error.bound, "error_unit": error.unit, "confidence": error.confidence}
+
+
 def _say_rule(estimator: Any, features: tuple[str, ...], labels: Any) -> Answer:
     sentence = _named(estimator.concept_, features)
     if labels is not None:
@@ -84,12 +100,13 @@ def _say_rule(estimator: Any, features: tuple[str, ...], labels: Any) -> Answer:
         caption=f"Rule on {', '.join(features)}",
         header=("released", "value"),
         rows=tuple(rows),
-        error=NOT_ASKED,
+        error=_said(estimator),
         way=way(estimator),
         values={
             "rule": sentence,
             "algorithm": estimator.algorithm_.name,
             "reason": estimator.algorithm_.reason,
+            **_error_values(estimator),
         },
     )
 
@@ -215,7 +232,7 @@ def _say_minimum(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
         caption="Error of the best rule",
         header=("released", "value"),
         rows=(("error of the best rule", figure(found)),),
-        error=f"It is sought to within {estimator.excess:g}.",
+        error=f"It is sought to within {estimator.excess:g}. {estimator.error_.covers}",
         way=way(estimator),
         values={"min_error": found},
     )
@@ -228,9 +245,9 @@ def _say_choice(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
         caption="The column with the smallest loss",
         header=("released", "value"),
         rows=(("chosen", chosen),),
-        error=NOT_ASKED,
+        error=_said(estimator),
         way=way(estimator),
-        values={"chosen": chosen, "index": estimator.index_},
+        values={"chosen": chosen, "index": estimator.index_, **_error_values(estimator)},
     )
 
 
@@ -320,7 +337,12 @@ DESCRIPTORS = (
         path="quorate.learners.concise_learner:ConciseLearner",
         without_task="its classes of increasing size are Python objects",
         sentence="A rule of the smallest class that is good enough.",
-        releases={"accepted_": ("bool",), "round_": ("int",), "algorithm_": ROUTE},
+        releases={
+            "accepted_": ("bool",),
+            "round_": ("int",),
+            "error_": CHOICE,
+            "algorithm_": ROUTE,
+        },
         follows=("concept_", "classes_"),
         target=Target.LABEL,
         most_classes=2,
@@ -330,7 +352,12 @@ DESCRIPTORS = (
         path="quorate.learners.min_error:PrivateMinError",
         task="smallest-error",
         sentence="How often the best rule of a class errs.",
-        releases={"min_error_": ("float",), "records_": _RECORDS, "algorithm_": ROUTE},
+        releases={
+            "min_error_": ("float",),
+            "records_": _RECORDS,
+            "error_": CHOICE,
+            "algorithm_": ROUTE,
+        },
         target=Target.LABEL,
         most_classes=2,
         parameters=_concepts,
@@ -344,7 +371,12 @@ DESCRIPTORS = (
         path="quorate.learners.loss_selector:LossSelector",
         task="select",
         sentence="The candidate with the smallest loss, each column the losses of one.",
-        releases={"index_": ("int",), "records_": _RECORDS, "algorithm_": ROUTE},
+        releases={
+            "index_": ("int",),
+            "records_": _RECORDS,
+            "error_": CHOICE,
+            "algorithm_": ROUTE,
+        },
         follows=("candidate_",),
         parameters=_loss_bounds,
         fits=_choice_fits,
@@ -364,6 +396,7 @@ DESCRIPTORS = (
                 "quorate.concepts.base:Constant",
             ),
             "answered_": ("bool",),
+            "error_": CHOICE,
             "algorithm_": ROUTE,
         },
         follows=("classes_",),
@@ -384,6 +417,7 @@ DESCRIPTORS = (
             "index_": ("int", "NoneType"),
             "seed_": ("quorate.public_randomness:SharedSeed",),
             "agreement_": ("float", "NoneType"),
+            "error_": CHOICE,
             "algorithm_": ROUTE,
         },
         follows=("concept_", "classes_"),
@@ -416,6 +450,7 @@ DESCRIPTORS = (
             "n_queries_": ("int",),
             "n_rounds_": ("int",),
             "weak_": ("tuple",),
+            "error_": CHOICE,
             "algorithm_": ROUTE,
         },
         follows=("concept_", "classes_"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from quorate.catalogue.answers import NOT_ASKED, Answer, figure, way
-from quorate.catalogue.checks import ROUTE, are_numbers
+from quorate.catalogue.checks import CHOICE, ROUTE, are_numbers
 from quorate.catalogue.descriptor import Descriptor, Example, Target, Wish
 from quorate.catalogue.examples import labelled, measured
 from quorate.catalogue.options import number, whole
@@ -210,7 +210,12 @@ DESCRIPTORS = (
         path="quorate.models.grid_search:PrivateGridSearch",
         without_task="its grid is a dictionary of Python values",
         sentence="The best settings of a model by a private score, and the model fitted with them.",
-        releases={"best_index_": ("int",), "best_params_": ("dict",), "algorithm_": ROUTE},
+        releases={
+            "best_index_": ("int",),
+            "best_params_": ("dict",),
+            "error_": CHOICE,
+            "algorithm_": ROUTE,
+        },
         follows=("best_estimator_", "classes_"),
         target=Target.LABEL,
         most_classes=math.inf,

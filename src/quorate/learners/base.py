@@ -28,6 +28,7 @@ from quorate.learners.automatic import (
     regret_share,
 )
 from quorate.learners.refusals import check_classes, check_columns, check_labels
+from quorate.learners.rule_error import rule_error, score_error
 from quorate.learners.scores import (
     AnyMistake,
     CappedRegret,
@@ -51,6 +52,7 @@ from quorate.learners.selection import (
     is_walked,
 )
 from quorate.learners.smallest_error_search import choose_by_estimated_level
+from quorate.releases.choice_error import ChoiceError
 from quorate.releases.records import HeldRecords
 from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
@@ -67,7 +69,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     Subclasses have the parameters ``records``, ``error_level``, ``alike``, ``excess``,
     ``constants`` and ``classes``, and call :meth:`_learn` with a class of concepts. Fitted
     attributes are releases or functions of them: ``index_``, ``concept_``, ``algorithm_``,
-    ``records_``, ``classes_`` and ``guarantee_``.
+    ``error_``, ``records_``, ``classes_`` and ``guarantee_``.
     """
 
     records: Any
@@ -150,17 +152,31 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         """Choose a concept and set all fitted attributes."""
         held = HeldRecords.stated(self.records, account)
         situation = self._situation(concepts, data)
+        public: dict[str, Any] = {
+            "relation": self.relation,
+            "n_users": situation.n_users,
+            "published": self.constants == "published",
+        }
         if isinstance(asked, Score):
             score, reason = asked.name, "this score was asked for"
+            error = score_error(by_user(asked), concepts, epsilon=account.left, **public)
             index = self._by_given_score(concepts, data, situation, by_user(asked), account)
         else:
             decision = self._decide(situation, data, asked, held)
             score, reason = decision.way.value, decision.reason
+            error = self._error(decision.way, concepts, data, situation, held, public)
             index = self._choose(decision.way, concepts, data, situation, held)
-        self._release(concepts, index, held, score=score, reason=reason)
+        self._release(concepts, index, held, score=score, reason=reason, error=error)
 
     def _release(
-        self, concepts: ConceptClass, index: int, held: HeldRecords, *, score: str, reason: str
+        self,
+        concepts: ConceptClass,
+        index: int,
+        held: HeldRecords,
+        *,
+        score: str,
+        reason: str,
+        error: ChoiceError,
     ) -> None:
         """Promise, and only then set what was released."""
         self.guarantee_ = self._promise(held.account)
@@ -168,7 +184,26 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.concept_ = concepts.concept(index)
         self.records_ = held.known
         self.algorithm_ = Route(name=score, reason=reason)
+        self.error_ = error
         self.classes_ = np.asarray(self.classes)
+
+    def _error(
+        self,
+        way: Way,
+        concepts: ConceptClass,
+        data: Crowd,
+        situation: Situation,
+        held: HeldRecords,
+        public: dict[str, Any],
+    ) -> ChoiceError:
+        """Return what the choice that comes next may lose; buys what it would buy first."""
+        if way is Way.CLIPPED_PAIRWISE:
+            score = ClippedPairwise(tau=published_clip(held.typical(data), self.excess))
+            return score_error(score, concepts, epsilon=held.account.left, **public)
+        if way is Way.ESTIMATED_LEVEL:
+            held.typical(data)
+        share = location_share(situation) if way is Way.TWO_STAGES else Fraction(0)
+        return rule_error(way, concepts, epsilon=held.account.left, location=share, **public)
 
     def _situation(self, concepts: ConceptClass, data: Crowd) -> Situation:
         return Situation(

@@ -103,6 +103,8 @@ class ConceptLearner(RuleLearner):
     records_ : RecordRange or None
         What is known about the records of a user: stated, bought, or nothing.
     classes_ : array of shape (2,)
+    error_ : ChoiceError
+        How much worse than the best rule the chosen one may be, by the score of the algorithm.
     guarantee_ : Guarantee
 
     References

@@ -29,6 +29,7 @@ from quorate.learners.selection import choose_by_score
 from quorate.mechanisms.parallel import disjoint_accounts
 from quorate.mechanisms.sums import LaplaceSum
 from quorate.public_randomness import RandomState
+from quorate.releases.choice_error import ChoiceError
 from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -91,6 +92,8 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         Whether its test was passed.
     round_ : int
         How many classes were tried.
+    error_ : ChoiceError
+        ``error``, where a rule passed its test.
     algorithm_ : Route
     classes_ : array of shape (2,)
     guarantee_ : Guarantee
@@ -170,6 +173,14 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 break
         self.guarantee_ = self._promise(account)
         self.concept_, self.accepted_, self.round_ = concept, bool(accepted), turn + 1
+        self.error_ = ChoiceError.unknown("No rule passed its test.")
+        if accepted:
+            self.error_ = ChoiceError.of_share(
+                self.error,
+                unit="share of people whose record is predicted wrongly",
+                confidence=1.0 - self.failure,
+                covers="The error of the rule among all people like these: noise and sampling.",
+            )
         self.algorithm_ = Route(
             name="exponential",
             reason=f"the rule of class {turn + 1} "

@@ -26,6 +26,7 @@ from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
+from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.records import HeldRecords
 from quorate.releases.route import Route
 from quorate.users import UserData
@@ -136,6 +137,8 @@ class LossSelector(UserEstimator):
         The candidate itself, if ``candidates`` were given, else its index.
     algorithm_ : Route
         What was done, and why.
+    error_ : ChoiceError
+        How much worse than the best candidate the chosen one may be.
     records_ : RecordRange or None
     guarantee_ : Guarantee
 
@@ -197,6 +200,7 @@ class LossSelector(UserEstimator):
         data = self._crowd(X, y, users)
         held = HeldRecords.stated(self.records, account)
         route = self._decide(data, held)
+        error = self._error(route.name, data, held)
         index = (
             self._restart(data, held)
             if route.name == "published"
@@ -206,6 +210,7 @@ class LossSelector(UserEstimator):
         self.index_ = index
         self.candidate_ = index if self.candidates is None else self.candidates[index]
         self.algorithm_ = route
+        self.error_ = error
         self.records_ = held.known
         return self
 
@@ -286,29 +291,48 @@ class LossSelector(UserEstimator):
             return self._by_sums(data, account)
         first = account.part_of(epsilon=_REFERENCE_SHARE * account.left)
         reference = self._by_sums(data, first)
+        return self._by_score(data, self._near(reference, held), account)
+
+    def _error(self, name: str, data: Crowd, held: HeldRecords) -> ChoiceError:
+        """Return what the last choice may lose, from what is left for it."""
+        if name == "published":
+            return ChoiceError.unknown(
+                "Only some of the candidates are looked at, and the best may not be among them."
+            )
+        left, n_users = held.account.left, data.n_users
+        chooser, counts = self._chooser(data, left), "mean losses of people, in the whole range"
+        if name != "exponential":
+            left = left if name == "duels" else (1 - _REFERENCE_SHARE) * left
+            score = Duels() if name == "duels" else self._near(0, held)
+            chooser, counts = self._chooser(data, left, score), score.name.replace("_", " ")
+        return ChoiceError.of_people(
+            chooser.error_bound(1.0 - CONFIDENCE) / float(chooser.sensitivity),
+            counts=counts,
+            n_users=n_users if self.relation is Relation.REPLACE else None,
+        )
+
+    def _chooser(self, data: Crowd, epsilon: Fraction, score: Score | None = None) -> ChooseBest:
+        """Return the choice by a score, or by the sums of the losses themselves."""
+        return ChooseBest(
+            candidates=self._n_candidates(data),
+            epsilon=epsilon,
+            sensitivity=_STEPS if score is None else score.sensitivity(self.relation),
+            relation=self.relation,
+            one_sided=score is None and self.relation is Relation.ADD_REMOVE,
+        )
+
+    def _near(self, reference: int, held: HeldRecords) -> ClippedDifference:
         typical = _typical_records(held.known)
         radius = min(_STEPS, math.ceil(_STEPS / math.sqrt(typical)))
-        near = ClippedDifference(reference=reference, radius=radius)
-        return self._by_score(data, near, account)
+        return ClippedDifference(reference=reference, radius=radius)
 
     def _by_sums(self, data: Crowd, account: Account) -> int:
-        chooser = ChooseBest(
-            candidates=self._n_candidates(data),
-            epsilon=account.left,
-            sensitivity=_STEPS,
-            relation=self.relation,
-            one_sided=self.relation is Relation.ADD_REMOVE,
-        )
+        chooser = self._chooser(data, account.left)
         sums = data.add_up(_Tallied(self._own_losses(), None))
         return chooser.release(-sums, account=account)
 
     def _by_score(self, data: Crowd, score: Score, account: Account) -> int:
-        chooser = ChooseBest(
-            candidates=self._n_candidates(data),
-            epsilon=account.left,
-            sensitivity=score.sensitivity(self.relation),
-            relation=self.relation,
-        )
+        chooser = self._chooser(data, account.left, score)
         tally = data.add_up(_Tallied(self._own_losses(), score))
         return chooser.release(-score.losses(tally, n_users=data.n_users), account=account)
 

@@ -14,8 +14,10 @@ from quorate.guarantees import Relation
 from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.public_randomness import RandomState
+from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.records import HeldRecords
 from quorate.releases.route import Route
+from quorate.users.crowd import Crowd
 
 __all__ = ["PrivateMinError"]
 
@@ -73,6 +75,8 @@ class PrivateMinError(UserEstimator):
     ----------
     min_error_ : float
     records_ : RecordRange
+    error_ : ChoiceError
+        ``excess``, where users are enough for it (Lemma 4.5).
     algorithm_ : Route
     guarantee_ : Guarantee
 
@@ -153,8 +157,28 @@ class PrivateMinError(UserEstimator):
         min_error = search.run(self.concepts, kept, account=account)
         self.guarantee_ = self._promise(account)
         self.min_error_, self.records_ = min_error, held.known
+        self.error_ = self._stated(search, data)
         self.algorithm_ = Route(
             name="binary_search",
             reason=f"{search.rounds} private comparisons with {self.constants} constants.",
         )
         return self
+
+    def _stated(self, search: MinErrorSearch, data: Crowd) -> ChoiceError:
+        """Return the accuracy that is aimed at, if public numbers show that it is reached."""
+        if self.relation is not Relation.REPLACE:
+            return ChoiceError.unknown("Whether users are enough follows from their number.")
+        needed = search.users_needed(
+            epsilon=float(self.epsilon), beta=1.0 - CONFIDENCE, size=self.concepts.size
+        )
+        if data.n_users < needed:
+            return ChoiceError.unknown(
+                f"The accuracy that is aimed at takes {needed:,} users who are alike."
+            )
+        return ChoiceError.of_share(
+            self.excess,
+            unit="share of mistakes",
+            confidence=CONFIDENCE,
+            covers="Noise and the sampling of people, if they are alike (Lemma 4.5); not what "
+            "users who differ do to shares of people above a rate.",
+        )

@@ -34,6 +34,7 @@ from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.stable_choice import StableChoice
 from quorate.mechanisms.universe import ChooseKey
 from quorate.public_randomness import RandomState
+from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -118,6 +119,8 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         The parity, or "always even" if nothing was answered.
     answered_ : bool
         Whether a parity was found.
+    error_ : ChoiceError
+        How much worse than the best rule the chosen one may be; says why if it is not known.
     algorithm_ : Route
         How users took part (``name``), and why (``reason``).
     classes_ : array of shape (2,)
@@ -196,6 +199,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.answered_ = secret is not None
         self.concept_ = _concept(secret or 0, features, getattr(self, "feature_names_in_", None))
         self.algorithm_ = route
+        self.error_ = self._stated(route, features, data.n_users, answered=secret is not None)
         self.classes_ = np.asarray(self.classes)
         return self
 
@@ -283,6 +287,25 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         )
         parts = np.arange(data.n_users) // plan.part
         return learner.release(rows, labels, parts=parts, account=account)
+
+    def _stated(self, route: Route, features: int, n_users: int, *, answered: bool) -> ChoiceError:
+        """Return what the parity may err, or how many votes fewer than the leader's it may have."""
+        if not answered:
+            return ChoiceError.unknown("No parity was found.")
+        if route.name == "one_record":
+            return ChoiceError.of_share(
+                self.error,
+                unit="share of people whose record is predicted wrongly",
+                confidence=1.0 - self.failure,
+                covers="The error of the parity among all people like these if a parity has none.",
+            )
+        if self.delta:
+            stable = StableChoice(epsilon=self.epsilon, delta=self.delta)
+            people = stable.error_bound(1.0 - CONFIDENCE, keys=max(2, n_users))
+        else:
+            people = ChooseKey(size=2**features, epsilon=self.epsilon).error_bound(1.0 - CONFIDENCE)
+        counts = "people whose own records leave this parity alone"
+        return ChoiceError.of_people(people, counts=counts, n_users=n_users)
 
     def _equations(self, data: Crowd) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Return one equation a user, in a public order; 0 = 0 for those without a record."""

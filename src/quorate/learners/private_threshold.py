@@ -51,6 +51,7 @@ from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.sums import NoisyCount
 from quorate.public_randomness import RandomState
+from quorate.releases.choice_error import ChoiceError
 from quorate.releases.records import HeldRecords
 from quorate.users import UserData
 
@@ -228,7 +229,7 @@ class PrivateThreshold(RuleLearner):
 
     Attributes
     ----------
-    threshold_, concept_, index_, algorithm_, records_, classes_, guarantee_
+    threshold_, concept_, index_, algorithm_, error_, records_, classes_, guarantee_
         As in :class:`~quorate.learners.threshold.ThresholdLearner`.
 
     References
@@ -297,6 +298,10 @@ class PrivateThreshold(RuleLearner):
             held,
             score="private_threshold",
             reason="this algorithm was asked for",
+            error=ChoiceError.unknown(
+                "Each round may leave the best cut-off behind; what all of them may lose together "
+                "is known for users who are alike only."
+            ),
         )
         self.threshold_ = concepts.cut_off(index)
         return self

@@ -36,11 +36,15 @@ from quorate.users.crowd import Crowd
 
 __all__ = [
     "CROSSING_SHARE",
+    "DIRECTION_SHARE",
+    "choice_along",
+    "choice_of_best",
     "choose_by_crossing",
     "choose_by_median",
     "choose_by_score",
     "choose_in_two_stages",
     "is_walked",
+    "median_of",
 ]
 
 CROSSING_SHARE = Fraction(1, 8)
@@ -91,10 +95,18 @@ def choose_by_score(
     if is_walked(concepts):
         line = MistakeLine(concepts=_ordered(concepts), users=users)
         losses = score.losses_on_line(line)
-        ordered = _along(score, account, published=published)
+        ordered = choice_along(
+            score, epsilon=account.left, relation=account.relation, published=published
+        )
         return ordered.release(line.lengths, losses, account=account)
     table = MistakeTable(concepts=concepts, users=users)
-    chooser = _best_of(concepts.size, score, account, published=published)
+    chooser = choice_of_best(
+        concepts.size,
+        score,
+        epsilon=account.left,
+        relation=account.relation,
+        published=published,
+    )
     return chooser.release(-score.losses_of_table(table), account=account)
 
 
@@ -108,7 +120,9 @@ def choose_by_crossing(
 ) -> int:
     """Choose the t of "more than t mistakes" with a share of the budget, then a hypothesis."""
     first = account.part_of(epsilon=CROSSING_SHARE * account.left)
-    level = _best_of(len(crossing.rates), crossing, first)
+    level = choice_of_best(
+        len(crossing.rates), crossing, epsilon=first.left, relation=first.relation
+    )
     if is_walked(concepts):
         losses = crossing.losses_on_line(MistakeLine(concepts=_ordered(concepts), users=users))
     else:
@@ -169,7 +183,7 @@ def choose_in_two_stages(
         spans.append(Span(points + 1, last, min(points + max(place, 1), last)))
     stretched, score = StretchedLine(tuple(spans)), score or CappedRegret()
     losses = score.losses_on_line(line)
-    choice = _along(score, account)
+    choice = choice_along(score, epsilon=account.left, relation=account.relation)
     return stretched.point(choice.release(*stretched.pieces(line.starts, losses), account=account))
 
 
@@ -182,14 +196,8 @@ def _median_between(
 ) -> int:
     """Release a place of {0, ..., size - 1} that few users' intervals are entirely on a side of."""
     first, last = (np.concatenate(each) for each in zip(*ends, strict=True))
-    # Up to 2**63 + 1 cut-offs: numbered from the middle they fit into 64 bits with a sign.
+    median = median_of(size, epsilon=account.left, relation=account.relation, flip=flip)
     middle = size // 2
-    median = PrivateQuantile(
-        domain=(-middle, size - 1 - middle),
-        epsilon=account.left,
-        relation=account.relation,
-        selection=Selection.PERMUTE_AND_FLIP if flip else Selection.GUMBEL,
-    )
     shift = np.uint64(middle)
     return middle + median.release_between(
         (first - shift).view(np.int64), (last - shift).view(np.int64), account=account
@@ -278,25 +286,63 @@ def _is_one_sided(score: Score, relation: Relation, *, published: bool) -> bool:
     return score.one_sided and relation is Relation.ADD_REMOVE and not published
 
 
-def _along(score: Score, account: Account, *, published: bool = False) -> ChooseOrdered:
+def choice_along(
+    score: Score, *, epsilon: Fraction, relation: Relation, published: bool = False
+) -> ChooseOrdered:
+    """Return the choice along a line by a score, with all of ``epsilon``.
+
+    >>> from quorate.learners.scores import OwnBest
+    >>> choice_along(OwnBest(), epsilon=Fraction(1), relation=Relation.REPLACE).sensitivity
+    1
+    """
     return ChooseOrdered(
-        epsilon=account.left,
-        sensitivity=score.sensitivity(account.relation),
-        relation=account.relation,
-        one_sided=_is_one_sided(score, account.relation, published=published),
+        epsilon=epsilon,
+        sensitivity=score.sensitivity(relation),
+        relation=relation,
+        one_sided=_is_one_sided(score, relation, published=published),
     )
 
 
-def _best_of(
-    candidates: int, score: Score, account: Account, *, published: bool = False
+def choice_of_best(
+    candidates: int,
+    score: Score,
+    *,
+    epsilon: Fraction,
+    relation: Relation,
+    published: bool = False,
 ) -> ChooseBest:
+    """Return the choice among so many candidates by a score, with all of ``epsilon``.
+
+    >>> from quorate.learners.scores import OwnBest
+    >>> choice = choice_of_best(9, OwnBest(), epsilon=Fraction(1), relation=Relation.REPLACE)
+    >>> choice.error_bound(0.05)
+    8
+    """
     return ChooseBest(
         candidates=candidates,
-        epsilon=account.left,
-        sensitivity=score.sensitivity(account.relation),
-        relation=account.relation,
-        one_sided=_is_one_sided(score, account.relation, published=published),
+        epsilon=epsilon,
+        sensitivity=score.sensitivity(relation),
+        relation=relation,
+        one_sided=_is_one_sided(score, relation, published=published),
         selection=Selection.GUMBEL if published else Selection.PERMUTE_AND_FLIP,
+    )
+
+
+def median_of(
+    size: int, *, epsilon: Fraction, relation: Relation, flip: bool = False
+) -> PrivateQuantile:
+    """Return the median of places of {0, ..., size - 1}, numbered from the middle.
+
+    >>> median_of(11, epsilon=Fraction(1), relation=Relation.REPLACE).domain
+    (-5, 5)
+    """
+    # Up to 2**63 + 1 cut-offs: numbered from the middle they fit into 64 bits with a sign.
+    middle = size // 2
+    return PrivateQuantile(
+        domain=(-middle, size - 1 - middle),
+        epsilon=epsilon,
+        relation=relation,
+        selection=Selection.PERMUTE_AND_FLIP if flip else Selection.GUMBEL,
     )
 
 

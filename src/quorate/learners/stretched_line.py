@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Span", "StretchedLine"]
+__all__ = ["Span", "StretchedLine", "most_copies"]
 
 # Copies of the nearest points: 2^50; together with 2^63 far points they are fewer than 2^64.
 _MOST_HALVINGS = 50
@@ -105,3 +105,17 @@ class StretchedLine:
         which = next(i for i in range(len(copies)) if place < before[i + 1])
         start, weight = self._segments[which]
         return start + (place - before[which]) // weight
+
+
+def most_copies(size: int) -> int:
+    """Return more copies than any stretched line of so many points has, wherever it is seen from.
+
+    An octave of distance has at most 2^octave points on either side of its centre, each with
+    2^(halvings - octave) copies or one.
+
+    >>> most_copies(10) >= StretchedLine((Span(0, 9, 4),)).total
+    True
+    """
+    octaves = size.bit_length() + 1
+    copies = octaves * (4 << min(_MOST_HALVINGS, size.bit_length())) + 2 * size
+    return min(2**64 - 1, copies)

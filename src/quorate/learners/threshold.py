@@ -157,6 +157,8 @@ class ThresholdLearner(RuleLearner):
         Which algorithm was used (``name``), and why (``reason``).
     records_ : RecordRange or None
     classes_ : array of shape (2,)
+    error_ : ChoiceError
+        How much worse than the best rule the chosen one may be, by the score of the algorithm.
     guarantee_ : Guarantee
 
     References

@@ -32,6 +32,7 @@ from quorate.mechanisms.choose import ChooseBest
 from quorate.models.base import LinearModel
 from quorate.public_randomness import RandomState
 from quorate.ranges import dates_among
+from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.route import Route
 from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
@@ -122,6 +123,8 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     best_params_ : dict
     best_index_ : int
     best_estimator_ : LinearModel
+    error_ : ChoiceError
+        How much worse than the best setting the chosen one may be marked.
     algorithm_ : Route
     classes_ : array of shape (classes,)
         Of classifiers only.
@@ -221,6 +224,11 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         self.best_index_ = chosen
         self.best_params_ = dict(settings[chosen])
         self.best_estimator_ = best
+        self.error_ = ChoiceError.of_people(
+            choice.error_bound(1.0 - CONFIDENCE) / float(choice.sensitivity),
+            counts="people's marks for the settings",
+            n_users=data.n_users if self.relation is Relation.REPLACE else None,
+        )
         self.algorithm_ = Route(
             name="permute_and_flip",
             reason=f"one of {len(settings)} settings by users' marks, then a fit on everybody.",

@@ -22,6 +22,7 @@ from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import QueryAlgorithm
+from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 
@@ -85,6 +86,8 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         How many queries were asked, and in how many rounds.
     weak_ : tuple of str
         The queries for which there were too few users to keep their tolerance.
+    error_ : ChoiceError
+        How far the answers may be off that the rule was made of.
     algorithm_ : Route
     classes_ : array of shape (2,)
     guarantee_ : Guarantee
@@ -154,6 +157,7 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.concept_ = concept
         self.n_queries_, self.n_rounds_ = oracle.n_queries, oracle.n_rounds
         self.weak_ = tuple(oracle.weak)
+        self.error_ = self._stated(oracle)
         self.algorithm_ = Route(
             name=type(self.algorithm).__name__,
             reason=f"{oracle.n_queries} queries, answered with {self.trust} trust.",
@@ -167,6 +171,18 @@ class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         concept: Concept = self.concept_
         labels: NDArray[Any] = self.classes_[concept.predict(self._features(X))]
         return labels
+
+    def _stated(self, oracle: CentralOracle | LocalQueryOracle) -> ChoiceError:
+        """Return how far the answers may be off that the rule was made of."""
+        if not isinstance(oracle, CentralOracle):
+            return ChoiceError.unknown("How far local answers are off stands in their tolerances.")
+        return ChoiceError.of_share(
+            oracle.error_bound(1.0 - CONFIDENCE),
+            unit="of answers between -1 and 1",
+            confidence=CONFIDENCE,
+            covers="Noise in every answer that the rule was made of; not the sampling of the "
+            "people, and not what the algorithm makes of the answers.",
+        )
 
     def _check_parameters(self) -> None:
         if not isinstance(self.algorithm, QueryAlgorithm):

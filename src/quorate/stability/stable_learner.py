@@ -32,6 +32,7 @@ from quorate.mechanisms.universe import LARGEST_UNIVERSE, ChooseKey
 from quorate.mechanisms.votes import count_votes
 from quorate.protocols.simulate import local_choice, shuffle_choice
 from quorate.public_randomness import RandomState, SharedSeed, public_generator
+from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.route import Route
 from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
@@ -202,6 +203,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         Under which the key names the rule.
     agreement_ : float or None
         ``None`` unless it was paid for.
+    error_ : ChoiceError
+        How much worse than the best rule the chosen one may be; says why if it is not known.
     algorithm_ : Route
         Which selection was used (``name``), and why (``reason``).
     classes_ : array of shape (2,)
@@ -280,6 +283,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             self.concept_ = rule.concept(released.key, released.seed)
         self.agreement_ = released.agreement
         self.algorithm_ = released.route
+        self.error_ = released.error
         self.classes_ = np.asarray(self.classes)
         return self
 
@@ -383,7 +387,17 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             counted = NoisyCount(epsilon=share, relation=self.relation)
             noisy = counted.release(supporters, account=account)
             agreement = min(max(float(noisy) / data.n_users, 0.0), 1.0)
-        return _Released(chosen, seeds[place], agreement, selection.route)
+        people: float = math.inf
+        n_users = data.n_users if self.relation is Relation.REPLACE else None
+        if selection.pure:
+            people = choice.error_bound(1.0 - CONFIDENCE)
+        elif n_users is not None and chosen is not None:
+            people = stable.error_bound(1.0 - CONFIDENCE, keys=max(2, n_users))
+        error = ChoiceError.unknown("How many keys have votes was not released.")
+        if math.isfinite(people):
+            counts = "people who arrive at the rule by themselves"
+            error = ChoiceError.of_people(people, counts=counts, n_users=n_users)
+        return _Released(chosen, seeds[place], agreement, selection.route, error)
 
     def _reported(
         self, rule: StableRule, data: Crowd, seed: SharedSeed, account: Account
@@ -403,7 +417,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         agreement = None
         if self.agreement:
             agreement = float(np.clip(found.votes.shares.max(), 0.0, 1.0))
-        return _Released(found.key, seed, agreement, REPORTS[self.trust])
+        error = ChoiceError.unknown("Reports of people are noisy one by one; no bound was proved.")
+        return _Released(found.key, seed, agreement, REPORTS[self.trust], error)
 
 
 @dataclass(frozen=True)
@@ -414,6 +429,7 @@ class _Released:
     seed: SharedSeed
     agreement: float | None
     route: Route
+    error: ChoiceError
 
 
 def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
