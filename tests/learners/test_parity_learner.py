@@ -154,6 +154,7 @@ class TestPromises:
             "answered_",
             "classes_",
             "concept_",
+            "error_",
             "guarantee_",
             "n_features_in_",
         }

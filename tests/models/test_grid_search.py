@@ -67,6 +67,7 @@ class TestPromise:
             "best_index_",
             "best_params_",
             "classes_",
+            "error_",
             "guarantee_",
             "n_features_in_",
         }
