@@ -182,11 +182,13 @@ def fit(users: UserData, *, bounds, delta: float, seed, **options) -> tuple:
 
 
 def fit_world(world: World, *, runs: int, seed: int, delta: float = DELTA) -> Fits:
-    rng = np.random.default_rng([seed, world.users, world.dimension, int(world.reach)])
+    place = [world.users, world.dimension, int(world.reach), SHAPES.index(world.shape)]
+    # Noise of its own for each world: shared draws would make all worlds lucky at once, or none.
+    rng = np.random.default_rng([seed, *place])
     errors, bounds, routes = [], [], Counter()
     for run in range(runs):
         means = world.draw(rng)
-        found, error, route = fit(people(means), bounds=1.0, delta=delta, seed=[seed, run])
+        found, error, route = fit(people(means), bounds=1.0, delta=delta, seed=[seed, run, *place])
         errors.append(np.linalg.norm(found - means.mean(axis=0)))
         bounds.append(error.bound)
         routes[route.name] += 1

@@ -150,12 +150,13 @@ class AutoRun:
         """Ask whether nearly all users are in a corner of the range, or near each other."""
         d = self.users.dimension
         cost = ways.test_cost(users=size.number, dimension=d, epsilon=self._whole)
+        share = ways.crowded_share(users=size.number, dimension=d, epsilon=self._whole)
         if not tested:
             return are_near(self.users, epsilon=cost, account=self.account)
         return are_crowded(
             self.users,
             width=self._cell(size),
-            at_least=math.ceil(ways.CROWDED[d - 1] * size.number),
+            at_least=math.ceil(share * size.number),
             epsilon=cost,
             account=self.account,
         )

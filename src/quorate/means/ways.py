@@ -17,6 +17,7 @@ __all__ = [
     "cell_width",
     "core_is_possible",
     "core_is_worthwhile",
+    "crowded_share",
     "first_way",
     "interval_radius",
     "is_tested",
@@ -59,10 +60,11 @@ _WIDEN, _WIDEN_RATE = 3.0, 0.3
 FEW_USERS, FEWEST_USERS = 110.0, 17.0
 # Few users in one or two dimensions are asked first whether nearly all of them are in a corner of
 # the range, because clipping to it costs less than any search otherwise: up to so many users x
-# epsilon. The corner has to hold this share of them, in one dimension and in two: many people hold
-# the same single number and spread otherwise, but rarely in two coordinates at once.
+# epsilon. The corner has to hold this share of them; a smaller one does where it is small in two
+# dimensions: many people hold the same single number and spread otherwise, but rarely in two
+# coordinates at once.
 TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
-CROWDED = (0.8, 0.65)
+_CROWDED = (0.8, 0.65)
 # The width of the corner. Where a ball drifts to it: for the fewest; for more in one dimension, who
 # lose less by clipping to the range; for more in two. And where quantiles are asked, in one
 # dimension and in two.
@@ -156,11 +158,25 @@ def present_cost(*, users: float, epsilon: float) -> float:
 def test_cost(*, users: float, dimension: int, epsilon: float) -> float:
     """Return what it costs to ask few users whether they are in a corner of the range.
 
-    >>> test_cost(users=300, dimension=1, epsilon=1.0), test_cost(users=400, dimension=2, epsilon=1)
-    (0.12, 0.05)
+    >>> test_cost(users=300, dimension=1, epsilon=1.0), test_cost(users=320, dimension=2, epsilon=1)
+    (0.12, 0.0625)
     """
-    needed = _TEST[dimension == TESTED_DIMENSIONS] / max(users, 1.0)
+    small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
+    needed = _TEST[small] / max(users, 1.0)
     return min(max(needed, 0.02 * epsilon), 0.15 * epsilon)
+
+
+def crowded_share(*, users: float, dimension: int, epsilon: float) -> float:
+    """Return the share of the users that a corner has to hold.
+
+    >>> [crowded_share(users=300, dimension=d, epsilon=1.0) for d in (1, 2)]
+    [0.8, 0.65]
+    """
+    return _CROWDED[_is_small_corner(users=users, dimension=dimension, epsilon=epsilon)]
+
+
+def _is_small_corner(*, users: float, dimension: int, epsilon: float) -> bool:
+    return dimension == TESTED_DIMENSIONS and users * epsilon < _CELL_USERS[1]
 
 
 def cell_width(*, users: float, dimension: int, epsilon: float) -> float:
