@@ -25,9 +25,10 @@ Two more peers. Tumult Analytics (``MaxGroupsPerID`` and ``MaxRowsPerGroupPerID`
 query interface (``truncate_num_groups``, ``truncate_per_group``) sample records and groups of a
 person down in the same way and add Gaussian noise of L2 sensitivity sqrt(groups) x records to
 counts, and x the largest absolute value to sums, which they count from zero; a mean is the ratio.
-The same formulas stand for both, computed here after their documentation; neither package was
-run. Both get half of the budget for each of the two, converted by tight Gaussian accounting,
-which is more than either's own conversion from zero-concentrated privacy gives them.
+The same formulas stand for both, computed here after their documentation;
+``benchmarks/table_peers.py`` runs the packages themselves. Both get half of the budget for each of
+the two, converted by tight Gaussian accounting, which is more than either's own conversion from
+zero-concentrated privacy gives them.
 
 Times are medians of fits from a polars frame to an Arrow table, against a polars group-by of the
 same statistics: by group, and by person and group, which any bounded table has to look at.

@@ -19,7 +19,17 @@ from browser import CHROMIUM, open_browser
 from quorate.serve import planner
 from quorate.serve.planner import PlannerPage, ask, describe_tasks, request_file
 
-QUICK = ("logistic", "linear", "threshold", "concept", "select", "agreement-local", "shares", "cdf")
+QUICK = (
+    "logistic",
+    "linear",
+    "threshold",
+    "concept",
+    "select",
+    "agreement-local",
+    "shares",
+    "cdf",
+    "table",
+)
 
 
 @pytest.fixture(scope="module")

@@ -61,3 +61,19 @@ def test_looking_costs_little_and_never_more_for_more_people(delta):
     found = [outlook(users=n, **given) for n in (1, 30, 900, 27_000, 10**7)]
     assert all(a.noise >= b.noise for a, b in itertools.pairwise(found))
     assert all(a.stated < a.noise < 1.5 * a.stated for a in found)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("n", [60, 3000])
+def test_very_many_columns_leave_a_budget_for_the_table(n, delta):
+    """Looks for each of them would cost more than there is if each cost what one may cost."""
+    columns, rng = 40, np.random.default_rng(0)
+    held = {"who": np.arange(n)} | {f"x{j}": rng.random(n) for j in range(columns)}
+    statistics = {"records": "count"} | {f"x{j}": "sum" for j in range(columns)}
+    table = UserTable(1.0, delta=delta, statistics=statistics, bounds=1.0)
+    assert table.fit(pa.table(held), users="who").guarantee_.epsilon == 1.0
+    given = {"epsilon": 1.0, "delta": delta, "relation": RELATIONS[0], "groups": 1}
+    assert (
+        outlook(users=n, columns=columns, **given).noise
+        < 2 * outlook(users=n, columns=1, **given).noise * columns
+    )

@@ -97,9 +97,9 @@ def outlook(
         _pay(rest, WEIGHT_SHARE * _whole(rest))
     block, ladder = rest.rest(), value_ladder(value.lower, value.upper).size
     for _ in range(columns):
-        _pay(block, min(median_price(block, ladder, users)))
+        _pay(block, min(median_price(block, ladder, users, columns)))
     if columns:
-        _, part = tail_target(block, users)
+        _, part = tail_target(block, users, columns)
         for _ in range(1 + columns):
             _pay(block, exact(part))
     noise = noise_of_unit(shape, block)

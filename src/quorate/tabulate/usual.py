@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 
 # Largest share of the budget that one median may cost.
 _SHARE = Fraction(1, 25)
+# All medians, and all lengths for units, together cost at most this share.
+_ALL = Fraction(1, 5)
 # A median is given up if its rank is likely to be off by more than this part of the people.
 _OFF = 1 / 16
 _UNIT_SHARE = Fraction(1, 50)
@@ -81,6 +83,7 @@ def rough_median(
     *,
     account: Account,
     n_users: float,
+    columns: int = 1,
 ) -> float | None:
     """Return about the median of one number a person; None if that would cost too much.
 
@@ -96,7 +99,7 @@ def rough_median(
     >>> 30 < found < 70
     True
     """
-    price, largest = median_price(account, ladder.size, n_users)
+    price, largest = median_price(account, ladder.size, n_users, columns)
     if price > largest:
         return None
     if spendable(account):
@@ -116,8 +119,12 @@ def rough_median(
     return float(ladder[place])
 
 
-def median_price(account: Account, size: int, n_users: float) -> tuple[Fraction, Fraction]:
+def median_price(
+    account: Account, size: int, n_users: float, columns: int = 1
+) -> tuple[Fraction, Fraction]:
     """Return what a rough median on a ladder of ``size`` points costs, and what it may cost.
+
+    It may cost less if it is one of very many.
 
     Squares where the account pays Gaussian noise, epsilons otherwise; from public numbers.
 
@@ -125,11 +132,11 @@ def median_price(account: Account, size: int, n_users: float) -> tuple[Fraction,
     >>> [price <= most for price, most in (median_price(account, 999, n) for n in (900, 90_000))]
     [False, True]
     """
-    off = max(1.0, _OFF * n_users)
+    off, share = max(1.0, _OFF * n_users), min(_SHARE, _ALL / columns)
     if spendable(account):
-        return exact(looks_needed(size) / off**2), _SHARE * account.square
+        return exact(looks_needed(size) / off**2), share * account.square
     at_one = PrivateQuantile(domain=(0, size - 1), epsilon=1, relation=account.relation)
-    return exact(at_one.error_bound(0.2) / (2.0 * off)), _SHARE * account.epsilon
+    return exact(at_one.error_bound(0.2) / (2.0 * off)), share * account.epsilon
 
 
 @dataclass(frozen=True)
@@ -169,6 +176,7 @@ def usual_values(
             value_ladder(column.lower, column.upper),
             account=account,
             n_users=n_users,
+            columns=len(columns),
         )
         found.append(column.middle if median is None else median)
     return tuple(found)
@@ -208,7 +216,7 @@ def usual_units(
     True
     """
     widths = tuple(column.half_width for column in columns)
-    target, part = tail_target(account, n_users)
+    target, part = tail_target(account, n_users, len(columns))
     if not columns or target > n_users / 4:
         return widths
     records = 1.0
@@ -237,19 +245,19 @@ def usual_units(
     return tuple(found)
 
 
-def tail_target(account: Account, n_users: float) -> tuple[float, float]:
+def tail_target(account: Account, n_users: float, columns: int = 1) -> tuple[float, float]:
     """Return how many people a length for units should leave above it, and what it may cost.
 
     >>> target, part = tail_target(Account.open(epsilon=1.0, delta=1e-6), 20_000.0)
     >>> round(target), round(part, 6)
     (293, 0.001121)
     """
-    wanted = n_users / 100.0
+    wanted, share = n_users / 100.0, min(_UNIT_SHARE, _ALL / (1 + columns))
     if spendable(account):
         looks = looks_needed(LADDER.size)
-        part = min(looks * (SEEN / max(1.0, wanted)) ** 2, float(_UNIT_SHARE * account.square))
+        part = min(looks * (SEEN / max(1.0, wanted)) ** 2, float(share * account.square))
         seen = SEEN * (looks / part) ** 0.5
     else:
-        part = float(_UNIT_SHARE * account.epsilon)
+        part = float(share * account.epsilon)
         seen = seen_purely(part)
     return max(wanted, seen), part
