@@ -70,6 +70,16 @@ def top(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
+ROOMS = sorted({top(path) for path in MODULES})
+every_room = pytest.mark.parametrize("room", ROOMS)
+
+
+def wrong_in(room, look):
+    """Return what ``look`` finds wrong in the modules of a room, by module."""
+    found = {str(p.relative_to(SOURCE)): look(p) for p in MODULES if top(p) == room}
+    return {path: wrong for path, wrong in found.items() if wrong}
+
+
 @cache
 def nodes(source):
     """Return the imports and calls in a piece of code, read once for all checks."""
@@ -95,12 +105,11 @@ def violations(path, names):
     return [name for name in later if not name.startswith(doors)]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_point_to_earlier_rooms_only(path):
-    if path.parent == SOURCE and path.name == "__init__.py":
-        pytest.skip("the front door may see every room; it opens them lazily")
-    assert top(path) in PLACE, "a new room needs its place in FLOORS"
-    assert violations(path, imported(path)) == []
+# The front door may see every room; it opens them lazily.
+@pytest.mark.parametrize("room", [room for room in ROOMS if room != "__init__"])
+def test_imports_point_to_earlier_rooms_only(room):
+    assert room in PLACE, "a new room needs its place in FLOORS"
+    assert wrong_in(room, lambda path: violations(path, imported(path))) == {}
 
 
 @pytest.mark.parametrize(
@@ -113,18 +122,26 @@ def test_the_check_of_rooms_catches_an_import_of_a_later_one(path, name):
     assert violations(SOURCE / path, ["quorate._validate", "quorate.exceptions"]) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_every_module_has_its_test_file(path):
-    if path.name == "__init__.py":
-        pytest.skip("front doors are tested by what they open")
+def unwritten(path):
+    """Return the test file that a module lacks; front doors are tested by what they open."""
     relative = path.relative_to(SOURCE)
     expected = ROOT / "tests" / relative.parent / f"test_{relative.name.lstrip('_')}"
-    assert expected.exists(), f"write {expected.relative_to(ROOT)}"
+    return None if path.name == "__init__.py" or expected.exists() else f"write {expected}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_a_module_stays_readable(path):
-    assert len(path.read_text().splitlines()) <= 500, "split it: one idea a file"
+@every_room
+def test_every_module_has_its_test_file(room):
+    assert wrong_in(room, unwritten) == {}
+
+
+def test_a_module_without_its_test_file_is_seen():
+    assert unwritten(SOURCE / "means" / "nothing.py").endswith("tests/means/test_nothing.py")
+
+
+@every_room
+def test_a_module_stays_readable(room):
+    long = wrong_in(room, lambda path: len(path.read_text().splitlines()) > 500)
+    assert long == {}, "split it: one idea a file"
 
 
 def draws(node):
@@ -142,17 +159,26 @@ def test_a_draw_is_seen_however_deep():
     assert [draws(node) for node in nodes(code)].count(True) == 2
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_random_numbers_have_two_doors_only(path):
-    doors = {"noise.py", "public_randomness.py"}
-    sources = {"opendp", "secrets", "random"}
-    if path.name not in doors or path.parent != SOURCE:
-        assert not {name.split(".")[0] for name in imported(path)} & sources
-        assert not [node for node in nodes(path.read_text()) if draws(node)]
+RANDOM = {"opendp", "secrets", "random"}
+
+
+def random_numbers(path):
+    """Return the sources of randomness that a module imports, and whether it draws by itself."""
+    sources = {name.split(".")[0] for name in imported(path)} & RANDOM
+    return [*sources, *(ast.unparse(node) for node in nodes(path.read_text()) if draws(node))]
+
+
+@pytest.mark.parametrize("room", [r for r in ROOMS if r not in ("noise", "public_randomness")])
+def test_random_numbers_have_two_doors_only(room):
+    assert wrong_in(room, random_numbers) == {}
+
+
+def test_the_two_doors_are_seen():
+    assert all(wrong_in(door, random_numbers) for door in ("noise", "public_randomness"))
 
 
 NOISE_USERS = {
-    "noise.py": "the source itself",
+    "noise": "the source itself",
     "accounting": "the account, which captures a source and pays before it draws",
     "mechanisms": "what draws, through an account",
     "protocols": "devices, which draw for themselves",
@@ -163,12 +189,18 @@ NOISE_USERS = {
 }
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_nobody_else_knows_where_noise_comes_from(path):
+def known_noise(path):
+    return [name for name in imported(path) if name.startswith("quorate.noise")]
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in NOISE_USERS])
+def test_nobody_else_knows_where_noise_comes_from(room):
     """Estimators see released numbers; whatever they draw, they draw through their account."""
-    if any(name.startswith("quorate.noise") for name in imported(path)):
-        room = path.relative_to(SOURCE).parts[0]
-        assert room in NOISE_USERS, "draw through the account of the fit, in mechanisms/"
+    assert wrong_in(room, known_noise) == {}, "draw through the account, in mechanisms/"
+
+
+def test_who_knows_where_noise_comes_from_is_seen():
+    assert known_noise(SOURCE / "accounting" / "account.py")
 
 
 RELEASES = {"release", "release_values", "release_between", "release_counts"}
@@ -191,11 +223,10 @@ def unpaid(source):
     ]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_every_release_is_handed_the_account_of_its_fit(path):
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in OWN_ACCOUNTS])
+def test_every_release_is_handed_the_account_of_its_fit(room):
     """Without one a mechanism opens an account for itself, and the fit would not know."""
-    if path.relative_to(SOURCE).parts[0] not in OWN_ACCOUNTS:
-        assert unpaid(path.read_text()) == []
+    assert wrong_in(room, lambda path: unpaid(path.read_text())) == {}
 
 
 def test_a_release_without_an_account_is_seen():
@@ -232,10 +263,10 @@ def private_imports(path):
             yield from (alias.name for alias in node.names if alias.name.startswith("_"))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_rooms_take_no_private_names_from_each_other(path):
+@every_room
+def test_rooms_take_no_private_names_from_each_other(room):
     """A constant that two rooms need is a public decision of one of them."""
-    assert list(private_imports(path)) == []
+    assert wrong_in(room, lambda path: list(private_imports(path))) == {}
 
 
 def test_the_check_of_private_names_can_fail(tmp_path, monkeypatch):
