@@ -228,7 +228,7 @@ class LinearModel(UserEstimator):
         limits = FeatureRange(self._public_bounds(X), data.n_features, names_told(X))
         if last is not None:
             self._refuse_features(last.weights, data.n_features)
-        scaled = data.derive(_Scaled(limits, self._scaled_targets))
+        scaled = data.derive(_Scaled(limits, self._scaled_targets, self.batch_rate is None))
         self._release(scaled, account, limits, last)
         self._set_public()
         return self
@@ -250,7 +250,7 @@ class LinearModel(UserEstimator):
             crowd.n_features,
             crowd.feature_names,
         )
-        scaled = crowd.derive(_Scaled(limits, self._scaled_targets))
+        scaled = crowd.derive(_Scaled(limits, self._scaled_targets, self.batch_rate is None))
         self._release(scaled, account, limits, None)
         self._set_public()
         return self
@@ -459,13 +459,17 @@ def _error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
 
 @dataclass(frozen=True)
 class _Scaled:
-    """The same users with bounded features and targets, in the order of addition."""
+    """The same users with bounded features and targets, in the order of addition.
+
+    A sample takes users by their numbers in the order of their keys: there they keep it.
+    """
 
     limits: FeatureRange
     targets: Callable[[Vector], Vector]
+    by_count: bool
 
     def __call__(self, users: UserData) -> UserData:
-        return settled_users(users, self.limits.scaled, self.targets, by_count=True)
+        return settled_users(users, self.limits.scaled, self.targets, by_count=self.by_count)
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
