@@ -187,18 +187,18 @@ class TestTwoStages:
         self, monkeypatch
     ):
         shares = []
-        median, along = selection._median_between, selection._along
+        median, along = selection._median_between, selection.choice_along
 
         def watched_median(*given, account):
             shares.append(account.left)
             return median(*given, account=account)
 
-        def watched_along(score, account):
-            shares.append(account.left)
-            return along(score, account)
+        def watched_along(score, *, epsilon, relation):
+            shares.append(epsilon)
+            return along(score, epsilon=epsilon, relation=relation)
 
         monkeypatch.setattr(selection, "_median_between", watched_median)
-        monkeypatch.setattr(selection, "_along", watched_along)
+        monkeypatch.setattr(selection, "choice_along", watched_along)
         account = Account.open(epsilon=1.0)
         share = Fraction(3, 10)
         choose_in_two_stages(Thresholds(0, 2**32), cut_people(700), account=account, share=share)
