@@ -51,7 +51,10 @@ walk: $(STAMP)
 # The same with every supported Python that is installed; those that are not are named.
 pythons: $(STAMP)
 	for version in 3.11 3.12 3.13; do \
-	  found=$$(command -v python$$version || ls -d $$HOME/.pyenv/versions/$$version.*/bin/python 2>/dev/null | tail -1); \
+	  found=; \
+	  for each in $$(command -v python$$version) $$HOME/.pyenv/versions/$$version.*/bin/python; do \
+	    if "$$each" -c "" 2>/dev/null; then found=$$each; fi; \
+	  done; \
 	  if [ -z "$$found" ]; then echo "== python$$version is not installed"; continue; fi; \
 	  echo "== $$found" && $(BIN)/python benchmarks/walk.py --full --python $$found || exit 1; \
 	done
