@@ -169,7 +169,7 @@ class Fixed(GradientRelease, GradientRun):
 
 
 class TestSteepness:
-    def end(self, steepness, curvature=1.0):
+    def end(self, steepness, curvature=1.0, agreed=0.0):
         people = UserData(np.ones((3, 2)), np.ones(3), offsets=np.arange(4))
         return descend(
             open_run(people, Account.open(epsilon=1.0, delta=1e-6)),
@@ -180,7 +180,13 @@ class TestSteepness:
             initial=np.zeros(2),
             curvature=curvature,
             shrinkage=0.0,
+            agreed=agreed,
         ).theta
+
+    def test_steps_are_longer_where_users_agree(self):
+        """The radius is one; what is left shrinks by 1 - 1.2 x .02 x pace a step."""
+        left = [1.0 - self.end([0.02, 0.02], agreed=agreed)[0] for agreed in (0.5, 1.69, 1e6)]
+        assert left[0] > 1.1 * left[1] > 1.21 * left[2]
 
     def test_a_curvature_above_its_bound_is_noticed(self):
         np.testing.assert_allclose(self.end([5.0, 1.0]), 1.0, atol=0.01)

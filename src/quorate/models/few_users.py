@@ -57,6 +57,9 @@ _CENTRE, _DEAREST_CENTRE, _CHEAPEST_CENTRE = 0.4, 0.04, 0.01
 # Records are taken for a little longer than they look: steps that are too long cost more than short
 # ones.
 _ROOMY = 1.25
+# Below this length users' gradients tell more of what all share than of their own few records: in
+# slopes of a typical record at zero.
+_AGREED = 0.6
 # The first clip, in longest gradients of a typical record; the lifts take it from there.
 _FIRST_CLIP = 0.3
 
@@ -202,6 +205,7 @@ def few_user_descent(
         shrinkage=FEW_SHRINKAGE,
         longest=longest_start(inner) if bounded else math.inf,
         worth=worth,
+        agreed=_AGREED * _first_slope(inner) if bounded else 0.0,
         progress=progress,
     )
 

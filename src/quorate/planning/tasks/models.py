@@ -232,7 +232,7 @@ class LinearTask(ModelTask):
     name: ClassVar[str] = "linear"
     error_meaning: ClassVar[str] = "excess over the smallest half mean squared residual"
     _unreached: ClassVar[float] = 6000.0
-    _skew: ClassVar[float] = 3.5
+    _skew: ClassVar[float] = 7.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
