@@ -231,7 +231,7 @@ class LinearTask(ModelTask):
 
     name: ClassVar[str] = "linear"
     error_meaning: ClassVar[str] = "excess over the smallest half mean squared residual"
-    _unreached: ClassVar[float] = 6000.0
+    _unreached: ClassVar[float] = 1500.0
     _skew: ClassVar[float] = 7.0
 
     def __post_init__(self) -> None:
