@@ -153,8 +153,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     be too low is raised on the way. ``longest`` is how long a mean gradient can be at the start, as
     far as it is known. ``worth`` is the largest gain that anybody hopes for: if after a quarter of
     the steps the noise of the whole run would cost a good part of it, the rest is not drawn, and
-    ``Minimum.given_up`` says so. Steps are longer when gradients are shorter than ``agreed``: users
-    with many records agree, and little is lost to noise.
+    ``Minimum.given_up`` says so. Steps are longer where gradients are shorter than ``agreed``.
 
     Examples
     --------
