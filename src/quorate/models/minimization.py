@@ -201,18 +201,15 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
         shrunk *= 1.0 + _WARY * (cost / worth) ** 2
         pull, stiffness = _penalty(loss, theta, penalty)
         gradient = noisy.value + pull + shrunk * np.where(penalized, theta, 0.0)
-        state = optimizer.update(
-            state,
-            gradient,
-            curvature=(bound + stiffness + shrunk) / _pace(agreed, noisy.radius),
-            precision=1.0 / noisy.noise**2,
-        )
+        taken = (bound + stiffness + shrunk) / _pace(agreed, noisy.radius)
+        precision = 1.0 / noisy.noise**2
+        state = optimizer.update(state, gradient, curvature=taken, precision=precision)
         path.append(
             DescentStep(
                 theta=theta,
                 gradient=noisy.value,
                 noise=noisy.noise,
-                curvature=bound + stiffness + shrunk,
+                curvature=taken,
                 shrinkage=shrunk,
             )
         )
