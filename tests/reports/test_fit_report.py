@@ -103,7 +103,7 @@ def test_the_target_is_in_the_title(visits, make_request, mean_fit):
 
 
 def test_rows_that_could_not_be_read_are_told_of(mean_fit):
-    assert "a row could be read" in render(fit_page(mean_fit))
+    assert "rows could be read" in render(fit_page(mean_fit))
     little = replace(mean_fit, usable=replace(mean_fit.usable, share=0.1))
     assert "That may be too little" in render(fit_page(little))
     assert "could be read" not in render(fit_page(replace(mean_fit, usable=None)))

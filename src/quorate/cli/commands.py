@@ -174,9 +174,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     algorithm: Annotated[str, typer.Option(help="A named algorithm, or auto.")] = "auto",
     uncounted: Annotated[
         bool,
-        typer.Option(
-            "--uncounted", help="Spend nothing on counting people whose rows could be read."
-        ),
+        typer.Option("--uncounted", help="Spend nothing on counting the rows that could be read."),
     ] = False,
     setting: Annotated[
         list[str] | None,

@@ -31,9 +31,10 @@ from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.frames import UnreadTable
 from quorate.tasks.unread import UnreadUsers
 from quorate.tasks.usable import (
-    HoldsReadable,
     Usable,
+    held_by_users,
     needs_count,
+    readable_rows,
     release_usable,
     split_epsilon,
 )
@@ -217,8 +218,9 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         n_users = people.n_users if is_public else None
     usable = None
     if counts:
-        seen = people.derive(HoldsReadable.of(columns))
-        usable = release_usable(seen, epsilon=count, relation=request.relation)
+        in_rows = Place(request.engine).is_in_memory(table)
+        seen = readable_rows(table, columns) if in_rows else people.derive(held_by_users)
+        usable = release_usable(seen, epsilon=count, relation=request.relation, rows=in_rows)
         estimator.guarantee_ = _together(estimator.guarantee_, usable.guarantee, request.epsilon)
     account = None
     if ledger is not None and name is not None:

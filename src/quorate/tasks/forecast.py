@@ -32,7 +32,7 @@ def forecast(fit: Fit) -> Plan | None:
             fit.request.task,
             users=fit.n_users,
             records=fit.request.records or 1,
-            # A part of the budget counted people with a row that could be read.
+            # A part of the budget counted the rows that could be read.
             epsilon=fit.estimator.epsilon,
             delta=fit.request.delta,
             relation=fit.request.relation,

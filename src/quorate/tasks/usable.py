@@ -3,9 +3,8 @@
 A CSV file declares no types, and a label may be spelt in another way than its class. What cannot be
 read is missing by a public rule and never an error, because an error would tell of a value: columns
 of "1,250" and "3.5.2021" would be answered as if nobody had brought anything. So a small part of
-the budget goes into one more number: the share of people who hold a row that could be read. It is
-the same wherever the table lies: rows that cannot be read are left where they are, so that nobody
-but their person is there to be counted.
+the budget goes into one more number: the share of a person's rows that could be read, on average
+over the people.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from quorate.users.crowd import Crowd
 
 __all__ = [
     "SHARE",
-    "HoldsReadable",
     "Usable",
+    "held_by_users",
     "needs_count",
+    "readable_rows",
     "release_usable",
     "split_epsilon",
 ]
@@ -42,18 +42,19 @@ _SMALLEST_EPSILON = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Usable:
-    """The share of people who hold a row that could be read.
+    """The share of the rows of a person that could be read, on average over people.
 
-    >>> found = Usable(share=0.981, bound=0.02, confidence=0.95, unit="patient",
+    >>> found = Usable(share=0.981, bound=0.02, confidence=0.95, unit="patient", rows=True,
     ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
     >>> print(found)
-    For about 98% (at most 2 points off, 95% confidence) of all (unit: patient) a row could be read.
+    About 98% (at most 2 points off, 95% confidence) of a patient's rows could be read, on average.
     """
 
     share: float
     bound: float
     confidence: float
     unit: str
+    rows: bool
     guarantee: Guarantee
 
     @property
@@ -64,7 +65,10 @@ class Usable:
     def __str__(self) -> str:
         share = min(max(self.share, 0.0), 1.0)
         off = f"at most {100 * self.bound:.2g} points off, {self.confidence:.0%} confidence"
-        said = f"For about {share:.0%} ({off}) of all (unit: {self.unit}) a row could be read."
+        if self.rows:
+            said = f"About {share:.0%} ({off}) of a {self.unit}'s rows could be read, on average."
+        else:
+            said = f"About {share:.0%} ({off}) of all units have a row that could be read."
         if self.is_little:
             said += (
                 " That may be too little: are numbers written as 1250.5, days as 2020-12-31, and "
@@ -78,7 +82,7 @@ class Usable:
             "share": self.share,
             "bound": self.bound,
             "confidence": self.confidence,
-            "of": "people who hold a row that could be read",
+            "of": "rows of a person, on average" if self.rows else "people with a row",
             "epsilon": self.guarantee.epsilon,
         }
 
@@ -104,52 +108,42 @@ def split_epsilon(epsilon: float) -> tuple[float, float]:
     return answer, float_down(exact(epsilon) - exact(answer))
 
 
-@dataclass(frozen=True)
-class HoldsReadable:
-    """Turns users into a row each: 1 for one who holds a readable record, 0 for one who does not.
+def held_by_users(users: UserData) -> UserData:
+    """Return a row for each user: 1 for one who holds a record, 0 for one who does not.
 
-    Records whose numbers, days or label cannot be read are not there; one whose category is on no
-    list has zeros only.
-
-    Parameters
-    ----------
-    categories : tuple of (int, int)
-        Where the zeros and ones of each category begin and end.
-
-    Examples
-    --------
-    >>> people = UserData.from_arrays([[1.0], [float("nan")], [0.0]], users=[8, 9, 7])
-    >>> HoldsReadable()(people).X.ravel().tolist()
-    [1.0, 1.0, 0.0]
-    >>> HoldsReadable(((0, 1),))(people).X.ravel().tolist()
-    [0.0, 1.0, 0.0]
+    >>> people = UserData.from_arrays([[1.0], [float("nan")]], users=[8, 9])
+    >>> held_by_users(people).X.ravel().tolist()
+    [1.0, 0.0]
     """
-
-    categories: tuple[tuple[int, int], ...] = ()
-
-    @classmethod
-    def of(cls, columns: Columns) -> HoldsReadable:
-        """Return it for columns as they are read."""
-        places, start = [], 0
-        for column in columns.coding.columns:
-            if isinstance(column, Category):
-                places.append((start, start + len(column.names)))
-            start += len(column.names)
-        return cls(tuple(places))
-
-    def __call__(self, users: UserData) -> UserData:
-        """Return the marks of the users of a part, under their keys."""
-        readable = np.ones(users.n_records, dtype=np.bool_)
-        for start, end in self.categories:
-            readable &= users.X[:, start:end].sum(axis=1) > 0
-        counts = np.bincount(users.user_index()[readable], minlength=users.n_users)
-        held = (counts > 0).astype(np.float64)
-        rows = UserData(held[:, None], offsets=np.arange(users.n_users + 1), unit=users.unit)
-        return rows.with_keys(users.keys())
+    held = (users.record_counts() > 0).astype(np.float64)
+    rows = UserData(held[:, None], offsets=np.arange(users.n_users + 1), unit=users.unit)
+    return rows.with_keys(users.keys())
 
 
-def release_usable(crowd: Crowd, *, epsilon: float, relation: Relation) -> Usable:
-    """Release the mean of zeros and ones over people."""
+def readable_rows(table: TableFile, columns: Columns) -> UserData:
+    """Return a 1 for each row that can be read and a 0 for each other one, grouped by user.
+
+    A row can be read if its numbers, days and label can be, and its categories are on their lists.
+    """
+    read = table.load(columns)
+    rows, coding = read.rows, columns.coding
+    usable = np.ones(len(rows), dtype=np.bool_)
+    start = 0
+    for column in coding.columns:
+        block = rows[:, start : start + len(column.names)]
+        found = np.isfinite(block).all(axis=1)
+        usable &= found | (columns.missing != "drop")
+        if isinstance(column, Category):
+            usable &= ~found | (block.sum(axis=1) > 0)
+        start += len(column.names)
+    if read.targets is not None:
+        usable &= np.isfinite(read.targets)
+    marks = usable.astype(np.float64)[:, None]
+    return UserData.from_arrays(marks, users=read.ids, unit=columns.protected)
+
+
+def release_usable(crowd: Crowd, *, epsilon: float, relation: Relation, rows: bool) -> Usable:
+    """Release the mean of zeros and ones over people; ``rows`` says what they are about."""
     mean = UserMean(epsilon=epsilon, bounds=(0.0, 1.0), algorithm="clip", relation=relation)
     mean.fit(crowd)
     return Usable(
@@ -157,5 +151,6 @@ def release_usable(crowd: Crowd, *, epsilon: float, relation: Relation) -> Usabl
         bound=float(mean.error_.bound),
         confidence=float(mean.error_.confidence),
         unit=crowd.unit,
+        rows=rows,
         guarantee=mean.guarantee_,
     )
