@@ -1,5 +1,6 @@
 """What every entry of the catalogue has to keep, checked on the estimator's own example."""
 
+import copy
 import math
 
 import numpy as np
@@ -53,11 +54,11 @@ def check_file(descriptor):
                 assert repr(again[name]) == repr(value), name
 
 
-def check_sizes(descriptor):
+def check_sizes(descriptor, **changes):
     if not descriptor.plans:
         assert descriptor.sizes is None or descriptor.target is not None
         return
-    estimator = fitted(descriptor.name)
+    estimator = copy.copy(fitted(descriptor.name)).set_params(**changes)
     wish = Wish(features=features_of(estimator), target="y", limits=(Limit(0, 9),), records=4)
     numbers = descriptor.sizes(estimator, wish)
     for path in descriptor.plans:

@@ -42,7 +42,12 @@ def test_a_classifier_has_a_column_for_each_label_it_speaks_for(visits, make_req
         "logistic", ("dose",), (Limit(0, 999),), target="ill", classes=classes, delta=1e-6
     )
     said = said_about(fit(asked, TableFile(visits)))
-    assert said.header == ("feature", *(classes if len(classes) > 2 else classes[1:]))
+    told = ("", "standard error", "lower", "upper") if said.values["standard_errors"] else ("",)
+    spoken_for = classes if len(classes) > 2 else classes[1:]
+    expected = [[label, *(f"{label}: {each}" for each in told[1:])] for label in spoken_for]
+    if len(spoken_for) == 1:
+        expected = [[*spoken_for, *told[1:]]]
+    assert said.header == ("feature", *(name for names in expected for name in names))
     assert {len(row) for row in said.rows} == {len(said.header)}
     assert said.rows[-1][0] == "constant"
 

@@ -16,6 +16,7 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.files.model_files import StoredModel
 from quorate.models import PrivateGridSearch
+from quorate.models.coefficient_error import CoefficientError
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 from quorate.users.coding import Coding, coded_columns
@@ -89,7 +90,11 @@ def released(estimator):
 
 def same(one, other):
     return all(
-        np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+        same(vars(a).values(), vars(b).values())
+        if isinstance(a, CoefficientError)
+        else np.array_equal(a, b)
+        if isinstance(a, np.ndarray)
+        else a == b
         for a, b in zip(one, other, strict=True)
     )
 

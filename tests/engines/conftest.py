@@ -85,7 +85,11 @@ class RealCluster:
         for process in reversed(self.processes):
             process.terminate()
         for process in self.processes:
-            process.wait(timeout=30)
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:  # a worker that waits for others who were killed
+                process.kill()
+                process.wait()
 
 
 @pytest.fixture(scope="session")

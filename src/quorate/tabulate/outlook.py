@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from quorate.accounting.account import Account
-from quorate.accounting.events import Gaussian
+from quorate.accounting.account_parts import forgo
 from quorate.accounting.rounding import exact
 from quorate.guarantees import Relation
 from quorate.tabulate.blocks import noise_of_unit
@@ -92,19 +92,19 @@ def outlook(
     )
     stated = noise_of_unit(shape, rest)
     if relation is not Relation.REPLACE:
-        _pay(rest, COUNT_SHARE * _whole(rest))
+        forgo(rest, COUNT_SHARE * _whole(rest))
     if groups > 1:
-        _pay(rest, WEIGHT_SHARE * _whole(rest))
+        forgo(rest, WEIGHT_SHARE * _whole(rest))
     block, ladder = rest.rest(), value_ladder(value.lower, value.upper).size
     for _ in range(columns):
-        _pay(block, min(median_price(block, ladder, users, columns)))
+        forgo(block, min(median_price(block, ladder, users, columns)))
     if columns:
         _, part = tail_target(block, users, columns)
         for _ in range(1 + columns):
-            _pay(block, exact(part))
+            forgo(block, exact(part))
     noise = noise_of_unit(shape, block)
     cut, part = cut_target(noise=noise, shape=shape, account=block, n_users=users)
-    _pay(block, exact(part))
+    forgo(block, exact(part))
     return Outlook(
         norm=norm,
         noise=noise_of_unit(shape, block),
@@ -116,8 +116,3 @@ def outlook(
 
 def _whole(account: Account) -> Fraction:
     return account.square if spendable(account) else account.epsilon
-
-
-def _pay(account: Account, price: Fraction) -> None:
-    """Write a price down, a square or an epsilon; the source that could be drawn from is left."""
-    account.pay(Gaussian(account.multiplier(price)) if spendable(account) else price)

@@ -75,7 +75,7 @@ class TableTask(PeopleTask):
     --------
     >>> task = TableTask(size=50, records=50, delta=1e-6)
     >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
-    ('gaussian', 0.18)
+    ('gaussian', 0.17)
     """
 
     size: int = 10
