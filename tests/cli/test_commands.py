@@ -416,7 +416,12 @@ class TestSignals:
 
         monkeypatch.setattr(UserMean, "_release", interrupt)
         charged = ["--ledger", book.path, "--data-name", "visits"]
-        code, out, err = run(mean_of(visits, *charged, "--model", tmp_path / "m.json"), capsys)
+        # Others who ran in this process may have left a handler of their own behind.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            code, out, err = run(mean_of(visits, *charged, "--model", tmp_path / "m.json"), capsys)
+        finally:
+            signal.signal(signal.SIGINT, before or signal.default_int_handler)
         assert (code, out) == (130, "")
         assert one_line(err)
         assert book.spent("visits").epsilon == 1.0

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,8 @@ def pytest_runtest_teardown(item, nextitem):
 def end_all():
     while ENDINGS:
         ENDINGS.pop()()
+    # Spark leaves a handler behind that asks the session, which is gone, to end its jobs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
