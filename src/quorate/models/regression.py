@@ -40,10 +40,11 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     public : all parameters, the number of features and, under ``Relation.REPLACE``, the number of
         users; released: ``coef_``, ``intercept_``, ``error_``, ``trace_``
     numerics : exact
-    proof : A rough number of records per user, the centre and second moment of the features, two
-        radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
-        one bounded contribution a user, each with its part of one
-        :class:`~quorate.accounting.account.Account`; the rest is post-processing.
+    proof : A rough number of records per user, the centre and second moment of the features, the
+        mean target to begin at (four rounds of clipped means), two radii and ``steps`` clipped mean
+        gradients, each a Gaussian mechanism or a noisy search on one bounded contribution a user,
+        each with its part of one :class:`~quorate.accounting.account.Account`; the rest is
+        post-processing.
 
     Utility
     -------
