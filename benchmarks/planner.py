@@ -59,7 +59,10 @@ class Setting:
         alike: dict[str, Any] = {}
         if self.task in ("threshold", "concept"):
             alike = {"alike": True}
-        elif self.task in ("mean", "linear", "logistic") and "heterogeneity" not in self.numbers:
+        elif (
+            self.task in ("mean", "select", "linear", "logistic")
+            and "heterogeneity" not in self.numbers
+        ):
             alike = {"between": 0.0}
         return plan(
             self.task,

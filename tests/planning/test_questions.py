@@ -26,7 +26,7 @@ SETTINGS = {
     "concept": ({"size": 500, "records": 8}, 1.0, 0.03),
     "logistic": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
     "linear": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
-    "select": ({"size": 50, "records": 32}, 1.0, 0.03),
+    "select": ({"size": 50, "records": 32, "between": 0.0}, 1.0, 0.03),
     "shares": ({"size": 20, "delta": 1e-6, "records": 256, "between": 0.0}, 1.0, 0.01),
     "cdf": ({"size": 256}, 1.0, 0.1),
     "normal": ({"dimension": 2, "records": 16, "between": 0.0}, 1.0, 0.05),

@@ -99,7 +99,7 @@ def plan(
     scale : float, optional
         A public guess of how much single records vary; see the task.
     between : float, optional
-        Means, models, rules and distributions: share of the variance of single records that lies
+        Means, choices, models, rules and distributions: share of the variance of records that lies
         between people, from 0 (people are alike) to 1. By default a half, and the advice says so.
     heterogeneity : float, optional
         Mean, instead of ``between``: standard deviation of the users' own means around the common

@@ -41,7 +41,8 @@ def kept(n, records, error, repetitions=60):
 @pytest.mark.parametrize(("records", "error"), [(32, 0.03), (4, 0.06)])
 def test_the_planned_users_keep_the_error_and_a_tenth_of_them_does_not(records, error):
     # The true chance is about 0.98; below 0.75 in 60 runs happens less than once in 10^8 times.
-    users = plan("select", size=40, records=records, scale=0.7, epsilon=1.0, error=error).users
+    known = {"size": 40, "records": records, "scale": 0.7, "between": 0.0}
+    users = plan("select", epsilon=1.0, error=error, **known).users
     assert kept(users, records, error) >= 0.75
     assert kept(users // 10, records, error) < 0.75
 
@@ -88,3 +89,31 @@ def test_users_who_come_and_go_need_half_the_noise():
 def test_numbers_outside_their_range_are_refused(wrong):
     with pytest.raises(ParameterError, match="Expected"):
         SelectTask(**wrong)
+
+
+def test_people_who_differ_are_worth_less_and_the_plan_says_what_it_assumes():
+    alike, unsaid, apart = (
+        SelectTask(size=20, records=4, between=between) for between in (0.0, None, 1.0)
+    )
+    assert alike.error(1000, 1.0) < unsaid.error(1000, 1.0) < apart.error(1000, 1.0)
+    assert "between" in unsaid.assumptions[0]
+    assert alike.assumptions == apart.assumptions == ()
+    # Nobody who holds the same record four times is worth more than a single record.
+    assert apart.error(1000, 1.0) == SelectTask(size=20, records=1).error(1000, 1.0)
+
+
+@pytest.mark.parametrize("baseline", ["group privacy", "item to user (constants 1)"])
+def test_people_are_sampled_by_every_way(baseline):
+    alike, apart = (
+        SelectTask(size=20, records=4, between=between, delta=1e-6) for between in (0.0, 0.9)
+    )
+    assert alike.baselines()[baseline](10_000, 5.0) < apart.baselines()[baseline](10_000, 5.0)
+
+
+@pytest.mark.parametrize(("records", "votes"), [(7, False), (8, True), (64, True)])
+def test_no_number_of_users_beats_what_a_majority_costs(records, votes):
+    # Records are looked at roughly: people who hold 8 may be taken for people who hold 16.
+    task = SelectTask(size=20, records=records, between=0.25)
+    floor = task.error(10**12, 1.0)
+    assert floor > 0.015 if votes else floor < 1e-5
+    assert SelectTask(size=20, records=records, between=0.0).error(10**12, 1.0) < 1e-5

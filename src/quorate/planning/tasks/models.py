@@ -282,7 +282,7 @@ class LogisticTask(ModelTask):
 
     name: ClassVar[str] = "logistic"
     error_meaning: ClassVar[str] = "excess over the smallest mean logarithmic loss"
-    _unreached: ClassVar[float] = 1500.0
+    _unreached: ClassVar[float] = 3000.0
     _skew: ClassVar[float] = 2.5
 
     @property
@@ -293,7 +293,7 @@ class LogisticTask(ModelTask):
     @property
     def descent(self) -> float:
         """Clipping biases users whose few records in few dimensions all point one way."""
-        return 9.0 + 4000.0 / math.pow(self.records * self.parameters, 1.5)
+        return 15.0 + 5500.0 / math.pow(self.records * self.parameters, 1.5)
 
     @property
     def largest_error(self) -> float:

@@ -20,7 +20,7 @@ from quorate.planning.limits import (
 from quorate.planning.packings import finite_class_packing, packing_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.base import ErrorModel, PeopleTask
 from quorate.planning.tasks.choices import Votes, normal_preference
 from quorate.ranges import half_width
 from quorate.releases.route import Route
@@ -31,10 +31,13 @@ _DUELS = Votes(fluctuation=0.35)
 _REFERENCE = Votes(certainty=4.0, per_option=1.0, everything=3.0, fluctuation=0.5)
 # Measured: excess x users = a ln(1/beta) + b ln(K) noise scales, and z sqrt(ln(1/beta)) deviations.
 _SUMS, _SUMS_PER_OPTION, _SUMS_FLUCTUATION = 1.0, 0.15, 0.45
+# Measured on real tables (the choose part of benchmarks/people_tables.py): what most people prefer
+# costs so much more than the best in the mean, in deviations between people; users do not help.
+_MAJORITY = 0.075
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectTask(Task):
+class SelectTask(PeopleTask):
     """The best of many candidates, as in :class:`~quorate.learners.LossSelector`.
 
     The error is the excess loss: the expected loss of the chosen candidate minus the smallest one,
@@ -49,6 +52,8 @@ class SelectTask(Task):
     scale : float, optional
         Standard deviation, over records, of the difference of two candidates' losses; default half
         of the width of ``bounds``.
+    between : float, optional
+        Share of the variance of such differences that lies between people; by default a half.
 
     Examples
     --------
@@ -91,8 +96,8 @@ class SelectTask(Task):
         if self.size == 1:
             return 0.0
         if self._route.name == "exponential":
-            return self.sums_error(users, epsilon)
-        each = self.deviation / math.sqrt(self.records)
+            return min(self.sums_error(users, epsilon) + self._majority, self.largest_error)
+        each = self.deviation * math.sqrt(self.shrunk)
         votes = _DUELS if self._route.name == "duels" else _REFERENCE
         found = votes.excess(
             lambda excess: normal_preference(excess / each),
@@ -102,7 +107,16 @@ class SelectTask(Task):
             beta=self.beta,
             largest=self.largest_error,
         )
-        return min(max(found, self._unavoidable(users)), self.largest_error)
+        found = max(found, self._unavoidable(users)) + self._majority
+        return min(found, self.largest_error)
+
+    @property
+    def _majority(self) -> float:
+        """Return what it costs that people vote, if a rough look at their records lets them."""
+        rough = decide_selection(RecordRange.exactly(2 * self.records), candidates=self.size)
+        if rough.name == "exponential":
+            return 0.0
+        return _MAJORITY * self.deviation * math.sqrt(self.share_between)
 
     def _unavoidable(self, users: int) -> float:
         """Return the excess below which two candidates cannot be told apart even in the open.
@@ -126,11 +140,30 @@ class SelectTask(Task):
             relation=self.relation,
             one_sided=self.relation is Relation.ADD_REMOVE,
         )
-        doubt = math.log(1.0 / self.beta)
+        doubt = self._doubt
         noise = chooser.scale * (_SUMS * doubt + _SUMS_PER_OPTION * math.log(self.size))
-        fluctuation = _SUMS_FLUCTUATION * self.deviation * math.sqrt(doubt / self.records)
+        fluctuation = _SUMS_FLUCTUATION * self.deviation * math.sqrt(doubt * self.shrunk)
         found = self.width * noise / users + fluctuation / math.sqrt(users)
         return min(max(found, self._unavoidable(users)), self.largest_error)
+
+    def group_error(self, users: int, epsilon: float) -> float:
+        """Return the error of hiding records one by one; people are sampled there as well."""
+        found = super().group_error(users, epsilon) + self._people(users)
+        return min(found, self.largest_error)
+
+    def item_to_user_error(self, users: int, epsilon: float) -> float:
+        """Return the error of Algorithm 1 of Ghazi et al.; people are sampled there as well."""
+        found = super().item_to_user_error(users, epsilon) + self._people(users)
+        return min(found, self.largest_error)
+
+    def _people(self, users: int) -> float:
+        """Return the fluctuation of what the records of one person have in common."""
+        common = max(0.0, self.shrunk - 1.0 / self.records)
+        return _SUMS_FLUCTUATION * self.deviation * math.sqrt(self._doubt * common / users)
+
+    @property
+    def _doubt(self) -> float:
+        return math.log(1.0 / self.beta)
 
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
