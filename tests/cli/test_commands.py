@@ -252,7 +252,7 @@ def clinic(tmp_path_factory):
 class TestColumns:
     def asked(self, table, *more):
         given = ["fit", table, "--task", "linear", "--user", "patient", "--target", "cost"]
-        given += ["--features", "region,visit,smokes", "--bounds", "cost=0,100", "--epsilon", "20"]
+        given += ["--features", "region,visit,smokes", "--bounds", "cost=0,100", "--epsilon", "60"]
         given += ["--bounds", "visit=2020-01-01,2020-12-31", "--delta", "1e-6"]
         return [*given, "--categories", "region=north,south", *more]
 

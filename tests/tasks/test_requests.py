@@ -140,7 +140,7 @@ def test_probabilities_are_a_column_for_each_class(tmp_path, capsys, monkeypatch
     rows = "\n".join(f"p{i % 900},{i % 100},{'yes' if i % 100 > 50 else 'no'}" for i in range(9000))
     (tmp_path / "visits.csv").write_text("patient,dose,ill\n" + rows)
     asked = "--task logistic --user patient --features dose --target ill --classes no,yes"
-    given = f"{asked} --bounds 0,100 --epsilon 3 --delta 1e-6 --model model.json".split()
+    given = f"{asked} --bounds 0,100 --epsilon 10 --delta 1e-6 --model model.json".split()
     assert main(["fit", "visits.csv", *given]) == 0
     capsys.readouterr()
     assert main(["predict", "model.json", "visits.csv", "--probabilities"]) == 0
