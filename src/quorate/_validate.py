@@ -42,7 +42,7 @@ def _shown(value: object) -> str:
 
 
 def _is_real(value: object) -> bool:
-    if type(value) is float:  # the common case first: asking an abstract class is slow
+    if type(value) in (float, int, Fraction):  # first, as asking an abstract class is slow
         return True
     return isinstance(value, numbers.Real | Fraction) and not isinstance(value, bool | np.bool_)
 
@@ -69,6 +69,8 @@ def finite(**values: Any) -> None:
 
 
 def _is_integer(value: object) -> bool:
+    if type(value) is int:
+        return True
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 

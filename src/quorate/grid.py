@@ -236,11 +236,16 @@ def choose_grid(
     if noise_scale is None:
         noise_scale = bound.l1_diameter
     _validate.non_negative(noise_scale=noise_scale)
-    offset = Fraction(bound.largest_offset)
-    reach = int(n_users) * offset + 64 * Fraction(noise_scale)
-    finest = max(offset / max_steps, reach * _HEAD_ROOM / _SUM_LIMIT)
-    step = 1.0 if isinstance(bound, Vote) else _power_of_two_at_least(finest)
-    if not finest <= step <= offset:
+    # In integers: every step of a descent chooses a grid, and fractions reduce after each sum.
+    top, bottom = Fraction(bound.largest_offset).as_integer_ratio()
+    noise, unit = Fraction(noise_scale).as_integer_ratio()
+    reach = int(n_users) * top * unit + 64 * noise * bottom
+    finest = max(
+        _power_of_two_at_least(top, bottom * max_steps),
+        _power_of_two_at_least(reach * _HEAD_ROOM, bottom * unit * _SUM_LIMIT),
+    )
+    step = 1.0 if isinstance(bound, Vote) else finest
+    if not finest <= step <= bound.largest_offset:
         raise GridOverflowError(
             f"A sum over n_users={n_users} with noise_scale={noise_scale!r} needs steps larger "
             "than the bound itself; split the users or reduce the noise."
@@ -248,14 +253,11 @@ def choose_grid(
     return Grid(bound, step)
 
 
-def _power_of_two_at_least(value: Fraction) -> float:
-    exponent = value.numerator.bit_length() - value.denominator.bit_length() - 1
-    if exponent >= 1023:
-        return math.inf
-    power = 2.0**exponent
-    while power < value:
-        power *= 2
-    return power
+def _power_of_two_at_least(numerator: int, denominator: int) -> float:
+    exponent = numerator.bit_length() - denominator.bit_length() - 1
+    while numerator << max(0, -exponent) > denominator << max(0, exponent):
+        exponent += 1
+    return math.ldexp(1.0, exponent) if exponent < 1024 else math.inf
 
 
 def public_size(n_users: int, relation: Relation) -> int:

@@ -1,12 +1,19 @@
 """Users put together by engines: the same as users grouped from a table."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from quorate.users import UserData
-from quorate.users.assembly import numbered_users, ordered_users, settled_users
+from quorate.users.assembly import (
+    numbered_records,
+    numbered_users,
+    ordered_users,
+    records_at,
+    settled_users,
+)
 
 
 def test_numbered_and_ordered_users_are_those_of_the_table():
@@ -46,6 +53,41 @@ def test_settled_users_have_the_sums_that_they_had():
         sum(np.array(rows)).tolist() != sums.tolist()
         for rows, sums in zip(owned, people.user_sums(), strict=True)
     )
+
+
+@pytest.mark.parametrize("by_count", [False, True])
+def test_records_are_put_in_their_places_when_all_are_asked_for(by_count):
+    rng = np.random.default_rng(4)
+    X, codes = rng.standard_normal((500, 3)), rng.integers(0, 40, 500)
+    people = UserData.from_arrays(X, X[:, 0], users=codes)
+    moved = settled_users(people, lambda rows, _: rows, np.negative, by_count=by_count)
+
+    def deferred():
+        return settled_users(people, None, np.negative, by_count=by_count)
+
+    def lies_as_it_came(data):
+        return np.shares_memory(data._store.rows, X)
+
+    late = deferred()
+    assert late.user_sums().tobytes() == moved.user_sums().tobytes()
+    assert np.array_equal(late.y, moved.y)
+    assert np.array_equal(late.order_of_addition(), moved.order_of_addition())
+    for places in (slice(7, 90), rng.permutation(500)[:60], np.arange(12).reshape(3, 4)):
+        assert np.array_equal(records_at(late, places), moved.X[places])
+    assert np.array_equal(late.take([3, 1]).X, moved.take([3, 1]).X)
+    own = rng.standard_normal((500, 2))
+    assert late.user_sums(own).tobytes() == moved.user_sums(own).tobytes()
+    # The caller's own table given as values stands for one row per record in the order of X.
+    assert late.user_sums(X).tobytes() == moved.user_sums(X).tobytes()
+    assert lies_as_it_came(late)
+    assert np.array_equal(pickle.loads(pickle.dumps(late)).X, moved.X)
+    assert np.array_equal(numbered_records(deferred())[0], moved.X)
+    for part, other in zip(deferred().batches(60), moved.batches(60), strict=True):
+        assert np.array_equal(part.X, other.X)
+        assert part.user_sums().tobytes() == other.user_sums().tobytes()
+    assert np.array_equal(late.X, moved.X)
+    assert not lies_as_it_came(late)
+    assert np.array_equal(people.X, UserData.from_arrays(X, users=codes).X)
 
 
 def test_settling_does_not_see_the_order_of_arrival():

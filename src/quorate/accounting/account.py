@@ -290,7 +290,7 @@ class Account:
         """
         _validate.positive(square=square)
         asked, left = exact(square), self.square_left
-        if not asked * (1 - _BITS) <= left:
+        if asked > left and asked * (1 - _BITS) > left:
             raise NumericalFailure(
                 f"A step asked for a square of {float(asked):.6g} where {float(left):.6g} is left: "
                 "nothing was drawn. Please report this."

@@ -469,7 +469,8 @@ class _Scaled:
     by_count: bool
 
     def __call__(self, users: UserData) -> UserData:
-        return settled_users(users, self.limits.scaled, self.targets, by_count=self.by_count)
+        rows = self.limits.scaled if self.limits.bounded else None
+        return settled_users(users, rows, self.targets, by_count=self.by_count)
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from quorate.arrays import readonly, row_lengths
 from quorate.models.losses import LinearLoss, Loss
 from quorate.models.whitened import Room, alike_users
-from quorate.releases.user_releases import WIDE, UserReleases, UserVectors
+from quorate.releases.user_releases import WIDE, NoisyMean, UserReleases, UserVectors
 from quorate.users import UserData
 
 __all__ = [
@@ -410,13 +410,8 @@ def _in_rounds(run: UserReleases, around: Vector) -> Geometry:
         turn = np.eye(features + 1)
         turn[:features, :features] = whitening
         turn[:features, features] = -whitening @ moved
-        now, turned = held, triangles
-        if candidates is not WIDE:
-            now, turned = held.once(_Turned(moments, triangles, turn), dimension=moments.dimension)
-        radius = now.radius(
-            turned, candidates, dimension=moments.dimension, outside=1.0 - _ROUND_QUANTILE
-        )
-        noisy = now.mean(turned, dimension=moments.dimension, radius=radius, square=share * budget)
+        turned = triangles if candidates is WIDE else _Turned(moments, triangles, turn)
+        noisy = _mean_of_most(held, turned, candidates, moments.dimension, share * budget)
         joint = moments.matrix(noisy.value)
         mean = joint[:features, features]
         moved = moved + np.linalg.solve(whitening, mean)
@@ -430,6 +425,17 @@ def _in_rounds(run: UserReleases, around: Vector) -> Geometry:
             break
         candidates = _KNOWN_SIZE
     return Geometry(around + moved, whitening)
+
+
+def _mean_of_most(
+    run: UserReleases, vectors: UserVectors, candidates: Vector, dimension: int, square: float
+) -> NoisyMean:
+    """Release a radius that holds most vectors, and their mean; they are forgotten on return."""
+    held, found = run, vectors
+    if isinstance(vectors, _Turned):
+        held, found = run.once(vectors, dimension=dimension)
+    radius = held.radius(found, candidates, dimension=dimension, outside=1.0 - _ROUND_QUANTILE)
+    return held.mean(found, dimension=dimension, radius=radius, square=square)
 
 
 def _symmetric(matrix: Vector) -> Vector:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.users import UserData
-from quorate.users.assembly import rounded_users
+from quorate.users.assembly import records_at, rounded_users
 
 __all__ = ["AlikeUsers", "Room", "Whitened", "alike_users"]
 
@@ -65,7 +65,7 @@ def alike_users(users: UserData) -> Iterator[tuple[AlikeUsers, Vector]]:
     >>> [(alike.owners, held.shape) for alike, held in alike_users(people)]
     [(array([0, 2]), (2, 1, 1)), (slice(1, 2, None), (1, 2, 1))]
     """
-    rows, order, counts = users.X, users.order_of_addition(), users.record_counts()
+    order, counts = users.order_of_addition(), users.record_counts()
     settled = bool(np.all(order[1:] > order[:-1]))
     by_count = np.argsort(counts, kind="stable")
     numbers, firsts = np.unique(counts[by_count], return_index=True)
@@ -78,11 +78,11 @@ def alike_users(users: UserData) -> Iterator[tuple[AlikeUsers, Vector]]:
             first, last = int(owners[0]), int(owners[-1]) + 1
             if settled and last - first == len(owners):
                 records = slice(int(users.offsets[first]), int(users.offsets[last]))
-                held = rows[records].reshape(len(owners), m, -1)
+                held = records_at(users, records).reshape(len(owners), m, -1)
                 yield AlikeUsers(slice(first, last), records), held
             else:
                 places = order.take(users.offsets[owners, np.newaxis] + np.arange(m))
-                yield AlikeUsers(owners, places.ravel()), rows.take(places, axis=0)
+                yield AlikeUsers(owners, places.ravel()), records_at(users, places)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Whitened:
 
     def __call__(self, users: UserData) -> UserData:
         """Return the users, each of whom is turned on their own."""
-        whole = np.empty(users.X.shape, dtype=np.float32)
+        whole = np.empty((users.n_records, users.n_features), dtype=np.float32)
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             for records, turned in self._blocks(users):
                 whole[records] = turned.reshape(-1, self.centre.size)

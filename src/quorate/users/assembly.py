@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ __all__ = [
     "numbered_records",
     "numbered_users",
     "ordered_users",
+    "records_at",
     "rounded_users",
     "settled_users",
 ]
@@ -63,7 +65,7 @@ def ordered_users(
 
 def settled_users(
     users: UserData,
-    rows: Callable[[Floats, Floats | None], Floats],
+    rows: Callable[[Floats, Floats | None], Floats] | None,
     targets: Callable[[Floats], Floats],
     *,
     by_count: bool = False,
@@ -73,8 +75,9 @@ def settled_users(
     The order is that of the records before the change. Many passes over the records are quicker for
     it, by more than the one copy takes. ``rows`` is also told where the changed rows may be
     written: over a copy that was made for the order, or ``None`` if the records are the caller's.
-    With ``by_count`` those who hold equally many records lie side by side, under their keys, so
-    that one call may see to them.
+    Where ``rows`` is ``None`` they stay as they are, and are copied when all are asked for. With
+    ``by_count`` those who hold equally many records lie side by side, under their keys, so that one
+    call may see to them.
 
     >>> people = UserData.from_arrays([[3.0], [1.0], [2.0], [9.0]], users=[0, 0, 0, 1])
     >>> halved = settled_users(people, lambda rows, out: np.divide(rows, 2, out=out), np.copy)
@@ -87,14 +90,26 @@ def settled_users(
     if by_count and np.any(counts[1:] < counts[:-1]):
         ranks = np.argsort(counts, kind="stable")
     store = users._store.settled(users.offsets, ranks)
-    room = None if np.may_share_memory(store.rows, users._store.rows) else store.rows
     offsets, keys = users.offsets, users.keys()
     if ranks is not None:
         offsets, keys = offsets_of(counts[ranks]), keys[ranks]
-    changed = store.changed(
-        rows(store.rows, room), None if store.targets is None else targets(store.targets)
-    )
-    return UserData.__new__(UserData)._set(changed, offsets, keys, users.unit, users.feature_names)
+    told = None if store.targets is None else targets(store.targets)
+    if rows is None:
+        store = replace(store, targets=told)
+    else:
+        whole = store.wide().rows
+        room = None if np.may_share_memory(whole, users._store.rows) else whole
+        store = store.changed(rows(whole, room), told)
+    return UserData.__new__(UserData)._set(store, offsets, keys, users.unit, users.feature_names)
+
+
+def records_at(users: UserData, places: NDArray[Any] | slice) -> Rows:
+    """Return the records at these places of :attr:`UserData.X`, wherever they lie.
+
+    >>> records_at(UserData([[1.0], [3.0]], offsets=[0, 1, 2]), slice(1, 2))
+    array([[3.]])
+    """
+    return users._by_user().some(places)
 
 
 def rounded_users(users: UserData, rows: NDArray[np.float32]) -> UserData:
@@ -106,7 +121,7 @@ def rounded_users(users: UserData, rows: NDArray[np.float32]) -> UserData:
     >>> rounded_users(people, np.float32([[0.1], [0.3]])).X.dtype
     dtype('float32')
     """
-    store = users._ordered()
+    store = users._by_user()
     store.order(users.offsets)
     return UserData.__new__(UserData)._set(
         store.rounded(rows), users.offsets, users.keys(), users.unit, users.feature_names

@@ -308,7 +308,7 @@ class UserData(Crowd):
     @property
     def y(self) -> NDArray[np.float64] | None:
         """Targets in the order of ``X``, or None. Private."""
-        targets = self._ordered().targets if self.has_target else None
+        targets = self._by_user().targets if self.has_target else None
         return None if targets is None else readonly(targets)
 
     @property
@@ -348,19 +348,18 @@ class UserData(Crowd):
                [5.]])
         """
         if values is None and weights is None:
-            store = self._store  # rows that lie in another order are not copied for it
-            return store.sums(self._offsets, store.rows)
+            return self._store.own_sums(self._offsets)
         rows = self.X if values is None else np.ascontiguousarray(values, dtype=np.float64)
         factors = None if weights is None else np.asarray(weights, dtype=np.float64)
         if rows.ndim != 2 or len(rows) != self.n_records:
             raise SchemaError("Expected values of shape (records, k), one row per record.")
         if factors is not None and factors.shape != (self.n_records,):
             raise SchemaError("Expected weights of shape (records,), one number per record.")
-        return self._ordered().sums(self._offsets, rows, factors)
+        return self._by_user().sums(self._offsets, rows, factors)
 
     def order_of_addition(self) -> NDArray[Any]:
         """Return the rows of ``X``, user by user, in an order that no arrival can change."""
-        return self._ordered().order(self._offsets)
+        return self._by_user().order(self._offsets)
 
     def user_means(self) -> NDArray[np.float64]:
         """Return the mean record of each user; NaN, which a grid counts as its centre, if none."""
@@ -481,6 +480,10 @@ class UserData(Crowd):
         return (
             f"UserData(n_features={self.n_features}, target={self.has_target}, unit={self._unit!r})"
         )
+
+    def _by_user(self) -> RecordStore:
+        """Return the records user by user; it may be that they are not put in their places yet."""
+        return self._ordered() if self._store.codes is not None else self._store
 
     def _ordered(self) -> RecordStore:
         """Return the records user by user; they stay so, and the old order is forgotten."""

@@ -62,6 +62,8 @@ class RecordStore:
 
     Rows may be 32-bit floats, which hold what a narrow table declares; :meth:`wide` makes them 64
     bits, and sums are computed as if they were. Only those that were ``_rounded`` to 32 bits stay.
+    Records that are ``_deferred`` count as if they lay at those places, one behind the other, and
+    are put there when somebody asks for all of them.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class RecordStore:
     _is_settled: bool = field(default=False, repr=False, compare=False)
     _rounded: bool = field(default=False, repr=False, compare=False)
     _pattern: Any = field(default=None, repr=False, compare=False)
+    _deferred: NDArray[Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def numbered(
@@ -107,7 +110,8 @@ class RecordStore:
     ) -> RecordStore:
         """Return the records as they are added up, one behind the other: quicker to pass over.
 
-        Users lie in the order of ``ranks``, if there is one.
+        Users lie in the order of ``ranks``, if there is one. The rows follow when all are asked
+        for: a few passes over them are quicker than a copy in fresh memory.
         """
         order = self.order(offsets)
         if ranks is not None:
@@ -116,29 +120,43 @@ class RecordStore:
         if self.codes is None and np.array_equal(order, places):
             return RecordStore(_wide(self.rows), self.targets, None, places, _is_settled=True)
         targets = None if self.targets is None else self.targets.take(order)
-        rows = _wide(self.rows.take(order, axis=0))
-        return RecordStore(rows, targets, None, places, _is_settled=True)
+        settled = RecordStore(self.rows, targets, None, places, _is_settled=True, _deferred=order)
+        return settled if self.rows.dtype == np.float64 else settled.wide()
 
     def wide(self) -> RecordStore:
-        """Return the same records as 64-bit floats."""
+        """Return the same records as 64-bit floats, in their places."""
+        if self._deferred is not None:
+            return replace(self, rows=_wide(self.some(slice(None))), _deferred=None)
         if self._rounded or self.rows.dtype == np.float64:
             return self
         return replace(self, rows=_wide(self.rows))
 
+    def some(self, places: NDArray[Any] | slice) -> Rows:
+        """Return the rows at these places, wherever they lie."""
+        if self._deferred is not None:
+            return self.rows.take(self._deferred[places], axis=0)
+        return self.rows[places] if isinstance(places, slice) else self.rows.take(places, axis=0)
+
     def rounded(self, rows: Rows) -> RecordStore:
         """Return other rows, of 32 bits, in the places of these; they stay so."""
-        return replace(self, rows=rows, _pattern=None, _rounded=True)
+        return replace(self, rows=rows, _pattern=None, _rounded=True, _deferred=None)
 
     def changed(self, rows: Floats, targets: Floats | None) -> RecordStore:
         """Return other rows and targets in the places of these, to be added up like them."""
-        return replace(self, rows=rows, targets=targets, _pattern=None)
+        return replace(self, rows=rows, targets=targets, _pattern=None, _deferred=None)
+
+    def own_sums(self, offsets: NDArray[np.int64]) -> Floats:
+        """Return the sum of the rows of each user, which are looked at where they lie."""
+        if self._deferred is not None:
+            return added_up(pattern_of(offsets, self._deferred), self.rows)
+        if self.rows.dtype == np.float32:
+            return self._narrow_sums(offsets)
+        return self.sums(offsets, self.rows)
 
     def sums(
         self, offsets: NDArray[np.int64], values: Rows, weights: Floats | None = None
     ) -> Floats:
         """Return the sum of the (weighted) rows of ``values`` of each user; one for each record."""
-        if values is self.rows and values.dtype == np.float32 and weights is None:
-            return self._narrow_sums(offsets)
         order = self.order(offsets)
         if self._pattern is None:
             object.__setattr__(self, "_pattern", pattern_of(offsets, order))
@@ -171,7 +189,7 @@ class RecordStore:
         if self.codes is not None:
             places = order_by_user(self.codes, n_users)[places]
         targets = None if self.targets is None else self.targets.take(places)
-        return RecordStore(self.rows.take(places, axis=0), targets, None, _rounded=self._rounded)
+        return RecordStore(self.some(places), targets, None, _rounded=self._rounded)
 
 
 def order_of_addition(
