@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.distributions import (
     DiscreteDistribution,
     EmpiricalCDF,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.means import UserMean
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData

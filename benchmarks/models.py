@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import NotEnoughUsersError
 from quorate.models import LinearRegression, LogisticRegression
 from quorate.noise import SeededNoise, use_noise

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import NotEnoughUsersError
 from quorate.guarantees import Relation
 from quorate.means import UserMean

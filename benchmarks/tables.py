@@ -45,7 +45,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quorate import Relation, UserTable
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.noise import SeededNoise, use_noise
 
 EPSILON, DELTA, LIMIT, UPPER = 1.0, 1e-6, 0.7, 200.0

@@ -42,10 +42,9 @@ from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
 from quorate.ranges import NO_FEATURES, coded_bounds, dates_among, names_told
 from quorate.users import UserData
-from quorate.users.assembly import named_users
+from quorate.users.assembly import check_ids, check_targets, named_users, without_rows
 from quorate.users.coding import CodedTable, Coding, coded_columns
 from quorate.users.crowd import Crowd
-from quorate.users.schema import check_ids, check_targets, without_rows
 from quorate.users.tables import as_matrix, column_names, is_frame, open_frame
 
 __all__ = ["UserEstimator", "as_feature_matrix"]
@@ -235,7 +234,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 f"Expected relation to be Relation.REPLACE or Relation.ADD_REMOVE, got "
                 f"relation={self.relation!r}."
             )
-        public_generator(self.random_state)
+        if self.random_state is not None:
+            public_generator(self.random_state)
         self._check_use(X, y, users, target=target)
         receipt: Charge | None = None
         account = Account.open(
@@ -300,7 +300,10 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def _coded_columns(self) -> dict[str, Any]:
         if not self._codes_columns:
             return {}
-        return coded_columns(self.categories, dates_among(self.bounds))
+        dates = dates_among(self.bounds)
+        if self.categories is None and not dates:
+            return {}
+        return coded_columns(self.categories, dates)
 
     def _as_numbers(self, X: Any) -> Any:
         """Return ``X`` as a table of numbers that nobody has read; refuse it by its columns."""

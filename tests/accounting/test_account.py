@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.events import (
     Approximate,
     Gaussian,

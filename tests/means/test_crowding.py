@@ -7,8 +7,8 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
+from quorate.means.auto_route import _Cells, are_crowded, fullest_cell
 from quorate.means.crowd_vectors import CrowdVectors
-from quorate.means.crowding import _Cells, are_crowded, fullest_cell
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise
 from quorate.users import UserData

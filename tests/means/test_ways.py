@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.means import ways
 
 MU = gdp_mu(1.0, 1e-6)

@@ -17,11 +17,11 @@ from quorate.accounting.rounding import float_down
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms import exponential
+from quorate.mechanisms.choose import exponential_rate
 from quorate.mechanisms.exponential import (
     Proposal,
     choose_weighted,
     exp_enclosure,
-    exponential_rate,
     weighted_probabilities,
 )
 from quorate.noise import SecureNoise, SeededNoise

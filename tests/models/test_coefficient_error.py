@@ -17,7 +17,6 @@ from quorate import (
 )
 from quorate.auditing import replay
 from quorate.models import base, coefficient_error, few_users
-from quorate.models.class_weights import ClassWeighted
 from quorate.models.coefficient_error import (
     CoefficientError,
     expected_curvature,
@@ -28,6 +27,7 @@ from quorate.models.descent_path import DescentStep
 from quorate.models.gradients import gradients_at
 from quorate.models.losses import LogisticLoss, SoftmaxLoss
 from quorate.models.optimizers import AveragedDescent, OptimizerState
+from quorate.models.told import ClassWeighted
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from quorate.bounds import Box
-from quorate.models.feature_range import FeatureRange
+from quorate.models.told import FeatureRange
 
 RNG = np.random.default_rng(0)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.events import Gaussian
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation

@@ -94,7 +94,7 @@ class TestMeans:
     @pytest.mark.parametrize(("dimension", "users"), [(1, 200), (50, 3000), (10**5, 10**4)])
     def test_corollary_1_of_levy_is_below_the_gaussian_mechanism(self, dimension, users):
         # Users within a ball of radius tau that holds all of them, found at no cost.
-        from quorate.accounting.calibrate import gdp_mu
+        from quorate.accounting.costs import gdp_mu
 
         tau = math.sqrt(dimension) + math.sqrt(2 * math.log(users / 1e-3))
         noise = 2 * tau * math.sqrt(dimension) / (users * gdp_mu(0.2, 1e-6))

@@ -6,7 +6,7 @@ import pytest
 
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import UserData, grouping
-from quorate.users.loading import column_names, grouped_users, load_users
+from quorate.users.assembly import column_names, grouped_users, load_users
 
 
 class TestNames:

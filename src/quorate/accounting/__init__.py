@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quorate.accounting.calibrate import (
         gaussian_multiplier,
-        gdp_mu,
         split_epsilon,
         split_mu,
     )
     from quorate.accounting.compose import delta_of, guarantee, price
+    from quorate.accounting.costs import gdp_mu
     from quorate.accounting.events import (
         Approximate,
         Composed,
@@ -56,7 +56,7 @@ _HOME = {
     "Ledger": "ledger",
     "delta_of": "compose",
     "gaussian_multiplier": "calibrate",
-    "gdp_mu": "calibrate",
+    "gdp_mu": "costs",
     "guarantee": "compose",
     "price": "compose",
     "split_epsilon": "calibrate",

@@ -39,7 +39,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
 from quorate.accounting.costs import (
     Costs,
@@ -47,6 +46,7 @@ from quorate.accounting.costs import (
     covers,
     elementary,
     gaussian_costs,
+    gdp_mu,
     pure_costs,
     pure_loss,
     rounded_square,

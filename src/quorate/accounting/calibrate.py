@@ -10,68 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
 from quorate import _validate
 from quorate.accounting.compose import price
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.events import Event
-from quorate.accounting.gaussian_dp import delta_bound, epsilon_bound, total_mu
-from quorate.accounting.rounding import decimal_down, float_down
+from quorate.accounting.gaussian_dp import total_mu
+from quorate.accounting.rounding import float_down
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Relation
 
-__all__ = ["calibrate", "gaussian_multiplier", "gdp_mu", "split_epsilon", "split_mu"]
-
-_SHRINK = 2.0**-33
-
-
-def gdp_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu for which mu-GDP is (``epsilon``, ``delta``)-DP, rounded down.
-
-    Gaussian releases whose squared mu's sum to at most ``mu**2`` keep the budget; see
-    :func:`split_mu`.
-
-    Parameters
-    ----------
-    epsilon : float
-        Positive and finite.
-    delta : float
-        In (0, 1).
-
-    Examples
-    --------
-    >>> round(gdp_mu(1.0, 1e-6), 4)
-    0.2367
-    """
-    _validate.positive(epsilon=epsilon)
-    _validate.probability(delta=delta)
-    return _largest_mu(epsilon, delta)
-
-
-@lru_cache(maxsize=1024)
-def _largest_mu(epsilon: float, delta: float) -> float:
-    target = decimal_down(epsilon)
-    high = 1.0
-    while delta_bound(target, high) <= delta:
-        high *= 2
-    low = high
-    while delta_bound(target, low) > delta:
-        high, low = low, low / 2
-        if low < 1e-300:
-            raise _no_noise(epsilon, delta)
-    while high - low > 2.0**-50 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta_bound(target, middle) <= delta else (low, middle)
-    # Far more than rounding can move a delta, far less than anybody notices: whoever rebuilds mu
-    # from multipliers and prices it again gets at most the epsilon asked for.
-    shrink = _SHRINK
-    mu = low * (1 - shrink)
-    while epsilon_bound(delta, mu) > epsilon:
-        shrink *= 4
-        if not shrink < 1:
-            raise _no_noise(epsilon, delta)
-        mu = low * (1 - shrink)
-    return mu
+__all__ = ["calibrate", "gaussian_multiplier", "split_epsilon", "split_mu"]
 
 
 def gaussian_multiplier(epsilon: float, delta: float, *, count: int = 1) -> float:
@@ -100,7 +49,7 @@ def split_mu(mu: float, shares: Sequence[float]) -> tuple[float, ...]:
     Parameters
     ----------
     mu : float
-        What all releases together may cost; see :func:`gdp_mu`.
+        What all releases together may cost; see :func:`~quorate.accounting.costs.gdp_mu`.
     shares : sequence of float
         Positive; only their ratios matter.
 
@@ -226,11 +175,4 @@ def _multipliers(mu: float, parts: Sequence[tuple[Fraction, int]]) -> tuple[floa
         slack *= 4
     raise NumericalFailure(
         f"Expected a mu of ordinary size, got mu={mu!r}: no multiplier can be represented."
-    )
-
-
-def _no_noise(epsilon: float, delta: float) -> NumericalFailure:
-    return NumericalFailure(
-        f"No Gaussian noise of representable size keeps epsilon={epsilon!r} and delta={delta!r}; "
-        "use a larger budget."
     )

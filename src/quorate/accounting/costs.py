@@ -1,4 +1,4 @@
-"""What a draw costs each filter of an account, as exact fractions that are never too small.
+"""What a budget holds and what a draw costs each filter of an account, never too small.
 
 References
 ----------
@@ -25,8 +25,9 @@ from quorate.accounting.events import (
     Repeated,
     Subsampled,
 )
-from quorate.accounting.rounding import exact, float_up, root_down
-from quorate.exceptions import ParameterError, UnsupportedEventError
+from quorate.accounting.gaussian_dp import delta_bound, epsilon_bound
+from quorate.accounting.rounding import decimal_down, exact, float_up, root_down
+from quorate.exceptions import NumericalFailure, ParameterError, UnsupportedEventError
 
 __all__ = [
     "DISCRETENESS",
@@ -37,6 +38,7 @@ __all__ = [
     "elementary",
     "gaussian_costs",
     "gaussian_event",
+    "gdp_mu",
     "pure_costs",
     "pure_loss",
     "rounded_square",
@@ -60,6 +62,57 @@ _ROOT_OF_HALF_PI = Fraction(12_533_141_373_156, 10**13)  # rounded up
 
 # A fit, and an audit far more, draws the same few kinds of noise again and again.
 _remembered = lru_cache(maxsize=1024)
+# How much less than the largest mu is promised at least.
+_SHRINK = 2.0**-33
+
+
+def gdp_mu(epsilon: float, delta: float) -> float:
+    """Return the largest mu for which mu-GDP is (``epsilon``, ``delta``)-DP, rounded down.
+
+    Gaussian releases whose squared mu's sum to at most ``mu**2`` keep the budget; see
+    :func:`~quorate.accounting.calibrate.split_mu`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive and finite.
+    delta : float
+        In (0, 1).
+
+    Examples
+    --------
+    >>> round(gdp_mu(1.0, 1e-6), 4)
+    0.2367
+    """
+    _validate.positive(epsilon=epsilon)
+    _validate.probability(delta=delta)
+    return _largest_mu(epsilon, delta)
+
+
+@_remembered
+def _largest_mu(epsilon: float, delta: float) -> float:
+    target = decimal_down(epsilon)
+    high = 1.0
+    while delta_bound(target, high) <= delta:
+        high *= 2
+    low = high
+    while delta_bound(target, low) > delta:
+        high, low = low, low / 2
+        if low < 1e-300:
+            raise _no_noise(epsilon, delta)
+    while high - low > 2.0**-50 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_bound(target, middle) <= delta else (low, middle)
+    # Far more than rounding can move a delta, far less than anybody notices: whoever rebuilds mu
+    # from multipliers and prices it again gets at most the epsilon asked for.
+    shrink = _SHRINK
+    mu = low * (1 - shrink)
+    while epsilon_bound(delta, mu) > epsilon:
+        shrink *= 4
+        if not shrink < 1:
+            raise _no_noise(epsilon, delta)
+        mu = low * (1 - shrink)
+    return mu
 
 
 @_remembered
@@ -241,3 +294,10 @@ def whole_units(square: Fraction) -> Fraction:
 def words(event: Event, pure: Fraction | None) -> str:
     """Return how a refusal names a draw."""
     return repr(event) if pure is None else f"pure loss {float(pure):.6g}"
+
+
+def _no_noise(epsilon: float, delta: float) -> NumericalFailure:
+    return NumericalFailure(
+        f"No Gaussian noise of representable size keeps epsilon={epsilon!r} and delta={delta!r}; "
+        "use a larger budget."
+    )

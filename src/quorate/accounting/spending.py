@@ -29,9 +29,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from quorate.accounting.append_only import Entry
-from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
-from quorate.accounting.costs import as_gaussian, costs_of, pure_costs, rounded_square
+from quorate.accounting.costs import as_gaussian, costs_of, gdp_mu, pure_costs, rounded_square
 from quorate.accounting.events import compose_events, read_event
 from quorate.accounting.gaussian_dp import epsilon_bound
 from quorate.accounting.ledger_entries import Amount, BudgetChange, decimal_reading, plain_number

@@ -66,6 +66,7 @@ _TAKEN_FROM = {
 _LOCATION = 3.4
 _MOST_FOR_LOCATION = 0.25
 _PRIVATE_LOCATION = Fraction(1, 4)
+_ONE_RECORD = RecordRange.exactly(1)
 
 
 class Way(Enum):
@@ -220,7 +221,7 @@ def decide(situation: Situation, records: RecordRange | None) -> Decision:
             Way.MORE_THAN,
             f"error_level={situation.error_level:g} was stated: the best t follows from it",
         )
-    if records == RecordRange.exactly(1):
+    if records == _ONE_RECORD:
         return Decision(Way.MISTAKES, "one record a user was stated: count mistakes")
     if situation.size <= MAX_DUELLISTS:
         return _small(situation)

@@ -27,7 +27,6 @@ from quorate.learners.automatic import (
     record_cuts,
     regret_share,
 )
-from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.rule_error import rule_error, score_error
 from quorate.learners.scores import (
     AnyMistake,
@@ -55,6 +54,7 @@ from quorate.learners.smallest_error_search import choose_by_estimated_level
 from quorate.releases.choice_error import ChoiceError
 from quorate.releases.records import HeldRecords
 from quorate.releases.route import Route
+from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.crowd import Crowd
 
 __all__ = ["CONSTANTS", "RuleLearner"]

@@ -23,7 +23,6 @@ from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.grid import Bound, Interval, choose_grid
 from quorate.guarantees import Relation
 from quorate.learners.occam import concise_rounds
-from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.scores import Mistakes
 from quorate.learners.selection import choose_by_score
 from quorate.mechanisms.parallel import disjoint_accounts
@@ -32,6 +31,7 @@ from quorate.public_randomness import RandomState
 from quorate.releases.choice_error import ChoiceError
 from quorate.releases.route import Route
 from quorate.users import UserData
+from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
 

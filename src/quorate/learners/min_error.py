@@ -11,12 +11,12 @@ from quorate.concepts.base import ConceptClass
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.public_randomness import RandomState
 from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.records import HeldRecords
 from quorate.releases.route import Route
+from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.crowd import Crowd
 
 __all__ = ["PrivateMinError"]

@@ -29,7 +29,6 @@ from quorate.learners.parity_plan import (
     published_plan,
     uniform_plan,
 )
-from quorate.learners.refusals import check_classes, check_labels
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.stable_choice import StableChoice
 from quorate.mechanisms.universe import ChooseKey
@@ -37,6 +36,7 @@ from quorate.public_randomness import RandomState
 from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.route import Route
 from quorate.users import UserData
+from quorate.users.assembly import check_classes, check_labels
 from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import exact
 from quorate.bounds import Bound
@@ -29,7 +29,8 @@ from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
 from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.released_mean import ErrorParts, MeanError
-from quorate.means.vector_mean import core_reserve, gaussian_run
+from quorate.means.vector_mean import gaussian_run
+from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import exact
 from quorate.bounds import Bound
@@ -25,7 +25,8 @@ from quorate.means.auto_route import AutoRun, InHalfWidths, unit_bound
 from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.pure_routes import PureRun
 from quorate.means.released_mean import ErrorParts, MeanRelease
-from quorate.means.vector_mean import core_reserve, gaussian_run
+from quorate.means.vector_mean import gaussian_run
+from quorate.means.ways import core_reserve
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState

@@ -8,24 +8,11 @@ from fractions import Fraction
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Bound
-from quorate.guarantees import Relation
 from quorate.means.gaussian_routes import GaussianRun
 from quorate.means.released_mean import MeanRelease
 from quorate.means.weighted_users import VectorUsers
 
-__all__ = ["core_reserve", "gaussian_run", "private_mean"]
-
-# Share of delta that is set aside for core tests, whether or not they take place.
-_CORE_DELTA_SHARE = Fraction(1, 10)
-
-
-def core_reserve(delta: float, relation: Relation) -> Fraction:
-    """Return the part of delta that is reserved for core tests, which pair users by replacement.
-
-    >>> float(core_reserve(1e-6, Relation.REPLACE)), float(core_reserve(1e-6, Relation.ADD_REMOVE))
-    (1e-07, 0.0)
-    """
-    return _CORE_DELTA_SHARE * exact(delta) if relation is Relation.REPLACE else Fraction(0)
+__all__ = ["gaussian_run", "private_mean"]
 
 
 def gaussian_run(
@@ -41,7 +28,8 @@ def gaussian_run(
 ) -> GaussianRun:
     """Return a run on users whose vectors lie in ``bound``, with a share of the account.
 
-    It may test for a friendly core if the account has a reserve; see :func:`core_reserve`.
+    It may test for a friendly core if the account has a reserve; see
+    :func:`~quorate.means.ways.core_reserve`.
     ``fallback`` is what it does where it finds no plan, with what is left of the account.
     """
     return GaussianRun(

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
+from quorate.accounting.rounding import exact
+from quorate.guarantees import Relation
 from quorate.releases.route import Route
 
 __all__ = [
@@ -17,6 +20,7 @@ __all__ = [
     "cell_width",
     "core_is_possible",
     "core_is_worthwhile",
+    "core_reserve",
     "crowded_share",
     "first_way",
     "interval_radius",
@@ -47,6 +51,8 @@ QUANTILE_USERS = 140.0
 QUANTILE_SHARES, QUANTILE_SIZE_SHARE = (0.4, 0.25, 0.35), 0.1
 # The core compares all pairs of users; more of them are too many.
 CORE_USERS, _CORE_WORK = 5000, 1e11
+# Share of delta that is set aside for core tests, whether or not they take place.
+_CORE_DELTA_SHARE = Fraction(1, 10)
 # In fewer dimensions users' distances vary too much for what the plan of a core assumes.
 CORE_DIMENSIONS = 10
 # The core costs time: it must promise this much less error than the ball.
@@ -290,6 +296,15 @@ def spread_is_affordable(cost: float, *, whole: float) -> bool:
     (True, False)
     """
     return cost <= _SPREAD_SHARE * whole
+
+
+def core_reserve(delta: float, relation: Relation) -> Fraction:
+    """Return the part of delta that is reserved for core tests, which pair users by replacement.
+
+    >>> float(core_reserve(1e-6, Relation.REPLACE)), float(core_reserve(1e-6, Relation.ADD_REMOVE))
+    (1e-07, 0.0)
+    """
+    return _CORE_DELTA_SHARE * exact(delta) if relation is Relation.REPLACE else Fraction(0)
 
 
 def core_is_possible(*, users: int, dimension: int) -> bool:

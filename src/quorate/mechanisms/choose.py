@@ -8,6 +8,7 @@ many choices, because its privacy loss has a bounded range.
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -17,12 +18,81 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_up
+from quorate.accounting.rounding import exact, float_up
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
-from quorate.mechanisms.exponential import ExponentialMechanism
+from quorate.mechanisms.pure import PureMechanism
 
-__all__ = ["ChooseBest", "Selection", "permute_and_flip_probabilities"]
+__all__ = [
+    "ChooseBest",
+    "ExponentialMechanism",
+    "Selection",
+    "exponential_rate",
+    "permute_and_flip_probabilities",
+]
+
+
+def exponential_rate(
+    epsilon: float | Fraction,
+    *,
+    sensitivity: int | Fraction,
+    relation: Relation,
+    one_sided: bool,
+) -> Fraction:
+    """Return the largest rate at which weights exp(rate * score) cost at most ``epsilon``.
+
+    One user moves each score by at most the sensitivity D. A weight and the sum of all weights then
+    change by a factor of at most exp(rate * D) each, in the worst case in opposite directions:
+    epsilon = 2 rate D. If a user can only move all scores the same way, both factors lie on the
+    same side of 1, and epsilon = rate D. Replacing a user removes one and adds another, which moves
+    scores both ways, so one-sided scores are refused under ``Relation.REPLACE``.
+
+    >>> exponential_rate(1.0, sensitivity=2, relation=Relation.REPLACE, one_sided=False)
+    Fraction(1, 4)
+    >>> exponential_rate(1.0, sensitivity=2, relation=Relation.ADD_REMOVE, one_sided=True)
+    Fraction(1, 2)
+    """
+    _validate.positive(epsilon=epsilon)
+    if not isinstance(sensitivity, numbers.Rational):
+        raise ParameterError(
+            f"Expected an integer or Fraction sensitivity > 0, got sensitivity={sensitivity!r}."
+        )
+    _validate.positive(sensitivity=sensitivity)
+    _validate.one_of((True, False), one_sided=one_sided)
+    _validate.one_of(tuple(Relation), relation=relation)
+    if one_sided and relation is not Relation.ADD_REMOVE:
+        raise ParameterError(
+            "Expected one_sided=False under Relation.REPLACE: replacing a user moves scores up "
+            "and down. Use Relation.ADD_REMOVE for one-sided scores."
+        )
+    return exact(epsilon) / exact(sensitivity) / (1 if one_sided else 2)
+
+
+class ExponentialMechanism(PureMechanism):
+    """A choice by weights exp(rate * score); a base for frozen dataclasses with these fields.
+
+    >>> from quorate.mechanisms import ChooseBest
+    >>> ChooseBest(candidates=3, epsilon=1.0, sensitivity=2).rate
+    Fraction(1, 4)
+    """
+
+    sensitivity: int | Fraction
+    one_sided: bool
+
+    @property
+    def rate(self) -> Fraction:
+        """The factor of the score, or of the loss, in the exponent."""
+        return exponential_rate(
+            self.epsilon,
+            sensitivity=self.sensitivity,
+            relation=self.relation,
+            one_sided=self.one_sided,
+        )
+
+    @property
+    def spread(self) -> Fraction:
+        """How far one user can move the difference of two scores."""
+        return exact(self.sensitivity) * (1 if self.one_sided else 2)
 
 
 class Selection(Enum):

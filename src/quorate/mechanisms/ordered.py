@@ -21,9 +21,8 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.mechanisms.choose import Selection
+from quorate.mechanisms.choose import ExponentialMechanism, Selection
 from quorate.mechanisms.exponential import (
-    ExponentialMechanism,
     check_pieces,
     choose_weighted,
     weighted_probabilities,

@@ -25,7 +25,8 @@ from quorate.accounting.rounding import float_down, float_up
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.binomial import MOST_EXPECTED, RareSuccesses
-from quorate.mechanisms.exponential import choose_heavy, exp_enclosure, exponential_rate
+from quorate.mechanisms.choose import exponential_rate
+from quorate.mechanisms.exponential import choose_heavy, exp_enclosure
 from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.votes import count_votes, sorted_votes
 from quorate.noise import NoiseSource, PiecewiseLaw

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from quorate.models.classification import LinearSVC, LogisticRegression
-from quorate.models.feasibility import Feasibility, model_feasibility
 from quorate.models.gradients import ClippedGradients, WinsorizedGradients
 from quorate.models.grid_search import PrivateGridSearch
 from quorate.models.losses import (
@@ -24,6 +23,7 @@ from quorate.models.optimizers import (
 )
 from quorate.models.phased import PhasedMinimizer
 from quorate.models.regression import HuberRegression, LinearRegression, Ridge
+from quorate.models.runs import Feasibility, model_feasibility
 
 __all__ = [
     "Adam",

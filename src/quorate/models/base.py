@@ -19,11 +19,8 @@ from quorate.bounds import Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.class_weights import refuse_weights
 from quorate.models.coefficient_error import CoefficientError, coefficient_error
 from quorate.models.coefficients import Coefficients
-from quorate.models.feasibility import Feasibility, model_feasibility
-from quorate.models.feature_range import FeatureRange
 from quorate.models.few_users import few_user_descent, has_few_users, release_scale
 from quorate.models.first_constant import release_first_constant
 from quorate.models.geometry import WhitenedLoss, release_geometry, whitens_in_rounds
@@ -31,7 +28,15 @@ from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
-from quorate.models.runs import check_budget, check_public_steps, open_run, setup_mu
+from quorate.models.runs import (
+    Feasibility,
+    check_budget,
+    check_public_steps,
+    model_feasibility,
+    open_run,
+    setup_mu,
+)
+from quorate.models.told import FeatureRange, Scaled, refuse_weights
 from quorate.models.whitened import Whitened
 from quorate.public_randomness import RandomState
 from quorate.ranges import features_told, names_told, told_limits
@@ -39,7 +44,6 @@ from quorate.releases.records import check_records, typical_records
 from quorate.releases.route import Route
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData, grouping
-from quorate.users.assembly import settled_users
 from quorate.users.crowd import Crowd
 
 __all__ = ["LinearModel", "public_sizes"]
@@ -228,7 +232,7 @@ class LinearModel(UserEstimator):
         limits = FeatureRange(self._public_bounds(X), data.n_features, names_told(X))
         if last is not None:
             self._refuse_features(last.weights, data.n_features)
-        scaled = data.derive(_Scaled(limits, self._scaled_targets, self.batch_rate is None))
+        scaled = data.derive(Scaled(limits, self._scaled_targets, self.batch_rate is None))
         self._release(scaled, account, limits, last)
         self._set_public()
         return self
@@ -250,7 +254,7 @@ class LinearModel(UserEstimator):
             crowd.n_features,
             crowd.feature_names,
         )
-        scaled = crowd.derive(_Scaled(limits, self._scaled_targets, self.batch_rate is None))
+        scaled = crowd.derive(Scaled(limits, self._scaled_targets, self.batch_rate is None))
         self._release(scaled, account, limits, None)
         self._set_public()
         return self
@@ -455,22 +459,6 @@ def _error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
         features=n_features,
         intercept=loss.intercept,
     )
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """The same users with bounded features and targets, in the order of addition.
-
-    A sample takes users by their numbers in the order of their keys: there they keep it.
-    """
-
-    limits: FeatureRange
-    targets: Callable[[Vector], Vector]
-    by_count: bool
-
-    def __call__(self, users: UserData) -> UserData:
-        rows = self.limits.scaled if self.limits.bounded else None
-        return settled_users(users, rows, self.targets, by_count=self.by_count)
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:

@@ -15,7 +15,6 @@ from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
-from quorate.models.class_weights import ClassWeighted, public_weights, refuse_weights
 from quorate.models.losses import (
     LinearLoss,
     LogisticLoss,
@@ -23,6 +22,7 @@ from quorate.models.losses import (
     SoftmaxLoss,
     sigmoid,
 )
+from quorate.models.told import ClassWeighted, public_weights, refuse_weights
 from quorate.public_randomness import RandomState
 
 __all__ = ["LinearSVC", "LogisticRegression"]

@@ -28,12 +28,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.models.class_weights import ClassWeighted
 from quorate.models.descent_path import DescentStep
 from quorate.models.geometry import Geometry
 from quorate.models.losses import LinearLoss, LogisticLoss, SmoothedHingeLoss, SoftmaxLoss, sigmoid
 from quorate.models.minimization import Minimum
 from quorate.models.optimizers import AveragedDescent
+from quorate.models.told import ClassWeighted
 from quorate.public_randomness import public_generator
 from quorate.releases.stated_error import StatedError
 

@@ -19,7 +19,7 @@ from sklearn.base import MetaEstimatorMixin, clone
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import disjoint_groups
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.gaussian_dp import epsilon_bound
 from quorate.accounting.ledger import Ledger
 from quorate.accounting.rounding import exact, float_down

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import disjoint_groups
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import NotEnoughUsersError
 from quorate.models.gradients import (
     ClippedGradients,

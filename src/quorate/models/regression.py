@@ -15,9 +15,8 @@ from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
-from quorate.models.class_weights import refuse_weights
-from quorate.models.feature_range import FeatureRange
 from quorate.models.losses import HuberLoss, LinearLoss, SquaredLoss
+from quorate.models.told import FeatureRange, refuse_weights
 from quorate.public_randomness import RandomState
 
 __all__ = ["HuberRegression", "LinearRegression", "Ridge"]

@@ -17,13 +17,13 @@ from quorate.concepts.base import Concept
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import TRUST, Relation, Trust
-from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import QueryAlgorithm
 from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 from quorate.releases.route import Route
+from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.crowd import Crowd
 
 __all__ = ["QueryLearner"]

@@ -25,7 +25,6 @@ from quorate.concepts.base import Concept, ConceptClass, Constant
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import TRUST, Relation, Trust
-from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.mechanisms.stable_choice import StableChoice
 from quorate.mechanisms.sums import NoisyCount
 from quorate.mechanisms.universe import LARGEST_UNIVERSE, ChooseKey
@@ -38,6 +37,7 @@ from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
 from quorate.stability.softmax import SoftmaxRule
 from quorate.users import UserData
+from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.caller_code import call_quietly
 from quorate.users.crowd import Crowd
 

@@ -18,8 +18,8 @@ from quorate.tabulate.cells import ToCells, ValueColumn
 from quorate.tabulate.looks import Shape, noise_norm
 from quorate.tabulate.reading import Reading, Records, ids_of, names_of, with_names
 from quorate.tabulate.usual import usual_units, usual_values
+from quorate.users.assembly import check_ids, without_rows
 from quorate.users.crowd import Crowd
-from quorate.users.schema import check_ids, without_rows
 from quorate.users.tables import is_frame, open_frame
 
 __all__ = ["UserStatistic", "shape_of", "stated"]

@@ -28,10 +28,10 @@ from quorate.tabulate.keys import (
     column_places,
     key_rows,
 )
+from quorate.users.assembly import without_rows
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 from quorate.users.grouping import Groups, group
-from quorate.users.schema import without_rows
 from quorate.users.tables import check_features, check_missing, floats, is_frame, open_frame
 
 __all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "schema_of", "with_names"]

@@ -1,19 +1,38 @@
-"""Users put together by engines, which number them by their keys."""
+"""Users put together: from the columns of a table, or by engines, which number them by their keys.
+
+A mistake must cost nothing, so it has to be found before the charge; and a look at a record must be
+paid for, so nothing may be found by one. Both are kept by reading the first *zero* rows of
+whatever declares a type: an empty table of the same columns raises for the same reasons as the
+whole one. A list declares no type and is left alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import described
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.users import grouping, tables
+from quorate.users.coding import coding_of, names_given
+from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 from quorate.users.store import RecordStore, Rows, offsets_of
 
 __all__ = [
+    "check_classes",
+    "check_columns",
+    "check_ids",
+    "check_labels",
+    "check_targets",
+    "column_names",
+    "grouped_users",
     "joined_users",
+    "load_users",
     "named_users",
     "numbered_records",
     "numbered_users",
@@ -21,9 +40,179 @@ __all__ = [
     "records_at",
     "rounded_users",
     "settled_users",
+    "without_rows",
 ]
 
 Floats = NDArray[np.float64]
+
+
+def without_rows(values: Any) -> Any:
+    """Return the same columns without a row; None for what declares no type.
+
+    >>> without_rows(np.zeros((5, 2))).shape, without_rows([[1.0, 2.0]])
+    ((0, 2), None)
+    """
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch):
+        return values.slice(0, 0)
+    declared = tables.is_frame(values) or hasattr(values, "dtype")
+    if not declared or getattr(values, "ndim", 1) == 0 or not hasattr(values, "__getitem__"):
+        return None
+    return values[:0]
+
+
+def check_ids(users: Any) -> None:
+    """Refuse ids of a type that names nobody, and several columns of them.
+
+    >>> check_ids([7, 5, 7])
+    >>> check_ids(([7, 5], [1, 2]))
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.ParameterError: 2 id columns protect a combination of 2 ids, not a user; the
+    guarantee has to say so: pass UserData.from_arrays(X, y, users=..., unit='person x day').
+    """
+    parts = list(users) if isinstance(users, tuple) else [users]
+    if isinstance(users, list) and users and grouping.is_array(users[0]):
+        parts = users
+    columns = 0
+    for part in parts:
+        empty = without_rows(part)
+        if empty is not None:
+            columns += grouping.group(empty).n_columns
+        elif isinstance(part, list) and part and isinstance(part[0], list | tuple):
+            columns += len(part[0])
+        else:
+            columns += 1
+    if columns > 1:
+        raise ParameterError(
+            f"{columns} id columns protect a combination of {columns} ids, not a user; the "
+            "guarantee has to say so: pass UserData.from_arrays(X, y, users=..., "
+            "unit='person x day')."
+        )
+
+
+def check_targets(y: Any, classes: Sequence[Any] | None) -> None:
+    """Refuse targets of a type that cannot be read, and more than one column of them.
+
+    >>> check_targets(np.array([0, 1]), None)
+    """
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+        raise SchemaError("Expected one target per record, got several columns.")
+    empty = without_rows(y)
+    if empty is not None:
+        tables.as_targets(empty, classes)
+    elif classes is not None:
+        tables.as_labels([], classes)
+
+
+def check_classes(classes: Any) -> None:
+    """Refuse anything but two different labels.
+
+    >>> check_classes(("healthy", "ill"))
+    """
+    pair = isinstance(classes, Sequence) or getattr(classes, "ndim", 0) == 1
+    if isinstance(classes, str | bytes) or not pair or len(classes) != 2:
+        raise ParameterError(
+            f"Expected classes=(negative, positive), two labels of y, got {described(classes)}."
+        )
+    tables.as_labels([], classes)
+
+
+def check_labels(y: Any, classes: Sequence[Any]) -> None:
+    """Refuse targets whose declared type cannot hold the classes.
+
+    >>> check_labels(np.array([1, -1]), (-1, 1))
+    """
+    if hasattr(y, "dtype"):
+        tables.as_labels(y[:0], classes)
+
+
+def check_columns(X: Any, *, expected: int, single: bool = False) -> None:
+    """Refuse a table with other columns than a class of rules describes, as far as it tells.
+
+    >>> check_columns(np.zeros((5, 1)), expected=1)
+    """
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    found = X.n_features if isinstance(X, Crowd) else None
+    if found is None and len(shape) == 2:
+        found = shape[1]
+    if found is None and single and len(shape) == 1:
+        found = 1
+    if found is not None and found != expected:
+        raise SchemaError(
+            f"Expected {expected} features in X, got {found}; select the columns that the concept "
+            "class describes."
+        )
+
+
+def column_names(
+    user: str | Sequence[str], features: Sequence[str] | None, target: str | None
+) -> list[str] | None:
+    """Return the columns that are asked for, each once; None if the features are not named.
+
+    >>> column_names("id", ["age", "size"], "age")
+    ['age', 'size', 'id']
+    """
+    others = [*names_given(user), *([] if target is None else names_given(target))]
+    return None if features is None else list(dict.fromkeys([*names_given(features), *others]))
+
+
+def load_users(
+    source: Any,
+    *,
+    user: str | Sequence[str],
+    features: Sequence[str] | None = None,
+    target: str | None = None,
+    unit: str | None = None,
+    missing: str | float = "drop",
+    classes: Sequence[Any] | None = None,
+    categories: Mapping[str, Sequence[Any]] | None = None,
+    dates: Mapping[str, tuple[Any, Any]] | None = None,
+) -> UserData:
+    """Return the users of an Arrow table or dataset; parameters as in ``UserData.from_frame``.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"id": [7, 5, 7], "age": [30.0, 61.0, 32.0]})
+    >>> load_users(table, user="id")
+    UserData(n_features=1, target=False, unit='id')
+    """
+    tables.check_missing(missing)
+    columns = names_given(user)
+    others = columns if target is None else [*columns, target]
+    coding = coding_of(
+        source.schema, features=features, others=others, categories=categories, dates=dates
+    )
+    read = tables.load(source, users=columns, features=features, target=target, coding=coding)
+    return grouped_users(
+        read.rows,
+        tables.as_targets(read.target, classes),
+        grouping.group(read.ids),
+        missing=missing,
+        unit=unit or " x ".join(columns),
+        names=read.names,
+    )
+
+
+def grouped_users(
+    rows: NDArray[np.float64],
+    targets: NDArray[np.float64] | None,
+    groups: grouping.Groups,
+    *,
+    missing: str | float,
+    unit: str,
+    names: tuple[str, ...] | None,
+) -> UserData:
+    """Return the users of rows with missing values; who holds nothing else keeps a place.
+
+    >>> rows, groups = np.array([[1.0], [np.nan]]), grouping.group(["ann", "bob"])
+    >>> people = grouped_users(rows, None, groups, missing="drop", unit="user", names=None)
+    >>> people.record_counts()
+    array([1, 0])
+    """
+    rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
+    return numbered_users(rows, targets, codes, groups.keys, unit, names)
 
 
 def numbered_users(

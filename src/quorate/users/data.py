@@ -158,7 +158,7 @@ class UserData(Crowd):
         rows, names = tables.as_matrix(X)
         if unit is None:
             unit = "user" if groups.n_columns == 1 else f"combination of {groups.n_columns} ids"
-        from quorate.users.loading import grouped_users
+        from quorate.users.assembly import grouped_users
 
         targets = tables.as_targets(y, classes)
         return grouped_users(rows, targets, groups, missing=missing, unit=unit, names=names)
@@ -199,7 +199,7 @@ class UserData(Crowd):
         >>> UserData.from_frame(table, user="patient")
         UserData(n_features=1, target=False, unit='patient')
         """
-        from quorate.users.loading import column_names, load_users
+        from quorate.users.assembly import column_names, load_users
 
         source = tables.open_frame(table, column_names(user, features, target))
         given: Any = {"features": features, "target": target, "unit": unit, "missing": missing}
@@ -220,7 +220,7 @@ class UserData(Crowd):
         Columns as in :meth:`from_frame`. Files that together take more than a quarter of
         ``memory``, in bytes, are grouped on disk: a :class:`~quorate.engines.files.FileCrowd`.
         """
-        from quorate.users.loading import load_users
+        from quorate.users.assembly import load_users
 
         source = tables.open_parquet(path)
         if tables.size_on_disk(source) > memory // 4:

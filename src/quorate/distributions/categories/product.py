@@ -27,7 +27,8 @@ from quorate.exceptions import ParameterError, SchemaError, UnboundedContributio
 from quorate.grid import choose_grid, public_size
 from quorate.guarantees import Relation
 from quorate.means.crowd_vectors import CrowdVectors
-from quorate.means.vector_mean import core_reserve, gaussian_run
+from quorate.means.vector_mean import gaussian_run
+from quorate.means.ways import core_reserve
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum
 from quorate.public_randomness import RandomState, public_generator
 from quorate.releases.route import Route

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gdp_mu
 from quorate.accounting.compose import price
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.events import Event, Pure, Repeated
 from quorate.accounting.rounding import exact, float_down
 from quorate.bounds import Interval

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.accounting.events import Approximate
 from quorate.accounting.rounding import exact, float_down, float_up
 from quorate.exceptions import ParameterError, SchemaError

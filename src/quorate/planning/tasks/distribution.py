@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from quorate import _validate
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.distributions.categories.rule import (
     UNLIKE,
     ball_noise,

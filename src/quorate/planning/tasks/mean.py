@@ -8,11 +8,10 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from quorate import _validate
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.measuring import can_shrink
-from quorate.means.vector_mean import core_reserve
 from quorate.means.ways import (
     CORE_DIMENSIONS,
     CORE_USERS,
@@ -20,6 +19,7 @@ from quorate.means.ways import (
     QUANTILE_SIZE_SHARE,
     QUANTILE_USERS,
     core_is_worthwhile,
+    core_reserve,
     first_way,
     interval_radius,
     is_two_sided,

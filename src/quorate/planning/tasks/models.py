@@ -20,11 +20,11 @@ from functools import lru_cache
 from typing import ClassVar
 
 from quorate import _validate
-from quorate.accounting.calibrate import gdp_mu
+from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.feasibility import model_feasibility
 from quorate.models.few_users import has_few_users
+from quorate.models.runs import model_feasibility
 from quorate.planning.limits import convex_floor, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users

@@ -14,8 +14,8 @@ from quorate.learners import (
     PrivateThreshold,
     ThresholdLearner,
 )
-from quorate.learners.refusals import check_classes, check_columns, check_labels
 from quorate.users import UserData
+from quorate.users.assembly import check_classes, check_columns, check_labels
 
 
 class TestClasses:

@@ -1,14 +1,16 @@
-"""Public weights of classes: what a record counts follows from its label and a public list.
+"""What a model is told in public: limits of its features and weights of its classes.
 
-A weight is at most 1, so that no record counts more than it would without weights and nothing has
-to be bounded anew. Only how they compare matters: weights 2 and 1 are used as 1 and a half.
+Features are cut to their limits and scaled by them, and coefficients find the way back. What a
+record counts follows from its label and a public list: a weight is at most 1, so that no record
+counts more than it would without weights and nothing has to be bounded anew. Only how they compare
+matters: weights 2 and 1 are used as 1 and a half.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +18,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.arrays import described
+from quorate.bounds import Box
 from quorate.exceptions import ParameterError
 from quorate.models.losses import LinearLoss
+from quorate.ranges import as_limits
+from quorate.users import UserData
+from quorate.users.assembly import settled_users
 
-__all__ = ["ClassWeighted", "public_weights", "refuse_weights"]
+__all__ = ["ClassWeighted", "FeatureRange", "Scaled", "public_weights", "refuse_weights"]
 
 Vector = NDArray[np.float64]
+
+
+class FeatureRange:
+    """Public limits of the features, which are cut to them and scaled to [-1, 1].
+
+    Parameters
+    ----------
+    bounds : None, float, pair, dict, Interval or Box
+        ``None`` leaves features as they are; for the rest see :mod:`quorate.ranges`.
+    n_features : int
+    names : sequence of str, optional
+        Names of the features, for limits by name.
+
+    Examples
+    --------
+    >>> limits = FeatureRange((0.0, [10.0, 2.0]), 2)
+    >>> limits.scaled(np.array([[5.0, 9.0]]))
+    array([[0., 1.]])
+    """
+
+    def __init__(self, bounds: Any, n_features: int, names: Sequence[str] | None = None) -> None:
+        self.bounded = bounds is not None
+        lower, upper = np.full(n_features, -1.0), np.full(n_features, 1.0)
+        if self.bounded:
+            lower, upper = as_limits(bounds, n_features, names)
+            Box(lower, upper)
+        self.centre = (lower + upper) / 2.0
+        self.half_width = (upper - lower) / 2.0
+
+    def scaled(self, rows: Vector, out: Vector | None = None) -> Vector:
+        """Return the rows, cut and scaled; written to ``out`` if it is given."""
+        if not self.bounded:
+            return rows
+        # A warning about an overflow would tell of a value.
+        with np.errstate(all="ignore"):
+            scaled: Vector = np.subtract(rows, self.centre, out=out)
+            scaled /= self.half_width
+            np.clip(scaled, -1.0, 1.0, out=scaled)
+        return scaled
+
+    def unscaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
+        """Return weights and offsets that act on the features as they come."""
+        if not self.bounded:
+            return weights, offsets
+        outer = weights / self.half_width
+        return outer, offsets - outer @ self.centre
+
+    def rescaled(self, weights: Vector, offsets: Vector) -> tuple[Vector, Vector]:
+        """Undo :meth:`unscaled`."""
+        if not self.bounded:
+            return weights, offsets
+        return weights * self.half_width, offsets + weights @ self.centre
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """The same users with bounded features and targets, in the order of addition.
+
+    A sample takes users by their numbers in the order of their keys: there they keep it.
+
+    >>> people = UserData([[9.0], [5.0]], [1.0, 0.0], offsets=[0, 1, 2])
+    >>> Scaled(FeatureRange((0.0, 10.0), 1), np.copy, by_count=True)(people).X.ravel()
+    array([0.8, 0. ])
+    """
+
+    limits: FeatureRange
+    targets: Callable[[Vector], Vector]
+    by_count: bool
+
+    def __call__(self, users: UserData) -> UserData:
+        """Return them; without limits the records stay where they lie."""
+        rows = self.limits.scaled if self.limits.bounded else None
+        return settled_users(users, rows, self.targets, by_count=self.by_count)
 
 
 def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector | None:

@@ -5,8 +5,8 @@ import pytest
 
 from quorate import LinearRegression, LinearSVC, LogisticRegression
 from quorate.exceptions import ParameterError
-from quorate.models.class_weights import ClassWeighted, public_weights
 from quorate.models.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss, by_user
+from quorate.models.told import ClassWeighted, public_weights
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
