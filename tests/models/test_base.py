@@ -221,13 +221,3 @@ class TestParameters:
     def test_a_refusal_says_what_to_do(self):
         with pytest.raises(ParameterError, match="Choose delta"):
             LogisticRegression(delta=0.0).fit(X, Y, users=USERS)
-
-
-class TestLostRadius:
-    def test_a_radius_search_that_went_wrong_leaves_the_constant_model(self):
-        # Seen at 300 users with one record each: a radius of 55,705 and an excess risk of 8,217.
-        model = LogisticRegression()
-        assert model._only_noise(6060.0, 21)
-        assert model._only_noise(0.74, 21)
-        assert not model._only_noise(0.24, 21)
-        assert not LinearRegression()._only_noise(6060.0, 21)

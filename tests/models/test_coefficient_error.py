@@ -16,7 +16,7 @@ from quorate import (
     Ridge,
 )
 from quorate.auditing import replay
-from quorate.models import base, coefficient_error, few_users
+from quorate.models import base, coefficient_error, descent_path, few_users
 from quorate.models.coefficient_error import (
     CoefficientError,
     expected_curvature,
@@ -279,8 +279,8 @@ class TestNoStatement:
         assert np.isinf(model.decision_function(np.zeros((2, 2)), return_std=True)[1]).all()
 
     def test_a_constant_that_gradients_called_for(self):
-        # Where any gain counts as doubtful.
-        with use_noise(SeededNoise(0)), mock.patch.object(base, "_DOUBT", math.inf):
+        # Where any way counts as noise.
+        with use_noise(SeededNoise(0)), mock.patch.object(descent_path, "_SHOWN", math.inf):
             model = LogisticRegression().fit(crowd(labels=True))
         assert model.algorithm_.name == "constant"
         self.check(model, "a constant took the place")

@@ -1,15 +1,26 @@
-"""What a descent leaves behind is what it released."""
+"""What a descent leaves behind is what it released, and noise is told from what people say."""
 
 import itertools
+import math
 
 import numpy as np
+import pytest
 
 from quorate.accounting.account import Account
-from quorate.models.descent_path import DescentStep
+from quorate.accounting.events import Gaussian
+from quorate.models import LinearRegression, LogisticRegression
+from quorate.models.coefficient_error import parameter_noise
+from quorate.models.descent_path import (
+    DescentStep,
+    are_drowned,
+    are_only_noise,
+    way_over_noise,
+)
+from quorate.models.geometry import Geometry
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import SquaredLoss
-from quorate.models.minimization import descend
-from quorate.models.optimizers import AveragedDescent
+from quorate.models.minimization import Minimum, TraceStep, descend
+from quorate.models.optimizers import AveragedDescent, OptimizerState
 from quorate.models.runs import open_run
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -36,3 +47,100 @@ def test_the_path_leads_to_the_end():
         moved = step.theta - (step.gradient + pull) / step.curvature
         np.testing.assert_allclose(after.theta, moved)
     assert (minimum.penalty, minimum.optimizer) == (0.1, AveragedDescent(step_size=1.0))
+
+
+def descent(truth, rng, *, noise=0.1, steps=20, curvature=0.8):
+    """Return where a descent on noisy gradients of a quadratic ends, as a fit would."""
+    optimizer = AveragedDescent(step_size=1.0)
+    state = OptimizerState.start(np.zeros(truth.size), steps=steps)
+    path, trace = [], []
+    for step in range(steps):
+        theta = optimizer.query(state)
+        gradient = curvature * (theta - truth) + noise * rng.normal(size=truth.size)
+        path.append(
+            DescentStep(theta=theta, gradient=gradient, noise=noise, curvature=1.0, shrinkage=0.0)
+        )
+        trace.append(TraceStep(step=step, radius=0.5, gradient_norm=1.0, noise=noise, penalty=0.0))
+        state = optimizer.update(state, gradient, curvature=1.0, precision=1.0)
+    return Minimum(
+        theta=optimizer.aggregate(state),
+        event=Gaussian(1.0),
+        trace=tuple(trace),
+        path=tuple(path),
+        optimizer=optimizer,
+    )
+
+
+def judged(minimum):
+    features = minimum.theta.size - 1
+    geometry = Geometry(np.zeros(features), np.asarray(1.0))
+    noise = parameter_noise(minimum, SquaredLoss(), geometry, whitened=False, sampled=False)
+    penalized = ~SquaredLoss().unpenalized(features)
+    return are_only_noise(minimum, noise, penalized=penalized)
+
+
+class TestDescents:
+    def test_of_noise_alone_most_are_seen_through(self):
+        rng = np.random.default_rng(0)
+        assert np.mean([judged(descent(np.zeros(9), rng)) for _ in range(60)]) > 0.8
+
+    def test_of_people_who_agree_none_are(self):
+        rng = np.random.default_rng(1)
+        truth = np.append(np.full(8, 0.2), 0.0)
+        assert not any(judged(descent(truth, rng)) for _ in range(60))
+
+    def test_an_intercept_alone_is_no_coefficient(self):
+        rng = np.random.default_rng(2)
+        truth = np.append(np.zeros(8), 50.0)
+        assert np.mean([judged(descent(truth, rng)) for _ in range(60)]) > 0.8
+
+
+class TestMeasure:
+    minimum = descent(np.append(np.full(4, 3.0), 0.0), np.random.default_rng(3))
+    penalized = np.array([True] * 4 + [False])
+
+    def over(self, noise):
+        return way_over_noise(self.minimum, noise, penalized=self.penalized)
+
+    def test_four_times_the_covariance_is_a_quarter(self):
+        assert self.over(4.0 * np.eye(5)) == pytest.approx(self.over(np.eye(5)) / 4.0)
+
+    def test_the_noise_of_the_intercept_is_left_out(self):
+        noise = np.diag([1.0, 1.0, 1.0, 1.0, 1e9])
+        assert self.over(noise) == pytest.approx(self.over(np.eye(5)))
+
+    def test_where_noise_cannot_be_told_the_gain_decides(self):
+        known = {"penalized": self.penalized}
+        assert not are_only_noise(self.minimum, "Nobody knows.", **known)
+        lost = Minimum(
+            theta=self.minimum.theta,
+            event=Gaussian(1.0),
+            trace=self.minimum.trace,
+            path=self.minimum.path,
+            gain=-3.0,
+            gain_error=1.0,
+        )
+        assert are_only_noise(lost, "Nobody knows.", **known)
+
+
+def test_a_radius_search_that_went_wrong_drowns_gradients():
+    # Seen at 300 users with one record each: a radius of 55,705 and an excess risk of 8,217.
+    assert are_drowned(6060.0, 21, largest=1.0)
+    assert are_drowned(0.74, 21, largest=1.0)
+    assert not are_drowned(0.24, 21, largest=1.0)
+    assert not are_drowned(math.inf, 21, largest=None)
+
+
+@pytest.mark.parametrize("model", [LinearRegression, LogisticRegression])
+def test_a_fit_on_useless_features_ends_as_a_constant_and_one_on_useful_ones_does_not(model):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(3000, 8))
+    chance = rng.normal(size=3000)
+    useful = X @ np.full(8, 0.5) + 0.3 * chance
+    names = []
+    for target in (chance, useful):
+        y = target if model is LinearRegression else (target > 0).astype(float)
+        people = UserData(X, y, offsets=np.arange(0, 3001, 10))
+        with use_noise(SeededNoise(5)):
+            names.append(model().fit(people).algorithm_.name)
+    assert names == ["constant", "few"]

@@ -19,8 +19,13 @@ from quorate.bounds import Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.coefficient_error import CoefficientError, coefficient_error
+from quorate.models.coefficient_error import (
+    CoefficientError,
+    coefficient_error,
+    parameter_noise,
+)
 from quorate.models.coefficients import Coefficients
+from quorate.models.descent_path import are_drowned, are_only_noise
 from quorate.models.few_users import few_user_descent, has_few_users, release_scale
 from quorate.models.first_constant import release_first_constant
 from quorate.models.geometry import WhitenedLoss, release_geometry, whitens_in_rounds
@@ -49,9 +54,6 @@ from quorate.users.crowd import Crowd
 __all__ = ["LinearModel", "public_sizes"]
 
 Vector = NDArray[np.float64]
-
-# A constant takes their place if coefficients gain less than this, in standard deviations of noise.
-_DOUBT = -1.0
 
 
 @dataclass(frozen=True)
@@ -339,20 +341,27 @@ class LinearModel(UserEstimator):
         theta = minimum.theta
         name, how = ("few", ", clips by lifts") if few else ("descent", "")
         reason = f"private descent on users' gradients, {len(minimum.trace)} steps{how}."
-        constant = minimum.gain < _DOUBT * minimum.gain_error
-        error = coefficient_error(
+        noise = parameter_noise(
             minimum,
+            inner,
+            geometry,
+            whitened=not few
+            and whitens_in_rounds(n_users=run.n_users, mu=account.mu, n_features=data.n_features),
+            sampled=rate is not None,
+        )
+        error = coefficient_error(
+            noise,
             inner,
             geometry,
             centre=limits.centre,
             half_width=limits.half_width,
             unit=self._unit(),
-            whitened=not few
-            and whitens_in_rounds(n_users=run.n_users, mu=account.mu, n_features=data.n_features),
-            sampled=rate is not None,
         )
-        if constant or self._only_noise(minimum.trace[0].noise, dimension):
-            theta = np.where(inner.unpenalized(data.n_features), theta, initial)
+        penalized = ~inner.unpenalized(data.n_features)
+        if are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope) or (
+            are_only_noise(minimum, noise, penalized=penalized)
+        ):
+            theta = np.where(penalized, initial, theta)
             name, reason = "constant", "released gradients do not show that coefficients help."
             error = _error_of_constant(inner, data.n_features)
         rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
@@ -385,16 +394,6 @@ class LinearModel(UserEstimator):
         zeros = np.zeros((loss.outputs, run.data.n_features))
         offsets = self._constant_offsets(noisy.value)
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
-
-    def _only_noise(self, noise: float, dimension: int) -> bool:
-        """Tell from released numbers whether gradients drowned in noise.
-
-        In coordinates of unit spread a mean gradient is at most as long as the largest slope of the
-        loss, by Cauchy and Schwarz. Noise of twice that length comes from a radius search that went
-        wrong; steps along it would lead anywhere, so the constant model is kept instead.
-        """
-        largest = self._largest_slope
-        return largest is not None and noise * math.sqrt(dimension) > 2.0 * largest
 
     def _refuse_warm_start(self, n_features: int | None) -> None:
         if self.warm_start and hasattr(self, "coef_") and n_features is not None:

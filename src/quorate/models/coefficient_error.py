@@ -45,6 +45,7 @@ __all__ = [
     "coefficient_error",
     "expected_curvature",
     "noise_covariance",
+    "parameter_noise",
     "released_curvature",
 ]
 
@@ -212,49 +213,57 @@ class CoefficientError(StatedError):
 
 
 def coefficient_error(
-    minimum: Minimum,
+    noise: Vector | str,
     loss: LinearLoss,
     geometry: Geometry,
     *,
     centre: Vector,
     half_width: Vector,
     unit: float,
-    whitened: bool,
-    sampled: bool,
 ) -> CoefficientError:
     """Return the error of the coefficients that a descent ended at, from what it released.
 
-    ``centre`` and ``half_width`` are those of the public limits of the features, ``unit`` is how
-    many units of the target are one of the descent; ``whitened`` tells that users were enough for a
-    second moment that can be relied on, ``sampled`` that steps saw samples of the users, whose own
-    scatter nobody released.
+    ``noise`` is the covariance of its parameters, or why it cannot be told
+    (:func:`parameter_noise`); ``centre`` and ``half_width`` are those of the public limits of the
+    features, ``unit`` is how many units of the target are one of the descent.
+    """
+    if isinstance(noise, str):
+        return CoefficientError.unknown(
+            noise,
+            outputs=loss.outputs,
+            features=geometry.centre.size,
+            intercept=loss.intercept,
+        )
+    outward = np.kron(np.eye(loss.outputs), _outward(geometry, loss, centre, half_width))
+    outward *= unit
+    return CoefficientError.of_covariance(
+        outward @ noise @ outward.T, outputs=loss.outputs, intercept=loss.intercept
+    )
+
+
+def parameter_noise(
+    minimum: Minimum, loss: LinearLoss, geometry: Geometry, *, whitened: bool, sampled: bool
+) -> Vector | str:
+    """Return the covariance of the parameters that a descent ended at, or why nobody can tell.
+
+    ``whitened`` tells that users were enough for a second moment that can be relied on, ``sampled``
+    that steps saw samples of the users, whose own scatter nobody released.
     """
     features, descent = geometry.centre.size, minimum.optimizer
     reason = _unknown(minimum, parameters=loss.dimension(features), sampled=sampled)
     if reason is not None or not isinstance(descent, AveragedDescent):
-        return CoefficientError.unknown(
-            reason or "These steps are not those of a plain descent.",
-            outputs=loss.outputs,
-            features=features,
-            intercept=loss.intercept,
-        )
+        return reason or "These steps are not those of a plain descent."
     curvature = released_curvature(
         minimum.path,
         expected=expected_curvature(loss, minimum.theta),
         step_size=descent.step_size,
         belief=WHITENED if whitened else SCALED,
     )
-    penalized = np.asarray(~loss.unpenalized(features), dtype=np.float64)
-    covariance = noise_covariance(
+    return noise_covariance(
         minimum.path,
         curvature + _pull(geometry, loss, minimum.penalty),
         descent=descent,
-        shrunk=penalized,
-    )
-    outward = np.kron(np.eye(loss.outputs), _outward(geometry, loss, centre, half_width))
-    outward *= unit
-    return CoefficientError.of_covariance(
-        outward @ covariance @ outward.T, outputs=loss.outputs, intercept=loss.intercept
+        shrunk=np.asarray(~loss.unpenalized(features), dtype=np.float64),
     )
 
 

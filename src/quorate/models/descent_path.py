@@ -1,15 +1,35 @@
-"""What a descent leaves behind at each of its steps: released numbers, for those who read them."""
+"""What a descent leaves behind at each of its steps, and whether its way is more than noise.
+
+Noise alone carries a descent away from where it began. How far is known from the sizes of the
+noise, the lengths of the steps and the curvature that released gradients show
+(:mod:`quorate.models.coefficient_error`): the squared way has the trace of that covariance as its
+mean. A way that is no longer shows nothing, and noise would cost what the way seems to gain. All of
+it follows from released numbers, so that the choice is free.
+
+The covariance is a cautious one: ways that noise alone made are mostly shorter than it says, and
+those of few people who agree begin a little below it, too (see ``_SHOWN``).
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DescentStep"]
+if TYPE_CHECKING:
+    from quorate.models.minimization import Minimum
+
+__all__ = ["DescentStep", "are_drowned", "are_only_noise", "way_over_noise"]
 
 Vector = NDArray[np.float64]
+
+# Squared ways shorter than this, in those that noise makes, are taken for noise.
+_SHOWN = 0.75
+# Where the covariance is not known: gains below this, in standard deviations, are no gains.
+_DOUBT = -1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,3 +50,48 @@ class DescentStep:
     noise: float
     curvature: float
     shrinkage: float
+
+
+def are_drowned(noise: float, dimension: int, *, largest: float | None) -> bool:
+    """Tell from the first released gradient whether all of them drowned in noise.
+
+    In coordinates of unit spread a mean gradient is at most as long as the ``largest`` slope of the
+    loss, by Cauchy and Schwarz. Noise of twice that length comes from a radius search that went
+    wrong; steps along it would lead anywhere.
+
+    >>> are_drowned(0.74, 21, largest=1.0), are_drowned(0.24, 21, largest=1.0)
+    (True, False)
+    """
+    return largest is not None and noise * math.sqrt(dimension) > 2.0 * largest
+
+
+def are_only_noise(minimum: Minimum, noise: Vector | str, *, penalized: NDArray[np.bool_]) -> bool:
+    """Tell whether the coefficients that a descent ended at may as well be noise.
+
+    ``noise`` is the covariance of the parameters, or why it cannot be told; ``penalized``
+    marks the coefficients among them. An intercept is no reason to prefer either.
+
+    >>> from quorate.accounting.events import Gaussian
+    >>> from quorate.models.minimization import Minimum
+    >>> path = (
+    ...     DescentStep(
+    ...         theta=np.zeros(2), gradient=np.ones(2), noise=0.1, curvature=1.0, shrinkage=0.0
+    ...     ),
+    ... )
+    >>> ended = Minimum(theta=np.array([0.5, 3.0]), event=Gaussian(4.0), trace=(), path=path)
+    >>> where = dict(penalized=np.array([True, False]))
+    >>> are_only_noise(ended, 0.01 * np.eye(2), **where), are_only_noise(ended, np.eye(2), **where)
+    (False, True)
+    """
+    if minimum.gain < _DOUBT * minimum.gain_error:
+        return True
+    if isinstance(noise, str):
+        return False
+    return way_over_noise(minimum, noise, penalized=penalized) < _SHOWN
+
+
+def way_over_noise(minimum: Minimum, noise: Vector, *, penalized: NDArray[np.bool_]) -> float:
+    """Return the squared way of the coefficients over what noise makes of it."""
+    way = (minimum.theta - minimum.path[0].theta)[penalized]
+    expected = float(np.trace(noise[np.ix_(penalized, penalized)]))
+    return float(way @ way) / max(expected, 1e-300)
