@@ -8,6 +8,7 @@ is an unpaid look.
 
 import inspect
 import math
+from fractions import Fraction
 
 from scipy.stats import norm
 
@@ -53,6 +54,17 @@ def _one_vote(mechanism):
     return 2.0 if mechanism.relation is Relation.REPLACE else 1.0
 
 
+def _rank(mechanism):
+    """Return how far one user moves b times a rank, for the quantile a / b.
+
+    Who is replaced crosses a point and counts b; who comes counts b - a on one side of it, or takes
+    a away from the other.
+    """
+    share = Fraction(str(mechanism.quantile))
+    a, b = share.numerator, share.denominator
+    return float(b if mechanism.relation is Relation.REPLACE else max(a, b - a))
+
+
 MOVES = {
     "GaussianSum": _l2,
     "LaplaceSum": _l1,
@@ -63,6 +75,8 @@ MOVES = {
     "CoreMean": lambda mechanism: float(mechanism.sensitivity),
     "ChooseBest": _difference,
     "ChooseOrdered": _difference,
+    "RoundQuantile": lambda mechanism: 2.0 * _rank(mechanism),
+    "NoisyRank": _rank,
     "ChooseKey": _one_vote,
     "StableChoice": _one_vote,
     "PrivateCompare": lambda mechanism: float(mechanism.sensitivity),

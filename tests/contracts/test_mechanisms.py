@@ -28,9 +28,11 @@ from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
+from quorate.mechanisms.noisy_rank import NoisyRank
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.round_quantile import RoundQuantile
 from quorate.mechanisms.search.noisy_search import NoisySearch
 from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.mechanisms.search.random_restarts import RandomRestarts
@@ -124,6 +126,17 @@ LISTED = [
         FloatQuantile,
         {"lower": 0.0, "upper": 1.0, "resolution": 0.01, "epsilon": 1.0},
         lambda m: m.release(np.array([0.1, np.nan, 4.0])),
+    ),
+    Listed(
+        RoundQuantile,
+        {"lower": 0.0, "upper": 1.0, "epsilon": 1.0},
+        lambda m: m.release(m.encode(np.array([0.1, np.nan, 4.0]))),
+    ),
+    Listed(
+        NoisyRank,
+        {"quantile": Fraction(1, 2), "epsilon": 1.0},
+        lambda m: m.release(np.array([3, 50]), np.array([4, 50]), point=7),
+        lambda m, beta: m.upper_bound(0, beta),
     ),
     Listed(ChooseKey, {"size": 9, "epsilon": 1.0}, lambda m: m.release({3: 2, 4: 1})),
     Listed(

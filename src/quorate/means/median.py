@@ -12,6 +12,7 @@ import itertools
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact, float_down
+from quorate.accounting.rounding import exact
 from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.mechanisms.noisy_rank import NoisyRank
 from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.mechanisms.round_quantile import RoundQuantile
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, names_told, told_bound
 from quorate.releases.route import Route
@@ -37,17 +40,16 @@ from quorate.users.store import offsets_of
 __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 
 _REDUCTIONS = ("median", "mean", "middle half")
-HALVINGS = 40
-"""Without a stated resolution the range is halved so often."""
+LOOK = Fraction(1, 5)
+"""Share of the budget of a quantile that looks by how much it is off."""
+_BETA = 0.05
 ROUTE = Route(
     name="exponential", reason="a point that few users would want much lower and few much higher."
 )
 """The only way there is."""
-# Rounding to few digits may overflow beyond.
-_HUGE = 1e300
 _COVERS = (
-    "Privacy noise, in users by which a rank may be off among the present users' own numbers; not "
-    "the sampling of the people themselves."
+    "Privacy noise, in users by which a rank may be off among the present users' own numbers (to "
+    "12 digits, or the stated resolution); not the sampling of the people themselves."
 )
 
 
@@ -58,11 +60,11 @@ class QuantileError(StatedError):
     Attributes
     ----------
     rank : float
-        At most this many users more than the quantile says lie on either side of the released
-        value, except with probability ``1 - confidence`` for each feature and quantile.
+        At most this many users more than the quantile says lie on either side of a released value;
+        zero where many share it.
     confidence : float
     coordinates : tuple of float
-        The same for each quantile of each feature, in the order of ``values_``.
+        The same for each quantile of each feature alone, in the order of ``values_``.
     covers : str
     bound, worst : float
         The same as ``rank``: nothing is assumed about the users.
@@ -130,24 +132,6 @@ def _midpoint(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np
     return np.where(low == high, low, halves)
 
 
-def shortest_decimal(value: float, *, within: float) -> float:
-    """Return the number with the fewest decimals that is this close to ``value``.
-
-    People's values have few decimals, and many share one; a grid that was not made for them passes
-    by on one side, where the rank is another.
-
-    >>> shortest_decimal(3.0500000000012, within=1e-11), shortest_decimal(799.9996, within=0.5)
-    (3.05, 800.0)
-    """
-    if abs(value) > _HUGE:
-        return value
-    for decimals in range(-308, 324):
-        rounded = round(value, decimals)
-        if abs(rounded - value) <= within:
-            return rounded
-    return value
-
-
 @dataclass(frozen=True)
 class RecordQuantile:
     """What :func:`record_quantile` says, as a function of users that can be sent to them.
@@ -204,6 +188,43 @@ class _Column:
         return np.ascontiguousarray(users.X[:, self.feature])
 
 
+_Looked = tuple[RoundQuantile | FloatQuantile, NoisyRank]
+
+
+def looked_quantile(
+    limits: tuple[float, float],
+    *,
+    epsilon: Fraction,
+    quantile: float = 0.5,
+    relation: Relation = Relation.REPLACE,
+    resolution: float | None = None,
+) -> _Looked:
+    """Return what releases one quantile, and what then looks by how much it is off.
+
+    >>> mechanism, look = looked_quantile((0.0, 125.0), epsilon=Fraction(1))
+    >>> mechanism.epsilon + look.epsilon, mechanism.error_bound(0.05)
+    (Fraction(1, 1), 85.0)
+    """
+    lower, upper = limits
+    choice = (1 - LOOK) * epsilon
+    mechanism: RoundQuantile | FloatQuantile
+    if resolution is None:
+        mechanism = RoundQuantile(
+            lower=lower, upper=upper, epsilon=choice, quantile=quantile, relation=relation
+        )
+    else:
+        mechanism = FloatQuantile(
+            lower=lower,
+            upper=upper,
+            resolution=resolution,
+            epsilon=choice,
+            quantile=quantile,
+            relation=relation,
+        )
+    looked = Fraction(str(quantile))
+    return mechanism, NoisyRank(epsilon=LOOK * epsilon, quantile=looked, relation=relation)
+
+
 class UserQuantiles(UserEstimator):
     r"""Quantiles over users of one value a user, hiding any one user's whole record.
 
@@ -217,8 +238,10 @@ class UserQuantiles(UserEstimator):
         users; released: ``values_``
     numerics : exact
     proof : A user is reduced to one value (or two limits) a feature by a function of that user's
-        records; each feature and quantile is a
-        :class:`~quorate.mechanisms.quantiles.FloatQuantile` with an equal part of ``epsilon``.
+        records; each feature and quantile has an equal part of ``epsilon``. Four fifths of it pay a
+        :class:`~quorate.mechanisms.round_quantile.RoundQuantile` (with a stated resolution a
+        :class:`~quorate.mechanisms.quantiles.FloatQuantile`), the rest one
+        :class:`~quorate.mechanisms.noisy_rank.NoisyRank` of what it released.
         Users without usable records are left out, so n counts the others. Replacing a user by one
         of them, or the reverse, is to remove or add one: it changes the losses by at most
         max(a, b - a) for the quantile a/b, which is below the b that replacement is priced at.
@@ -226,8 +249,9 @@ class UserQuantiles(UserEstimator):
 
     Utility
     -------
-    ``error_.rank`` users: of order :math:`k d \log(w/r)/\varepsilon` for k quantiles of d features,
-    a range of width w and a resolution of r.
+    ``error_.rank`` users, measured by the look and not assumed: some :math:`10 k d/\varepsilon` for
+    k quantiles of d features, none where many users share a value. At most of order
+    :math:`k d \log(w/r)/\varepsilon` for a range of width w and a resolution of r.
 
     Complexity
     ----------
@@ -240,8 +264,8 @@ class UserQuantiles(UserEstimator):
     bounds : float, pair or dict
         Public range of the values, as in :class:`~quorate.means.user_mean.UserMean`.
     resolution : float, optional
-        Distance of possible answers. By default a 2^40-th of the range, and the answer is then the
-        number with the fewest decimals in its cell, so that it can meet values many users share.
+        Distance of possible answers. By default they are round numbers on every scale, from the
+        width of the range to 12 digits below it, so that values that many users share are met.
     each_user : {"median", "mean", "middle half"}, default="median"
         What a user's records are reduced to. The median of an even number of records is the
         midpoint of the two middle ones. With the middle half a user minds an answer only if it lies
@@ -316,44 +340,41 @@ class UserQuantiles(UserEstimator):
         lowest = OwnValues.of(data, low)
         highest = lowest if high is low else OwnValues.of(data, high)
         values = np.empty((len(quantiles), data.n_features))
-        for place, mechanism in zip(np.ndindex(*values.shape), mechanisms, strict=True):
+        alone, together = np.empty(values.shape), np.empty(values.shape)
+        for place, (mechanism, look) in zip(np.ndindex(*values.shape), mechanisms, strict=True):
             column = place[1]
             first = mechanism.encode(lowest.column(column))
             last = first if highest is lowest else mechanism.encode(highest.column(column))
-            point = mechanism.integers.release_between(first, last, account=account)
-            values[place] = self._read(mechanism, point)
-        ranks = tuple(float(mechanism.error_bound(0.05)) for mechanism in mechanisms)
+            point = mechanism.release_between(first, last, account=account)
+            values[place] = mechanism.decode(point)
+            off = look.release(first, last, point=point, account=account)
+            alone[place] = look.upper_bound(off, _BETA)
+            together[place] = look.upper_bound(off, _BETA / values.size)
         self.guarantee_ = self._promise(account)
         self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
-        self.error_ = QuantileError(rank=max(ranks), confidence=0.95, coordinates=ranks)
+        self.error_ = QuantileError(
+            rank=float(together.max()),
+            confidence=1.0 - _BETA,
+            coordinates=tuple(alone.ravel().tolist()),
+        )
         self.algorithm_ = ROUTE
         return self
 
-    def _mechanisms(self, ranges: Bound, quantiles: list[float]) -> list[FloatQuantile]:
+    def _mechanisms(self, ranges: Bound, quantiles: list[float]) -> list[_Looked]:
         """Return the release of each quantile of each feature; refuse what none can be made of."""
-        halves = half_widths(ranges)
-        # Ten times a tenth of 1 is more than 1 on a computer; ten exact parts, cut, are not.
-        part = float_down(exact(self.epsilon) / (len(quantiles) * ranges.dimension))
+        part = exact(self.epsilon) / (len(quantiles) * ranges.dimension)
         return [
-            FloatQuantile(
-                lower=float(middle - half),
-                upper=float(middle + half),
-                resolution=self.resolution or 2.0 * float(half) * 2.0**-HALVINGS,
+            looked_quantile(
+                (float(middle - half), float(middle + half)),
                 epsilon=part,
                 quantile=quantile,
                 relation=self.relation,
+                resolution=self.resolution,
             )
             for quantile, (middle, half) in itertools.product(
-                quantiles, zip(ranges.centre, halves, strict=True)
+                quantiles, zip(ranges.centre, half_widths(ranges), strict=True)
             )
         ]
-
-    def _read(self, mechanism: FloatQuantile, point: int) -> float:
-        """Return the number of a grid point: as it is, or the shortest one in its cell."""
-        value = mechanism.lower + point * mechanism.resolution
-        if self.resolution is None:
-            value = shortest_decimal(value, within=mechanism.resolution / 2)
-        return max(mechanism.lower, min(value, mechanism.upper))
 
     def _checked_quantiles(self) -> list[float]:
         given = self.quantiles
@@ -397,7 +418,7 @@ class PrivateMedian(UserQuantiles):
 
     Utility
     -------
-    ``error_.rank`` users, of order :math:`d \log(w/r)/\varepsilon` as in :class:`UserQuantiles`. Up
+    ``error_.rank`` users, measured by a look after the release as in :class:`UserQuantiles`. Up
     to half of the users may be anywhere without moving the median far.
 
     Complexity

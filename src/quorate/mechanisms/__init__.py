@@ -5,6 +5,8 @@
 * :mod:`quorate.mechanisms.choose`: choice among finitely many candidates.
 * :mod:`quorate.mechanisms.ordered`: choice over huge ordered domains.
 * :mod:`quorate.mechanisms.quantiles`: quantiles of one value per user.
+* :mod:`quorate.mechanisms.round_quantile`: the same where people share round numbers.
+* :mod:`quorate.mechanisms.noisy_rank`: by how many users a released quantile is off.
 * :mod:`quorate.mechanisms.exponential`: the exact sampler under the last two.
 * :mod:`quorate.mechanisms.pure`: price and promise of all that are purely private.
 * :mod:`quorate.mechanisms.search.noisy_search`: where a count passes a target.

@@ -22,7 +22,13 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.choose import Selection
 from quorate.mechanisms.ordered import ChooseOrdered
 
-__all__ = ["FloatQuantile", "PrivateQuantile", "quantile_pieces"]
+__all__ = [
+    "FloatQuantile",
+    "PrivateQuantile",
+    "quantile_pieces",
+    "rank_loss",
+    "rank_sensitivity",
+]
 
 _LARGEST_DENOMINATOR = 10**6
 """Times a number of users that fits into memory, a loss stays below 2^62."""
@@ -65,6 +71,30 @@ def quantile_pieces(
     a, b = quantile.numerator, quantile.denominator
     losses = np.maximum(b * below - a * n, b * above - (b - a) * n)
     return np.diff(edges), losses.astype(np.int64)
+
+
+def rank_loss(
+    lower: NDArray[np.int64], upper: NDArray[np.int64], *, point: int, quantile: Fraction
+) -> int:
+    """Return the loss of one point, as :func:`quantile_pieces` has it.
+
+    >>> x = np.array([2, 2, 7])
+    >>> [rank_loss(x, x, point=u, quantile=Fraction(1, 2)) for u in (1, 2, 5)]
+    [3, -1, 1]
+    """
+    a, b, n = quantile.numerator, quantile.denominator, len(lower)
+    below, above = int(np.count_nonzero(upper < point)), int(np.count_nonzero(lower > point))
+    return max(b * below - a * n, b * above - (b - a) * n)
+
+
+def rank_sensitivity(quantile: Fraction, relation: Relation) -> int:
+    """Return how far one user moves the loss of any point: see :class:`PrivateQuantile`.
+
+    >>> [rank_sensitivity(Fraction(9, 10), relation) for relation in Relation]
+    [10, 9]
+    """
+    a, b = quantile.numerator, quantile.denominator
+    return b if relation is Relation.REPLACE else max(a, b - a)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +184,7 @@ class PrivateQuantile:
     @property
     def sensitivity(self) -> int:
         """How far one user moves the loss of any point."""
-        a, b = self.exact_quantile.numerator, self.exact_quantile.denominator
-        return b if self.relation is Relation.REPLACE else max(a, b - a)
+        return rank_sensitivity(self.exact_quantile, self.relation)
 
     @property
     def choice(self) -> ChooseOrdered:
@@ -194,7 +223,7 @@ class PrivateQuantile:
         >>> 7 <= between.release_between(np.full(200, 7), np.full(200, 8)) <= 8
         True
         """
-        lengths, losses = self._pieces(lower, upper)
+        lengths, losses = self.pieces(lower, upper)
         return self.choice.release(lengths, losses, lower=self.domain[0], account=account)
 
     def probabilities(
@@ -206,7 +235,7 @@ class PrivateQuantile:
         >>> median.probabilities(np.array([1])).round(3).tolist()
         [0.212, 0.576, 0.212]
         """
-        lengths, losses = self._pieces(lower, lower if upper is None else upper)
+        lengths, losses = self.pieces(lower, lower if upper is None else upper)
         points = self.choice.probabilities(lengths, losses) / np.maximum(lengths, 1)
         return np.repeat(points, lengths.astype(np.int64))
 
@@ -215,9 +244,10 @@ class PrivateQuantile:
         size = int(self.domain[1]) - int(self.domain[0]) + 1
         return self.choice.error_bound(size, beta) / self.exact_quantile.denominator
 
-    def _pieces(
+    def pieces(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Return lengths and losses of the pieces of :func:`quantile_pieces`: private numbers."""
         lower, upper = _values(lower), _values(upper)
         if lower.shape != upper.shape:
             raise SchemaError(
@@ -331,10 +361,23 @@ class FloatQuantile:
             steps = np.rint(offsets / float(self.resolution))
         return np.clip(np.where(np.isnan(steps), last // 2, steps), 0, last).astype(np.int64)
 
+    def decode(self, point: int) -> float:
+        """Return the number of a grid point."""
+        return min(float(self.lower) + point * float(self.resolution), float(self.upper))
+
     def release(self, values: NDArray[np.float64], *, account: Account | None = None) -> float:
         """Return a number near the quantile of one real value per user."""
-        point = self.integers.release(self.encode(values), account=account)
-        return min(float(self.lower) + point * float(self.resolution), float(self.upper))
+        return self.decode(self.integers.release(self.encode(values), account=account))
+
+    def release_between(
+        self,
+        lower: NDArray[np.int64],
+        upper: NDArray[np.int64],
+        *,
+        account: Account | None = None,
+    ) -> int:
+        """Return a grid point that few users find below ``lower`` and few above ``upper``."""
+        return self.integers.release_between(lower, upper, account=account)
 
     def error_bound(self, beta: float) -> float:
         """Return by how many users the rank may be off, except with chance ``beta``."""

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate.accounting.rounding import exact
 from quorate.guarantees import Relation
-from quorate.means.median import HALVINGS, ROUTE
+from quorate.means.median import LOOK, ROUTE, looked_quantile
 from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.mechanisms.round_quantile import RoundQuantile
 from quorate.planning.limits import fixed_users_floor, packing_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
@@ -92,15 +94,14 @@ class MedianTask(Task):
         """The answer has everybody on one side."""
         return 0.5
 
-    def mechanism(self, epsilon: float) -> FloatQuantile:
+    def mechanism(self, epsilon: float) -> RoundQuantile | FloatQuantile:
         """Return the mechanism that answers, for one of the medians."""
-        return FloatQuantile(
-            lower=-self.half_width,
-            upper=self.half_width,
-            resolution=2.0 * self.half_width * 2.0**-HALVINGS,
-            epsilon=epsilon / self.dimension,
+        mechanism, _ = looked_quantile(
+            (-self.half_width, self.half_width),
+            epsilon=exact(epsilon) / self.dimension,
             relation=self.relation,
         )
+        return mechanism
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the rank error kept by all medians together."""
@@ -108,7 +109,8 @@ class MedianTask(Task):
 
         ranks, widths = _ranks()
         # Losses are twice the rank error in users; one user moves them by 2, or by 1.
-        rate = epsilon / self.dimension / (2.0 if self.relation is Relation.REPLACE else 1.0)
+        rate = float(1 - LOOK) * epsilon / self.dimension
+        rate /= 2.0 if self.relation is Relation.REPLACE else 1.0
         # Exponents are taken from the middle, which outweighs everything when users are many.
         least = float(ranks.min())
         weights = widths * np.exp(-rate * users * (ranks - least))
