@@ -127,3 +127,15 @@ def test_no_number_of_records_replaces_people_who_differ(task):
     assert many > few / 2
     few, many = (plan(task, records=m, between=0.0, **known).error for m in (10, 10**6))
     assert many < few / 25
+
+
+@BOTH
+def test_few_people_who_differ_leave_more_unreached_the_more_features_they_have(kind):
+    def over_alike(users, dimension):
+        known = {"dimension": dimension, "records": 20, "delta": 1e-6}
+        apart, alike = kind(**known), kind(between=0.0, **known)
+        return apart.error(users, 1.0) / alike.error(users, 1.0)
+
+    # With very many people only their variance and skew are left, whatever the features.
+    assert over_alike(10**8, 2) == pytest.approx(over_alike(10**8, 12), rel=1e-3)
+    assert 1.2 * over_alike(10**8, 12) < over_alike(4000, 2) < over_alike(4000, 12)
