@@ -52,7 +52,9 @@ class MedianTask(Task):
 
     The error is the rank error: how far the share of all users (not only those who take part)
     below the released value is from one half. The law of the mechanism is evaluated on normally
-    distributed values and convolved with the sampling error of the median.
+    distributed values and convolved with the sampling error of the median. Ranks are those of
+    people among people: how much they differ, and how many records they hold, enters by ``scale``
+    alone, and there is nothing ``between`` them to state.
 
     Parameters
     ----------
