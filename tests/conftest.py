@@ -1,5 +1,8 @@
 """One table and one fit of it, for the tests of tasks, files and reports."""
 
+import atexit
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -11,9 +14,19 @@ settings.register_profile("quorate", deadline=None)
 settings.load_profile("quorate")
 
 
+# What is collected lives until the end: looking among it for what does not is time lost.
+gc.set_threshold(100_000, 20, 100)
+
+
 def pytest_configure(config):
     """Share out among the workers what every one of them would compile."""
     workers.compile_share(config)
+
+
+def pytest_collection_finish():
+    """Spare every later search for garbage the modules and tests that were collected."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(optionalhook=True)

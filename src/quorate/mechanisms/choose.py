@@ -12,6 +12,7 @@ import numbers
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +80,7 @@ class ExponentialMechanism(PureMechanism):
     sensitivity: int | Fraction
     one_sided: bool
 
-    @property
+    @cached_property
     def rate(self) -> Fraction:
         """The factor of the score, or of the loss, in the exponent."""
         return exponential_rate(
@@ -89,7 +90,7 @@ class ExponentialMechanism(PureMechanism):
             one_sided=self.one_sided,
         )
 
-    @property
+    @cached_property
     def spread(self) -> Fraction:
         """How far one user can move the difference of two scores."""
         return exact(self.sensitivity) * (1 if self.one_sided else 2)

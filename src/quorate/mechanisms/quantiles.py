@@ -10,6 +10,7 @@ import math
 import numbers
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,7 +172,7 @@ class PrivateQuantile:
             )
         _ = self.choice
 
-    @property
+    @cached_property
     def exact_quantile(self) -> Fraction:
         """The quantile as a fraction.
 
@@ -186,7 +187,7 @@ class PrivateQuantile:
         """How far one user moves the loss of any point."""
         return rank_sensitivity(self.exact_quantile, self.relation)
 
-    @property
+    @cached_property
     def choice(self) -> ChooseOrdered:
         """The mechanism underneath."""
         return ChooseOrdered(
@@ -321,7 +322,7 @@ class FloatQuantile:
             )
         _ = self.integers
 
-    @property
+    @cached_property
     def integers(self) -> PrivateQuantile:
         """The mechanism on the numbers of the grid points."""
         last = math.floor((self.upper - self.lower) / self.resolution)
