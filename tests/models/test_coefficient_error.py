@@ -292,6 +292,16 @@ class TestNoStatement:
             model = LogisticRegression(steps=12, batch_rate=0.2, records=4).fit(people)
         self.check(model, "samples of users")
 
+    def test_a_model_that_is_sure_of_every_label(self):
+        assert not expected_curvature(LogisticLoss(), np.array([1e6, 1e9])).any()
+        with (
+            use_noise(SeededNoise(0)),
+            mock.patch.object(
+                coefficient_error, "expected_curvature", return_value=np.zeros((3, 3))
+            ),
+        ):
+            self.check(LogisticRegression().fit(crowd(labels=True)), "so sure of every label")
+
     def test_more_parameters_than_matrices_are_made_for(self):
         with (
             use_noise(SeededNoise(0)),

@@ -71,6 +71,8 @@ _RIGHT, _BENT_AT_LEAST = 0.75, 0.05
 _POINTS = 512
 # Squares of what is smaller than this, and than its inverse, are finite.
 _HUGE = 1e60
+# A model that is sure of nearly every label: gradients no longer tell how steep the loss is.
+_SURE = 1e-3
 FEWEST_STEPS = 8
 """With fewer steps a descent tells too little about its curvature."""
 MOST_PARAMETERS = 300
@@ -251,11 +253,14 @@ def parameter_noise(
     """
     features, descent = geometry.centre.size, minimum.optimizer
     reason = _unknown(minimum, parameters=loss.dimension(features), sampled=sampled)
+    expected = expected_curvature(loss, minimum.theta) if reason is None else np.zeros((1, 1))
+    if reason is None and not float(np.diagonal(expected).mean()) > _SURE * loss.curvature:
+        reason = "The model is so sure of every label that its curvature is not known."
     if reason is not None or not isinstance(descent, AveragedDescent):
         return reason or "These steps are not those of a plain descent."
     curvature = released_curvature(
         minimum.path,
-        expected=expected_curvature(loss, minimum.theta),
+        expected=expected,
         step_size=descent.step_size,
         belief=WHITENED if whitened else SCALED,
     )
