@@ -229,3 +229,31 @@ class TestSizes:
         drawn = exact_integers("discrete_laplace", 1000, scale=LARGEST_SCALE, words=words)
         assert np.abs(drawn).max() < 2**55
         assert 0.3 < np.mean(np.abs(drawn) > LARGEST_SCALE * math.log(2)) < 0.7
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", [0.01, 0.7, 1.0, 2.5, 3.1e5, 2.0**47 * 1.3])
+def test_one_integer_is_the_first_of_many(law, scale):
+    """The way without arrays keeps, of the same words, what the other way keeps first."""
+    source = SeededNoise(int(scale))
+    for turn in range(150):
+        drawn = source.uniform_words(3 * 19).reshape(3, 19).copy()
+        if turn % 5 == 0:
+            drawn[0, :2] &= np.uint64(2**63)  # no coin shows a one
+        more = lambda: SeededNoise(turn).uniform_words  # noqa: B023, E731
+        many = exact_draws._kept(law, scale, *drawn, more())[:1].tolist()
+        assert exact_draws._first_kept(law, scale, *drawn, more()) == many
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_one_chance_is_that_of_an_array_to_the_last_bit(law):
+    rng = np.random.default_rng(0)
+    for scale in (0.3, 1.7, 3.1e5, 2.0**46):
+        zeros = rng.integers(0, 64, 200)
+        magnitudes = rng.integers(0, 2 ** min(62, 3 + exact_draws._bits_of(scale)), 200)
+        many = exact_draws._chances(law, scale, zeros, magnitudes)
+        ones = [
+            exact_draws._chance(law, scale, k, m)
+            for k, m in zip(zeros.tolist(), magnitudes.tolist(), strict=True)
+        ]
+        assert ones == many.tolist()

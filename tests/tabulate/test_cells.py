@@ -1,12 +1,16 @@
 """Cells are exact sums of a person's own records, in any order and company."""
 
+import threading
+
 import numpy as np
 import pytest
 
 from quorate.tabulate import cells as cells_module
 from quorate.tabulate import cells as module
+from quorate.tabulate import turns
 from quorate.tabulate.cells import GroupColumn, ToCells, ValueColumn, cells_of
 from quorate.users import UserData
+from quorate.users.assembly import numbered_records
 
 VALUE = ValueColumn(column=1, lower=-2.0, upper=6.0)
 
@@ -103,10 +107,34 @@ def test_two_threads_count_as_one_does(monkeypatch):
     people = UserData.from_arrays(rows, users=rng.integers(0, 40, 900))
     change = ToCells(GroupColumn(5), 5, sums=(VALUE,), medians=(VALUE,))
     alone = change(people)
-    monkeypatch.setattr(cells_module, "_MANY_ROWS", 1)
+    monkeypatch.setattr(turns, "_MANY_ROWS", 1)
     assert np.array_equal(change(people).X, alone.X)
-    with pytest.raises(ZeroDivisionError):
-        cells_module.both(lambda: 1 / 0, lambda: 1, rows=9)
+
+
+def test_counts_are_there_before_the_sums_and_stay_what_they_are(monkeypatch):
+    """Sums come later, beside whoever looks at the counts, and are then all there."""
+    monkeypatch.setattr(turns, "_MANY_ROWS", 1)
+    rows, ids = people()
+    crowd = UserData.from_arrays(rows, users=ids)
+    change = ToCells(GroupColumn(5), 5, sums=(VALUE,), medians=(VALUE,))
+    numbered, users = numbered_records(crowd)
+    columns = [numbered[:, 0], numbered[:, 1]]
+    may_add = threading.Event()
+    steps = ValueColumn.steps
+
+    def waiting(self, values):
+        assert may_add.wait(60)
+        return steps(self, values)
+
+    monkeypatch.setattr(ValueColumn, "steps", waiting)
+    groups = GroupColumn(5)(numbered)
+    counts, whole = change.in_turn(crowd, 5 * users.astype(np.int64), groups, columns)
+    seen = counts.X.copy()
+    assert counts.X.shape[1] == 2
+    may_add.set()
+    found = whole()
+    assert np.array_equal(found.X[:, :2], seen)
+    assert np.array_equal(found.X, change(crowd).X)
 
 
 def test_a_cell_of_very_many_records_is_added_up_exactly():
@@ -120,3 +148,16 @@ def test_a_cell_of_very_many_records_is_added_up_exactly():
     assert quick.exact(np.zeros(len(values), np.int64), len(values)).tolist() == [exact]
     assert ToCells(GroupColumn(1), 1, sums=(VALUE,))(people).X[0, 2] == float(exact)
     assert int(quick.totals[0]) != exact
+
+
+def test_people_are_weighed_each_by_themselves():
+    rows, ids = people()
+    crowd = ToCells(GroupColumn(5), 5, sums=(VALUE,))(UserData.from_arrays(rows, users=ids))
+    cells, weights = cells_of(crowd), np.array([1.0, 0.1, 3.0, 7.0, 0.3])
+    found = cells.weighed(cells.X[:, 2], weights)
+    for person in range(crowd.n_users):
+        own = cells.owners == person
+        total = 0.0
+        for value, group in zip(cells.X[own, 2], cells.groups[own], strict=True):
+            total += value * weights[group]
+        assert found[person] == total

@@ -16,7 +16,7 @@ TEXTS = st.one_of(st.text(max_size=4), st.text(max_size=14), st.sampled_from(["a
 @given(st.lists(TEXTS, unique=True, min_size=1, max_size=40), st.lists(st.none() | TEXTS))
 def test_texts_are_found_as_python_finds_them(labels, others):
     column = [*others, *labels, None]
-    found = ShortTexts.of(labels)
+    found = ShortTexts.of(tuple(labels))
     if found is None:
         assert max(len(label.encode()) for label in labels) > 12
         return
@@ -40,15 +40,24 @@ def test_many_blocks_and_a_frame_agree_with_arrow():
 def test_labels_that_differ_late_are_told_apart():
     """The control: a look at the first word only would take one for the other."""
     labels = ["group one", "group two"]
-    found = ShortTexts.of(labels)
+    found = ShortTexts.of(tuple(labels))
     assert found.places(pa.array(["group two", "group six"], pa.string_view())).tolist() == [1, -1]
     words = np.frombuffer(pa.array(labels, pa.string_view()).buffers()[1], np.uint64)
     assert words[0] == words[2]
     assert words[1] != words[3]
 
 
+def test_labels_that_no_single_piece_tells_apart_are_found_by_all_of_them():
+    """The control: each piece of four bytes is the same for two of the labels."""
+    labels = [a + b + c for a in ("aaaa", "bbbb") for b in ("cccc", "dddd") for c in ("ee", "ff")]
+    found = ShortTexts.of(tuple(labels))
+    assert found.slots.piece is None
+    texts = [*labels, "aaaacccceg", "aaaaccccee\0"]
+    assert found.places(pa.array(texts, pa.string_view())).tolist() == [*range(8), -1, -1]
+
+
 @pytest.mark.parametrize(
     "labels", [[], ["a label of 17 bytes"], ["twice", "twice"], list(map(str, range(300)))]
 )
 def test_what_is_long_or_many_or_not_different_is_left_to_arrow(labels):
-    assert ShortTexts.of(labels) is None
+    assert ShortTexts.of(tuple(labels)) is None

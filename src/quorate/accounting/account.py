@@ -456,7 +456,7 @@ class Account:
 
     def _spend(self, event: Event, costs: Costs) -> None:
         pure, square, failures = costs
-        self._failures += failures
+        self._failures = self._failures + failures if failures else self._failures
         planned = self._planned_for(event, pure)
         if isinstance(planned, Fraction):
             # What a pure step leaves of its planned loss may go to another one.
@@ -468,7 +468,7 @@ class Account:
             self._planned[planned] -= 1
             return
         self._pure_only &= pure is not None
-        self._pure += pure or 0
+        self._pure = self._pure + pure if pure else self._pure  # fractions add slowly, zeros too
         if pure is not None and self._fits_aside(pure):
             self._aside += pure
         else:

@@ -133,10 +133,16 @@ class UserStatistic(UserEstimator):
         records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
     ) -> Any:
         """Return the crowd of cells and the columns of its sums and medians."""
-        added = tuple(ValueColumn(records.values[name], *ranges[name]) for name in sums)
-        middle = tuple(ValueColumn(records.values[name], *ranges[name]) for name in medians)
-        change = ToCells(records.numbers, len(records.keys), added, middle)
-        return records.cells(change), added, middle
+        change = _to_cells(records, sums, medians, ranges)
+        return records.cells(change), change.sums, change.medians
+
+    @staticmethod
+    def _cells_in_turn(
+        records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
+    ) -> Any:
+        """Return cells with their counts, what waits for all of them, and the columns."""
+        change = _to_cells(records, sums, medians, ranges)
+        return *records.cells_in_turn(change), change.sums, change.medians
 
     def _purse(self, account: Account, coordinates: int) -> tuple[Account, int]:
         """Return the account that pays for sums of so many coordinates, and the norm it is about.
@@ -154,6 +160,14 @@ class UserStatistic(UserEstimator):
         _validate.one_of(("auto", "laplace", "gaussian"), algorithm=self.algorithm)
         if self.algorithm == "gaussian" and self.delta == 0:
             raise ParameterError("algorithm='gaussian' needs delta > 0; use 'laplace'.")
+
+
+def _to_cells(
+    records: Records, sums: tuple[str, ...], medians: tuple[str, ...], ranges: Any
+) -> ToCells:
+    added = tuple(ValueColumn(records.values[name], *ranges[name]) for name in sums)
+    middle = tuple(ValueColumn(records.values[name], *ranges[name]) for name in medians)
+    return ToCells(records.numbers, len(records.keys), added, middle)
 
 
 def _is_same(name: str, users: Any) -> bool:

@@ -13,14 +13,15 @@ counts as the nearest end of it, and NaN, where a crowd holds one, as the middle
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.tabulate.turns import beside
 from quorate.users.assembly import numbered_records, ordered_users
 from quorate.users.data import UserData
 from quorate.users.store import offsets_of
@@ -31,15 +32,12 @@ __all__ = [
     "GroupNumbers",
     "ToCells",
     "ValueColumn",
-    "both",
     "cells_of",
     "totals_by_group",
 ]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-First = TypeVar("First")
-Second = TypeVar("Second")
 
 # A range has so many steps from its middle to its ends; 2^27 records of a cell stay below 2^63.
 _STEPS = 2.0**36
@@ -47,10 +45,8 @@ _STEPS = 2.0**36
 _EXACT = 2.0**53
 # Up to so many cells a record a table of all cells is quicker than sorting the records.
 _DENSE = 4
-# From so many rows on a second thread is worth its while.
-_MANY_ROWS = 1 << 17
 # So many rows at once stay in a processor's cache.
-_BLOCK = 1 << 15
+_BLOCK = 1 << 16
 
 # What was read of the parts that are still there.
 _SEEN_LAST: WeakKeyDictionary[UserData, Cells] = WeakKeyDictionary()
@@ -114,11 +110,11 @@ class ValueColumn:
                 scaled = found[start : start + _BLOCK]
                 np.subtract(values[start : start + _BLOCK], self.middle, out=scaled)
                 scaled /= self.step
-                np.clip(scaled, -_STEPS, _STEPS, out=scaled)
-                unknown = np.isnan(scaled)
-                if unknown.any():
-                    scaled[unknown] = 0.0
                 np.rint(scaled, out=scaled)
+                # Nothing to cut is by far the most usual; a NaN is not in any range.
+                if not (scaled.min() >= -_STEPS and scaled.max() <= _STEPS):
+                    np.clip(scaled, -_STEPS, _STEPS, out=scaled)
+                    scaled[np.isnan(scaled)] = 0.0
             return found
 
 
@@ -148,10 +144,11 @@ class ToCells:
         """Return the cells of the users of a part, under their keys."""
         rows, users = numbered_records(part)
         groups = self.numbers(rows)
-        return self.of_columns(part, users, groups, [rows[:, j] for j in range(rows.shape[1])])
+        firsts = np.multiply(users, self.groups, dtype=np.int64)
+        return self.of_columns(part, firsts, groups, [rows[:, j] for j in range(rows.shape[1])])
 
     def of_columns(
-        self, people: UserData, users: NDArray[Any], groups: Integers, columns: Sequence[Floats]
+        self, people: UserData, firsts: Integers, groups: Integers, columns: Sequence[Floats]
     ) -> UserData:
         """Return the cells of ``people`` from columns that lie as they were read.
 
@@ -159,55 +156,60 @@ class ToCells:
         ----------
         people : UserData
             Who there is; their records are not looked at.
-        users : array of integers
-            The number of each record's person.
+        firsts : array of integers
+            The number of each record's person times the number of groups.
         groups : array of integers
             The number of each record's group, or -1 for none.
         columns : sequence of arrays
             What ``column`` of a :class:`ValueColumn` counts through.
         """
-        wanted = {c.column: columns[c.column] for c in (*self.sums, *self.medians)}
+        return self.in_turn(people, firsts, groups, columns)[1]()
+
+    def in_turn(
+        self, people: UserData, firsts: Integers, groups: Integers, columns: Sequence[Floats]
+    ) -> tuple[UserData, Callable[[], UserData]]:
+        """Return cells with counts alone, and what waits for those of :meth:`of_columns`.
+
+        Sums are computed meanwhile: whoever has something to ask of the counts may do so first.
+        """
+        rows, size = len(groups), people.n_users * self.groups
+        steps = beside(lambda: [c.steps(columns[c.column]) for c in self.sums], rows=rows)
+        known: Any = slice(None)
         if groups.min(initial=0) < 0:
-            known = groups >= 0
-            users, groups = users[known], groups[known]
-            wanted = {place: column[known] for place, column in wanted.items()}
-        places, steps = both(
-            lambda: _places(users, groups, self.groups),
-            lambda: [c.steps(wanted[c.column]) for c in self.sums],
-            rows=len(groups),
-        )
-        size = people.n_users * self.groups
+            known = np.flatnonzero(groups >= 0)
+            firsts, groups = firsts[known], groups[known]
+        places = firsts + groups
         cells: Integers | None = None
         if size > _DENSE * len(places):
             cells, places = np.unique(places, return_inverse=True)
             size = len(cells)
-        table, sums = both(
-            lambda: np.bincount(places, minlength=size),
-            lambda: [_Sums.of(places, size, each) for each in steps],
-            rows=len(places),
-        )
+        sums = beside(lambda: [_Sums.of(places, size, each[known]) for each in steps()], rows=rows)
+        table = np.bincount(places, minlength=size)
         chosen: Any = slice(None)
         if cells is None:
             cells = chosen = np.flatnonzero(table > 0)
-        counts, most = table[chosen], int(table.max(initial=0))
+        counts = table[chosen]
+        most = int(counts.max(initial=0))
         owners, held = np.divmod(cells, self.groups)
-        matrix = np.empty((len(cells), 2 + len(self.sums) + len(self.medians)), order="F")
-        matrix[:, 0], matrix[:, 1] = held, counts
-        for place, found in enumerate(sums, start=2):
-            matrix[:, place] = found.exact(places, most)[chosen]
-        for place, column in enumerate(self.medians, start=2 + len(self.sums)):
-            matrix[:, place] = _medians(places, counts, column, wanted[column.column])
         offsets = offsets_of(np.bincount(owners, minlength=people.n_users))
-        made = ordered_users(matrix, None, offsets, people.keys(), people.unit, None)
-        _SEEN_LAST[made] = Cells(owners, held, matrix, people.n_users)
-        return made
 
+        width = 2 + len(self.sums)
+        matrix = np.empty((len(cells), width + len(self.medians)), order="F")
+        matrix[:, 0], matrix[:, 1] = held, counts
 
-def _places(users: NDArray[Any], groups: Integers, size: int) -> Integers:
-    """Return the place of each record's cell in a table of all people and groups."""
-    places: Integers = np.multiply(users, size, dtype=np.int64)
-    places += groups
-    return places
+        def made(matrix: Floats) -> UserData:
+            found = ordered_users(matrix, None, offsets, people.keys(), people.unit, None)
+            _SEEN_LAST[found] = Cells(owners, held, matrix, offsets)
+            return found
+
+        def whole() -> UserData:
+            for place, each in enumerate(sums(), start=2):
+                matrix[:, place] = each.exact(places, most)[chosen]
+            for place, column in enumerate(self.medians, start=width):
+                matrix[:, place] = _medians(places, counts, column, columns[column.column][known])
+            return made(matrix)
+
+        return made(matrix[:, :2]), whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,14 +223,39 @@ class Cells:
     groups : array of integers
     X : array of shape (cells, columns)
         All columns, each of them in one piece.
-    n_users : int
+    starts : array of shape (people + 1,)
+        Where the cells of each person begin.
     """
 
     owners: Integers
     groups: Integers
     X: Floats
-    n_users: int
+    starts: Integers
     _known: dict[Hashable, Floats] = field(default_factory=dict)
+
+    def weighed(self, values: Floats, weights: Floats) -> Floats:
+        """Return each person's sum of ``values``, times the weights of their groups.
+
+        A person's cells are added up one after the other, so nobody else matters, to the last bit.
+
+        >>> cells = cells_of(UserData([[1.0], [0.0], [2.0]], offsets=[0, 1, 3]))
+        >>> cells.weighed(np.array([1.0, 2.0, 3.0]), np.array([1.0, 10.0, 100.0])).tolist()
+        [10.0, 302.0]
+        """
+        from scipy import sparse
+
+        shape = self.n_users, len(weights)
+        return np.asarray(sparse.csr_array((values, *self._places), shape) @ weights)
+
+    @property
+    def n_users(self) -> int:
+        """How many people there are, also who has no cell."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def _places(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        kind = np.int32 if self.starts[-1] < 2**31 else np.int64
+        return self.groups.astype(kind), self.starts.astype(kind)
 
     def known(self, what: Hashable, find: Callable[[], Floats]) -> Floats:
         """Return a number a person that was found before, or find it now."""
@@ -248,25 +275,9 @@ def cells_of(part: UserData) -> Cells:
     if found is None:
         # A table looks at its cells half a dozen times, column by column.
         owners, groups = part.user_index().astype(np.int64), part.X[:, 0].astype(np.int64)
-        found = Cells(owners, groups, np.asfortranarray(part.X), part.n_users)
+        found = Cells(owners, groups, np.asfortranarray(part.X), part.offsets)
         _SEEN_LAST[part] = found
     return found
-
-
-def both(
-    first: Callable[[], First], second: Callable[[], Second], *, rows: int
-) -> tuple[First, Second]:
-    """Return what two functions return, one beside the other if there are many rows.
-
-    >>> both(lambda: 1, lambda: 2, rows=10)
-    (1, 2)
-    """
-    if rows < _MANY_ROWS:
-        return first(), second()
-    with ThreadPoolExecutor(1) as other:
-        later = other.submit(first)
-        found = second()
-        return later.result(), found
 
 
 def totals_by_group(groups: Integers, steps: Floats, size: int) -> Integers:

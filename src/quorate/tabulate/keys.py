@@ -115,7 +115,7 @@ def column_places(column: Any, labels: Labels, *, name: str) -> NDArray[np.int64
     import pyarrow.compute as pc
 
     if pa.types.is_string_view(column.type):
-        short = ShortTexts.of(list(map(str, labels)))
+        short = ShortTexts.of(tuple(map(str, labels)))
         if short is not None:
             return short.places(column)
         column = column.cast(pa.large_string())

@@ -139,9 +139,13 @@ def powers_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm: 
     >>> powers_of(np.array([[3.0, 4.0, 1.0]]), np.array([0, 0, 2]), 3, norm=2).tolist()
     [25.0, 0.0, 1.0]
     """
+    return _powers(_cut(values, -_LARGEST_ENTRY), owners, n_users, norm)
+
+
+def _powers(cut: Floats, owners: NDArray[np.int64], n_users: int, norm: int) -> Floats:
     power = np.abs if norm == 1 else np.square
-    own = np.zeros(values.shape[1])
-    for each in _cut(values, -_LARGEST_ENTRY):
+    own = power(cut[0]) if len(cut) else np.zeros(cut.shape[1])
+    for each in cut[1:]:
         own += power(each)
     sums = np.bincount(owners, weights=own, minlength=n_users)
     return np.asarray(sums, dtype=np.float64)
@@ -191,7 +195,9 @@ def _pulled_in(
     if cut is not values:
         cut[np.isnan(cut)] = 0.0
     radius = bound.radius * (1.0 - (bound.dimension + 8) * 2.0**-52)
-    lengths = lengths_of(cut, owners, n_users, norm=bound.norm)
+    lengths = _powers(cut, owners, n_users, bound.norm)
+    if bound.norm == 2:
+        np.sqrt(lengths, out=lengths)
     factors = (radius / step) / np.maximum(lengths, radius)
     return np.asarray(cut * factors[owners])
 

@@ -37,7 +37,7 @@ from quorate.mechanisms.quantiles import PrivateQuantile
 from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
 from quorate.tabulate.cells import Cells, ValueColumn, cells_of, totals_by_group
-from quorate.tabulate.lengths import Lengths, capped_steps, powers_of
+from quorate.tabulate.lengths import Lengths, capped_steps
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
@@ -185,7 +185,8 @@ class Shape:
     def vectors(self, cells: Cells) -> Floats:
         """Return the weighted coordinates, each for all cells."""
         values = np.empty((self.coordinates, len(cells.X)))
-        weights, first = self.weights[cells.groups], int(self.counted)
+        # A group is always in the table, so nothing is clipped: it is the quickest way to look up.
+        weights, first = np.take(self.weights, cells.groups, mode="clip"), int(self.counted)
         if self.counted:
             np.multiply(cells.X[:, 1], weights, out=values[0])
         for place in range(len(self.columns)):
@@ -207,20 +208,24 @@ class Shape:
         return total
 
     def _powers_of_records(self, cells: Cells) -> Floats:
-        values = (cells.X[:, 1] * self.weights[cells.groups])[None]
-        return powers_of(values, cells.owners, cells.n_users, norm=self.norm)
+        return cells.weighed(self._power(cells.X[:, 1]), self._power(self.weights))
 
     def _powers_of_sums(self, cells: Cells, place: int) -> Floats:
-        values = np.empty((1, len(cells.X)))
-        unit = self.columns[place].half_width
-        self._sums(cells, place, self.weights[cells.groups], unit, out=values[0])
-        return powers_of(values, cells.owners, cells.n_users, norm=self.norm)
+        values = np.empty(len(cells.X))
+        self._sums(cells, place, None, self.columns[place].half_width, out=values)
+        return cells.weighed(self._power(values), self._power(self.weights))
 
-    def _sums(self, cells: Cells, place: int, weights: Floats, unit: float, *, out: Floats) -> None:
+    def _power(self, values: Floats) -> Floats:
+        return np.abs(values) if self.norm == 1 else np.square(values)
+
+    def _sums(
+        self, cells: Cells, place: int, weights: Floats | None, unit: float, *, out: Floats
+    ) -> None:
         column = self.columns[place]
         np.multiply(cells.X[:, self.first + place], column.step / unit, out=out)
         out += cells.X[:, 1] * ((column.middle - self.centres[place]) / unit)
-        out *= weights
+        if weights is not None:
+            out *= weights
 
 
 def number_of_users(crowd: Crowd, account: Account) -> float:

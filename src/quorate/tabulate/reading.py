@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from quorate.arrays import all_finite
 from quorate.estimators import as_feature_matrix
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.tabulate.cells import GroupNumbers, ToCells, both
+from quorate.tabulate.cells import GroupNumbers, ToCells
 from quorate.tabulate.conditions import Condition
 from quorate.tabulate.keys import (
     LabelNumbers,
@@ -28,10 +28,11 @@ from quorate.tabulate.keys import (
     column_places,
     key_rows,
 )
+from quorate.tabulate.turns import beside
 from quorate.users.assembly import without_rows
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
-from quorate.users.grouping import Groups, group
+from quorate.users.grouping import group, group_in_steps
 from quorate.users.tables import check_features, check_missing, floats, is_frame, open_frame
 
 __all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "schema_of", "with_names"]
@@ -86,14 +87,14 @@ class Columns:
 
     Attributes
     ----------
-    users : array of integers
-        The number of each record's person.
+    firsts : array of integers
+        Where the cells of each record's person begin in a table of all people and groups.
     groups : array of integers
         The number of its group, or -1 for none.
     values : list of arrays
     """
 
-    users: NDArray[Any]
+    firsts: NDArray[np.int64]
     groups: NDArray[np.int64]
     values: list[Floats]
 
@@ -131,9 +132,15 @@ class Records:
 
     def cells(self, change: ToCells) -> Crowd:
         """Return what each person holds in each group, wherever the records lie."""
+        return self.cells_in_turn(change)[1]()
+
+    def cells_in_turn(self, change: ToCells) -> tuple[Crowd, Callable[[], Crowd]]:
+        """Return the cells as far as counts go, and what waits for them with all their sums."""
         if self.read is None or not isinstance(self.crowd, UserData):
-            return self.crowd.derive(change, keep=True)
-        return change.of_columns(self.crowd, self.read.users, self.read.groups, self.read.values)
+            cells = self.crowd.derive(change, keep=True)
+            return cells, lambda: cells
+        read = self.read
+        return change.in_turn(self.crowd, read.firsts, read.groups, read.values)
 
     def with_keys(self, keys: tuple[Row, ...]) -> Records:
         """Return the same records in the groups of ``keys``, one label a column of ``by``."""
@@ -197,27 +204,29 @@ class Reading:
             return self._of_crowd(X)
         table = open_frame(X, self.columns) if self.columns else None
         length = len(X) if table is None else table.num_rows
-        (columns, labels), people = both(
-            lambda: self._columns(table, length), lambda: group(ids), rows=length
-        )
+        waiting = beside(lambda: self._columns(table, length), rows=length)
         if self.keys is None:
+            people = group(ids)
+            columns, labels = waiting()
             first = len(self.by)
             matrix = np.column_stack([*columns, np.empty((length, 0))])
             values = {name: first + place for place, name in enumerate(self.values)}
             return Records(grouped(matrix, people), values, tuple(range(first)), labels)
-        groups, *numbers = columns
-        if len(people.codes) != length:
+        keys = key_rows(self.keys)
+        firsts, nobody = group_in_steps(ids, len(keys))
+        anybody = firsts.min(initial=0) >= 0
+        (groups, *numbers), _ = waiting()
+        if len(firsts) != length:
             raise SchemaError("Expected X and users with one entry per row, got several lengths.")
         # Who there is does not depend on which of their records are of any use.
-        nobody = Groups(people.codes[:0], people.keys, people.n_columns)
         crowd = grouped(np.empty((0, max(1, len(self.values)))), nobody)
-        for column in (people.codes, *numbers):
-            groups = _without(groups, column)
+        if not anybody:
+            groups = np.where(firsts >= 0, groups, -1)
         return Records(
             crowd,
             {name: place for place, name in enumerate(self.values)},
-            keys=key_rows(self.keys),
-            read=Columns(people.codes, groups, numbers),
+            keys=keys,
+            read=Columns(firsts, groups, numbers),
         )
 
     def _columns(self, table: Any, length: int) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
@@ -231,8 +240,12 @@ class Reading:
                 column[~chosen] = -1 if column.dtype == np.int64 else np.nan
         for name in self.values:
             values = _floats_of(table.column(name))
-            if self.missing != "drop" and not all_finite(values):
-                values = np.where(np.isfinite(values), values, float(self.missing))
+            if not all_finite(values):
+                known = np.isfinite(values)
+                if self.missing != "drop":
+                    values = np.where(known, values, float(self.missing))
+                elif self.keys is not None:
+                    columns[0] = np.where(known, columns[0], -1)
             columns.append(values)
         return columns, labels
 
@@ -292,13 +305,6 @@ def _floats_of(column: Any) -> Floats:
     if column.num_chunks == 1:
         return floats(column.chunk(0))
     return np.concatenate([np.empty(0), *map(floats, column.chunks)])
-
-
-def _without(groups: NDArray[np.int64], column: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the groups, none for records with a missing number or nobody's."""
-    if column.dtype == np.float64:
-        return groups if all_finite(column) else np.where(np.isfinite(column), groups, -1)
-    return groups if column.min(initial=0) >= 0 else np.where(column >= 0, groups, -1)
 
 
 def _numeric(column: Any, name: str) -> None:

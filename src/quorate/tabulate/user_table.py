@@ -263,25 +263,25 @@ class UserTable(UserStatistic):
             reason = "no key was popular, so there is no group."
             found = {r.name: nothing for r in request.requests}
             return found, TableError(standard_error={}), Route(name="none", reason=reason)
-        crowd, added, middle = self._cells(
+        counted, waiting, added, middle = self._cells_in_turn(
             records, request.added_up, request.medians, request.ranges(self.bounds)
         )
         size, block = len(records.keys), bool(request.counted or added)
         coordinates = size * (request.counted + len(added) + request.people)
         rest, norm = self._purse(account, max(coordinates, LOOKS**2 * len(middle)))
-        n_users = number_of_users(crowd, rest)
+        n_users = number_of_users(counted, rest)
         cap, groups = stated(self.cap, name="cap"), stated(self.groups, name="groups")
         weights = np.ones(size)
         if (block and cap is None) or (not block and request.people and groups is None):
             weights = group_weights(
-                crowd,
+                counted,
                 groups=size,
                 norm=norm,
                 presence=not block,
                 account=rest,
                 n_users=n_users,
             )
-        rest = rest.rest()
+        rest, crowd = rest.rest(), waiting()
         sizes = [request.counted + len(added), int(request.people), 2 * len(middle)]
         parts = [rest.part(share) if share else rest for share in shares(sizes)]
         cells = people = None

@@ -148,9 +148,9 @@ class _OwnMeans:
 
     def __call__(self, part: UserData) -> Floats:
         cells = cells_of(part)
-        X, size = cells.X, cells.n_users
-        sums = np.bincount(cells.owners, weights=X[:, 2 + self.place], minlength=size)
-        counts = np.bincount(cells.owners, weights=X[:, 1], minlength=size)
+        evenly = np.ones(1 + int(cells.groups.max(initial=0)))
+        sums = cells.weighed(cells.X[:, 2 + self.place], evenly)
+        counts = cells.weighed(cells.X[:, 1], evenly)
         with np.errstate(all="ignore"):
             return np.asarray(self.column.middle + sums / counts * self.column.step)
 

@@ -38,6 +38,7 @@ __all__ = [
     "as_text",
     "count_keys",
     "group",
+    "group_in_steps",
     "is_array",
     "keep_smallest",
     "keys_of",
@@ -108,6 +109,34 @@ def group(users: Any) -> Groups:
         distinct = found.to_numpy()
         keys = mix(mix(keys[distinct // width]) + their_keys[distinct % width])
     return Groups(codes, keys, len(columns))
+
+
+def group_in_steps(users: Any, step: int) -> tuple[NDArray[np.int64], Groups]:
+    """Return ``step`` times the number of each record's user, negative for none, and all keys.
+
+    The same as ``group(users)``, quicker for integers that lie close together: the numbers
+    themselves are never written down.
+
+    >>> found, people = group_in_steps(np.array([7, 5, 7]), 10)
+    >>> found.tolist(), people.keys.size, people.codes.size
+    ([10, 0, 10], 2, 0)
+    """
+    columns = [] if isinstance(users, Groups) else _columns(users)
+    plain = _plain_integers(columns[0]) if len(columns) == 1 else None
+    near = None
+    if plain is not None and plain.ndim == 1:
+        near = _near(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("=")))
+    if near is None:
+        groups = group(users if len(columns) != 1 else columns[0])
+        return np.multiply(groups.codes, step, dtype=np.int64), _nobody(groups)
+    places, numbers, distinct = near
+    keys = mix(distinct.astype(np.int64).view(np.uint64))
+    firsts = np.take(np.multiply(numbers, step, dtype=np.int64), places, mode="clip")
+    return firsts, Groups(numbers[:0], keys)
+
+
+def _nobody(groups: Groups) -> Groups:
+    return Groups(groups.codes[:0], groups.keys, groups.n_columns)
 
 
 def row_keys(users: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
@@ -307,7 +336,7 @@ def _encode(column: Any) -> tuple[NDArray[Any], NDArray[np.uint64]]:
 
     values = _from_numpy(column) if isinstance(column, np.ndarray) else column
     if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
+        values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
     if pa.types.is_null(values.type):
         return np.full(len(values), -1, dtype=np.int32), np.empty(0, dtype=np.uint64)
     codes, distinct = _number(_plain(values))
@@ -426,6 +455,18 @@ def _number(values: Any) -> tuple[NDArray[Any], Any]:
 
 def _number_near(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]] | None:
     """Return places and distinct values of integers that lie close together, by a table."""
+    near = _near(values)
+    if near is None:
+        return None
+    places, numbers, distinct = near
+    # Every place is in the table, so nothing is clipped: it is the quickest way to look up.
+    return np.take(numbers, places, mode="clip"), distinct
+
+
+def _near(
+    values: NDArray[Any],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]] | None:
+    """Return places in a table, the numbers that stand there, and the distinct values."""
     if not len(values):
         return None
     low, high = values.min(), values.max()
@@ -433,13 +474,13 @@ def _number_near(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]
     if span > min(_SPAN * len(values), 2**31):
         return None
     # Differences wrap around like the integers themselves: as unsigned numbers they are right.
-    places = (values - low).view(f"u{values.itemsize}").astype(np.int64, copy=False)
+    steps = values if low == 0 else values - low
+    places = steps.view(f"u{values.itemsize}").astype(np.int64, copy=False)
     seen = np.zeros(span, dtype=np.bool_)
     seen[places] = True
     numbers = np.cumsum(seen, dtype=np.int32)
     numbers -= 1
-    distinct = np.flatnonzero(seen).astype(values.dtype) + low
-    return numbers[places], distinct
+    return places, numbers, np.flatnonzero(seen).astype(values.dtype) + low
 
 
 def _keys(distinct: Any) -> NDArray[np.uint64]:
