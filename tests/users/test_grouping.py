@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from quorate.exceptions import SchemaError
 from quorate.users.grouping import (
-    _number_near,
+    _near,
     group,
     group_in_steps,
     keep_smallest,
@@ -322,7 +322,7 @@ def test_near_integers_are_numbered_like_any_others(dtype, steps, end):
     start = (kind.min, 5, kind.max - 30)[end]
     ids = (np.array(steps, dtype=object) + start).astype(dtype)
     quick, slow = group(ids), group(np.array([*ids.tolist(), None], dtype=object))
-    assert _number_near(np.tile(ids, 10)) is not None
+    assert _near(np.tile(ids, 10)) is not None
     assert partition(quick.codes) == partition(slow.codes[:-1])
     distinct = sorted(set(ids.tolist()))
     assert quick.codes.tolist() == [distinct.index(own) for own in ids.tolist()]
@@ -331,17 +331,17 @@ def test_near_integers_are_numbered_like_any_others(dtype, steps, end):
 
 def test_far_integers_are_not_laid_out_in_a_table():
     far = np.array([-(2**63), 2**63 - 1, 0])
-    assert _number_near(far) is None
+    assert _near(far) is None
     assert group(far).codes.tolist() == [0, 2, 1]
 
 
 def test_integers_across_a_whole_type_are_numbered_in_order():
     """Their differences do not fit into the type itself."""
     ids = np.tile(np.array([-128, -1, 0, 127], dtype=np.int8), 40)
-    found = _number_near(ids)
-    assert found is None or found[1].tolist() == [-128, -1, 0, 127]
+    found = _near(ids)
+    assert found is None or found[2].tolist() == [-128, -1, 0, 127]
     ids = np.tile(np.arange(-100, 101).astype(np.int8), 2)
-    assert _number_near(ids)[0].tolist() == list(range(201)) * 2
+    assert _near(ids)[0].tolist() == list(range(201)) * 2
     assert group(ids).codes.tolist() == list(range(201)) * 2
 
 

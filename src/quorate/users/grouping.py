@@ -128,15 +128,12 @@ def group_in_steps(users: Any, step: int) -> tuple[NDArray[np.int64], Groups]:
         near = _near(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("=")))
     if near is None:
         groups = group(users if len(columns) != 1 else columns[0])
-        return np.multiply(groups.codes, step, dtype=np.int64), _nobody(groups)
+        nobody = Groups(groups.codes[:0], groups.keys, groups.n_columns)
+        return np.multiply(groups.codes, step, dtype=np.int64), nobody
     places, numbers, distinct = near
     keys = mix(distinct.astype(np.int64).view(np.uint64))
     firsts = np.take(np.multiply(numbers, step, dtype=np.int64), places, mode="clip")
     return firsts, Groups(numbers[:0], keys)
-
-
-def _nobody(groups: Groups) -> Groups:
-    return Groups(groups.codes[:0], groups.keys, groups.n_columns)
 
 
 def row_keys(users: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
@@ -440,9 +437,10 @@ def _number(values: Any) -> tuple[NDArray[Any], Any]:
     import pyarrow.compute as pc
 
     if pa.types.is_integer(values.type) and values.null_count == 0:
-        found = _number_near(values.to_numpy())
-        if found is not None:
-            return found[0], pa.array(found[1])
+        near = _near(values.to_numpy())
+        if near is not None:
+            # Every place is in the table, so nothing is clipped: it is the quickest way to look up.
+            return np.take(near[1], near[0], mode="clip"), pa.array(near[2])
     encoded = values.dictionary_encode()
     codes, distinct = encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary
     order = pc.sort_indices(distinct).to_numpy().astype(np.int64)
@@ -451,16 +449,6 @@ def _number(values: Any) -> tuple[NDArray[Any], Any]:
     if not np.array_equal(order, np.arange(len(order))):
         codes, distinct = places[codes], distinct.take(order)
     return codes, distinct
-
-
-def _number_near(values: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]] | None:
-    """Return places and distinct values of integers that lie close together, by a table."""
-    near = _near(values)
-    if near is None:
-        return None
-    places, numbers, distinct = near
-    # Every place is in the table, so nothing is clipped: it is the quickest way to look up.
-    return np.take(numbers, places, mode="clip"), distinct
 
 
 def _near(
