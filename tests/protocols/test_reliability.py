@@ -65,11 +65,13 @@ def test_the_width_in_the_shuffle_is_chosen_by_tails():
     assert widths[0] < widths[1]
 
 
-@pytest.mark.parametrize(
-    "response",
-    [HashedResponse(candidates=1024, epsilon=1.0), shuffled_response(1024, 1.0, 1e-6, 200)],
-    ids=["local", "shuffle"],
-)
+@pytest.fixture(scope="module", params=["local", "shuffle"])
+def response(request):
+    if request.param == "local":
+        return HashedResponse(candidates=1024, epsilon=1.0)
+    return shuffled_response(1024, 1.0, 1e-6, 200)
+
+
 class TestLiars:
     """8000 users, four fifths of the honest ones agree, all liars push one other candidate."""
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
 
@@ -12,14 +13,19 @@ from quorate.protocols.task import Task
 from quorate.serve.message_store import Kept, MessageStore, new_token
 
 TASK = Task.local(name="t", candidates=8, epsilon=1.0, seed="44" * 32)
-SHUFFLE = Task.shuffle(name="s", candidates=8, epsilon=1.0, delta=1e-6, users=5, seed="55" * 32)
+
+
+@cache
+def shuffled():
+    """Make it when a test asks: its noise is a second's work."""
+    return Task.shuffle(name="s", candidates=8, epsilon=1.0, delta=1e-6, users=5, seed="55" * 32)
 
 
 @pytest.fixture
 def store(tmp_path):
     made = MessageStore(tmp_path / "messages.db")
     made.open_task(TASK)
-    made.open_task(SHUFFLE)
+    made.open_task(shuffled())
     yield made
     made.close()
 
@@ -35,7 +41,7 @@ class TestKeeping:
 
     def test_tasks_do_not_mix(self, store):
         store.keep(TASK, b"a", b"one")
-        assert store.keep(SHUFFLE, b"a", b"two") is Kept.NEW
+        assert store.keep(shuffled(), b"a", b"two") is Kept.NEW
         assert store.messages(TASK) == [b"one"]
 
     def test_it_is_there_after_reopening(self, tmp_path, store):
@@ -44,7 +50,7 @@ class TestKeeping:
         again = MessageStore(tmp_path / "messages.db", must_exist=True)
         assert again.messages(TASK) == [b"one"]
         assert again.dropped(TASK) == {Reason.WRONG_LENGTH: 1}
-        assert again.tasks() == [TASK, SHUFFLE]
+        assert again.tasks() == [TASK, shuffled()]
         again.close()
 
     def test_many_threads_and_connections_lose_nothing(self, tmp_path, store):
@@ -69,45 +75,45 @@ class TestSeeds:
         again = Task.local(name="another question", candidates=8, epsilon=1.0, seed=TASK.seed)
         with pytest.raises(ParameterError, match=f"seed of task {TASK.id}"):
             store.open_task(again)
-        assert store.tasks() == [TASK, SHUFFLE]
+        assert store.tasks() == [TASK, shuffled()]
 
     def test_the_same_task_may_be_opened_again(self, store):
         store.open_task(TASK)
-        assert store.tasks() == [TASK, SHUFFLE]
+        assert store.tasks() == [TASK, shuffled()]
 
 
 class TestBatches:
     def fill(self, store, count=5):
-        messages = [Client(SHUFFLE).message([i % 8]) for i in range(count)]
+        messages = [Client(shuffled()).message([i % 8]) for i in range(count)]
         for i, message in enumerate(messages):
-            store.keep(SHUFFLE, b"user %d" % i, message)
+            store.keep(shuffled(), b"user %d" % i, message)
         return messages
 
     def test_too_few_messages_stay(self, store):
         self.fill(store, 4)
         with pytest.raises(NotEnoughUsersError, match="5 messages"):
-            store.make_batch(SHUFFLE)
-        assert store.waiting(SHUFFLE) == 4
-        assert store.batches(SHUFFLE, outgoing=True) == []
+            store.make_batch(shuffled())
+        assert store.waiting(shuffled()) == 4
+        assert store.batches(shuffled(), outgoing=True) == []
 
     def test_a_batch_holds_all_messages_and_the_table_none(self, store):
         messages = self.fill(store, 40)
-        token = store.make_batch(SHUFFLE)
-        ((found, joined),) = store.batches(SHUFFLE, outgoing=True)
+        token = store.make_batch(shuffled())
+        ((found, joined),) = store.batches(shuffled(), outgoing=True)
         length = len(messages[0])
         pieces = [joined[i : i + length] for i in range(0, len(joined), length)]
         assert found == token
         assert sorted(pieces) == sorted(messages)
         assert pieces != messages
-        assert store.waiting(SHUFFLE) == 0
-        assert store.messages(SHUFFLE) == []
+        assert store.waiting(shuffled()) == 0
+        assert store.messages(shuffled()) == []
 
     def test_the_order_of_a_batch_is_drawn(self, store):
         self.fill(store, 40)
-        kept = b"".join(store.messages(SHUFFLE))
-        store.make_batch(SHUFFLE)
+        kept = b"".join(store.messages(shuffled()))
+        store.make_batch(shuffled())
         # Of 40! orders one is that of the table.
-        assert store.batches(SHUFFLE, outgoing=True)[0][1] != kept
+        assert store.batches(shuffled(), outgoing=True)[0][1] != kept
 
     def test_who_sent_what_is_not_in_the_file_any_more(self, tmp_path, store):
         """In no page and not in the log: user and message stood together in one row."""
@@ -121,24 +127,24 @@ class TestBatches:
             return found
 
         assert together() > 0
-        store.make_batch(SHUFFLE)
+        store.make_batch(shuffled())
         assert together() == 0
 
     def test_used_tokens_stay_used(self, store):
         self.fill(store)
-        store.make_batch(SHUFFLE)
-        assert store.keep(SHUFFLE, b"user 0", b"a second message") is Kept.ALREADY
-        assert store.waiting(SHUFFLE) == 0
+        store.make_batch(shuffled())
+        assert store.keep(shuffled(), b"user 0", b"a second message") is Kept.ALREADY
+        assert store.waiting(shuffled()) == 0
 
     def test_a_batch_is_received_once_and_forgotten_when_sent(self, store):
-        assert store.keep_batch(SHUFFLE, b"x", b"messages") is Kept.NEW
-        assert store.keep_batch(SHUFFLE, b"x", b"messages") is Kept.ALREADY
-        assert store.batches(SHUFFLE) == [(b"x", b"messages")]
+        assert store.keep_batch(shuffled(), b"x", b"messages") is Kept.NEW
+        assert store.keep_batch(shuffled(), b"x", b"messages") is Kept.ALREADY
+        assert store.batches(shuffled()) == [(b"x", b"messages")]
         self.fill(store)
-        token = store.make_batch(SHUFFLE)
-        store.forget_batch(SHUFFLE, token)
-        assert store.batches(SHUFFLE, outgoing=True) == []
-        assert len(store.batches(SHUFFLE)) == 1
+        token = store.make_batch(shuffled())
+        store.forget_batch(shuffled(), token)
+        assert store.batches(shuffled(), outgoing=True) == []
+        assert len(store.batches(shuffled())) == 1
 
 
 class TestRefusals:

@@ -1,5 +1,7 @@
 """A store becomes a result with its promise."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,12 @@ from quorate.serve.tallying import tally_store, the_task
 from reports_of import seeded_reports
 
 LOCAL = Task.local(name="local", candidates=50, epsilon=4.0, seed="66" * 32)
-SHUFFLE = Task.shuffle(name="s", candidates=50, epsilon=1.0, delta=1e-6, users=30, seed="77" * 32)
+
+
+@cache
+def shuffled():
+    """Make it when a test asks: its noise is a second's work."""
+    return Task.shuffle(name="s", candidates=50, epsilon=1.0, delta=1e-6, users=30, seed="77" * 32)
 
 
 def rows(task, values, seed=1):
@@ -39,24 +46,24 @@ def test_single_messages_are_counted(store):
 
 
 def test_single_messages_of_a_shuffle_wait_until_they_hide_each_other(store):
-    store.open_task(SHUFFLE)
-    messages = rows(SHUFFLE, np.full(30, 7))
+    store.open_task(shuffled())
+    messages = rows(shuffled(), np.full(30, 7))
     for i, message in enumerate(messages[:29]):
-        store.keep(SHUFFLE, b"%d" % i, message)
+        store.keep(shuffled(), b"%d" % i, message)
     with pytest.raises(NotEnoughUsersError, match="30 messages"):
-        tally_store(store, SHUFFLE)
-    store.keep(SHUFFLE, b"29", messages[29])
-    assert tally_store(store, SHUFFLE).guarantees["public"].delta == 1e-6
+        tally_store(store, shuffled())
+    store.keep(shuffled(), b"29", messages[29])
+    assert tally_store(store, shuffled()).guarantees["public"].delta == 1e-6
 
 
 def test_batches_are_counted_and_a_small_one_is_promised_less(store):
-    store.open_task(SHUFFLE)
-    store.keep_batch(SHUFFLE, b"a", b"".join(rows(SHUFFLE, np.full(30, 7))))
-    assert tally_store(store, SHUFFLE).guarantees["public"].epsilon == 1.0
-    store.keep_batch(SHUFFLE, b"b", b"".join(rows(SHUFFLE, np.full(10, 7), 2)))
-    tally = tally_store(store, SHUFFLE)
+    store.open_task(shuffled())
+    store.keep_batch(shuffled(), b"a", b"".join(rows(shuffled(), np.full(30, 7))))
+    assert tally_store(store, shuffled()).guarantees["public"].epsilon == 1.0
+    store.keep_batch(shuffled(), b"b", b"".join(rows(shuffled(), np.full(10, 7), 2)))
+    tally = tally_store(store, shuffled())
     assert tally.accepted == 40
-    assert tally.guarantees["public"].epsilon == SHUFFLE.report_epsilon
+    assert tally.guarantees["public"].epsilon == shuffled().report_epsilon
 
 
 def test_the_task_is_found_by_its_id(store):
@@ -64,7 +71,7 @@ def test_the_task_is_found_by_its_id(store):
         the_task(store)
     store.open_task(LOCAL)
     assert the_task(store) == LOCAL
-    store.open_task(SHUFFLE)
-    assert the_task(store, SHUFFLE.id) == SHUFFLE
+    store.open_task(shuffled())
+    assert the_task(store, shuffled().id) == shuffled()
     with pytest.raises(ParameterError, match=f"{LOCAL.id} \\(local\\)"):
         the_task(store)
