@@ -6,6 +6,8 @@ would have to be moved to its other side before it is a quantile of everybody's 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from quorate.means import PrivateMedian, UserQuantiles
@@ -36,25 +38,45 @@ def column(table, place: int) -> tuple[UserData, np.ndarray, tuple[float, float]
     return users, np.clip(own[np.isfinite(own)], lower, upper), (lower, upper)
 
 
-def median_ranks(table, place: int, *, runs: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much medians are off, and the stated 95 % bounds, as shares of the people."""
-    users, own, bounds = column(table, place)
-    off, stated = [], []
-    for run in range(runs):
-        with use_noise(SeededNoise([seed, run])):
-            found = PrivateMedian(epsilon=EPSILON, bounds=bounds).fit(users)
-        off.append(rank_off(own, float(found.values_.ravel()[0]), 0.5))
-        stated.append(found.error_.bound / own.size)
-    return np.array(off), np.array(stated)
+@dataclass
+class Ranks:
+    """By how much released ranks were off, and the stated 95 % bounds, as shares of the people."""
+
+    off: list = field(default_factory=list)
+    stated: list = field(default_factory=list)
+
+    def add(self, off: float, stated: float) -> None:
+        """Remember one number."""
+        self.off.append(off)
+        self.stated.append(stated)
+
+    @property
+    def rms(self) -> float:
+        """Root of the mean square."""
+        return float(np.sqrt(np.mean(np.square(self.off))))
+
+    @property
+    def kept(self) -> float:
+        """Share of the bounds that hold."""
+        return float(np.mean(np.less_equal(self.off, self.stated)))
+
+    @property
+    def tight(self) -> bool:
+        """Whether the usual bound is at most three times the 95 % quantile of the errors."""
+        return bool(np.median(self.stated) <= 3.0 * np.quantile(self.off, 0.95))
 
 
-def quartile_ranks(table, place: int, *, runs: int, seed: int) -> np.ndarray:
-    """Return by how much the worst of three quartiles is off, as a share of the people."""
+def released_ranks(table, place: int, *, quantiles, runs: int, seed: int) -> list[Ranks]:
+    """Return the ranks of each of some quantiles of a column, released together."""
     users, own, bounds = column(table, place)
-    off = []
+    found = [Ranks() for _ in quantiles]
     for run in range(runs):
         with use_noise(SeededNoise([seed, run])):
-            found = UserQuantiles(epsilon=EPSILON, bounds=bounds).fit(users)
-        values = found.values_.ravel()
-        off.append(max(rank_off(own, v, q) for v, q in zip(values, (0.25, 0.5, 0.75), strict=True)))
-    return np.array(off)
+            if len(quantiles) == 1:
+                fit = PrivateMedian(epsilon=EPSILON, bounds=bounds).fit(users)
+            else:
+                fit = UserQuantiles(epsilon=EPSILON, quantiles=quantiles, bounds=bounds).fit(users)
+        each = zip(found, quantiles, fit.values_.ravel(), fit.error_.coordinates, strict=True)
+        for ranks, quantile, value, stated in each:
+            ranks.add(rank_off(own, float(value), quantile), stated / own.size)
+    return found

@@ -21,6 +21,14 @@ def test_without_a_public_number_there_is_no_share():
     assert str(error) == "at most 30 people worse than the best, with probability 95%"
 
 
+def test_a_smaller_bound_names_its_assumption_and_keeps_the_worst():
+    proved = ChoiceError.of_people(80, counts="votes", n_users=200)
+    usual = proved.assuming(10, "all is as usual", n_users=200)
+    assert (usual.bound, usual.worst, usual.share) == (10.0, 80.0, 0.05)
+    assert usual.coordinates == (10.0,)
+    assert usual.covers.endswith("The bound assumes that all is as usual; worst, nothing.")
+
+
 def test_one_candidate_cannot_be_worse():
     assert ChoiceError.of_people(0, counts="votes", n_users=9).coordinates == ()
 

@@ -1,8 +1,10 @@
-"""What a learner of rules may state about its choice: the bound that the last mechanism proves.
+"""What a learner of rules may state about its choice: what the last mechanism proves.
 
 Every way ends in one private choice that spends all that is left of the budget. How much worse by
 its score the chosen rule may be follows from public numbers: the size of the class, epsilon, and
-how far one user can move the score. Divided by the latter it is a number of people.
+how far one user can move the score. Divided by the latter it is a number of people. Along a line
+that is ``worst``: in the place of one good cut-off among all there is usually a good stretch, and
+the bound says what is lost then.
 """
 
 from __future__ import annotations
@@ -40,6 +42,16 @@ from quorate.releases.choice_error import CONFIDENCE, ChoiceError
 __all__ = ["rule_error", "score_error"]
 
 _BETA = 1.0 - CONFIDENCE
+# If cut-offs up to t people worse than the best weigh as t^3, what is lost follows a gamma law of
+# shape 3 in units of the rate; this is its 95 % quantile. Shape 2 held in 88 % of runs of one of
+# the worlds that constants are chosen on.
+_STRETCH = 6.2958
+_STRETCHES = (
+    "cut-offs up to t people worse than the best weigh no more than t cubed, as where people lie "
+    "along a line without gaps"
+)
+# With fewer people a choice may miss all of them, and only what is proved is stated.
+_MOST_MISSED = Fraction(9, 20)
 _COUNTS: dict[Way, tuple[Score, str]] = {
     Way.MISTAKES: (Mistakes(records=1), "mistakes on one record of each"),
     Way.ANY_MISTAKE: (AnyMistake(), "people with any mistake"),
@@ -86,7 +98,7 @@ def rule_error(
     >>> rule_error(Way.MISTAKES, Thresholds(0, 99), **known).bound
     13.0
     >>> print(rule_error(Way.TWO_STAGES, Thresholds(0, 2**32), location=Fraction(1, 4), **known))
-    at most 82 people (4.1%) worse than the best, with probability 95%
+    at most 17 people (0.8%) worse than the best, with probability 95%
     """
     if way in (Way.MEDIAN, Way.SLACK_MEDIAN):
         return _of_median(concepts, epsilon, relation, n_users, slack=way is Way.SLACK_MEDIAN)
@@ -103,7 +115,7 @@ def rule_error(
         epsilon, published = (1 - CROSSING_SHARE) * epsilon, False
     if way is Way.TWO_STAGES:
         epsilon, copies, published = (1 - location) * epsilon, most_copies(concepts.size), False
-    return score_error(
+    proved = score_error(
         score,
         concepts,
         epsilon=epsilon,
@@ -113,6 +125,11 @@ def rule_error(
         counts=counts,
         copies=copies,
     )
+    if way is not Way.TWO_STAGES or n_users is None or proved.worst > _MOST_MISSED * n_users:
+        return proved
+    along = choice_along(score, epsilon=epsilon, relation=relation)
+    usual = _STRETCH / float(along.rate * score.sensitivity(relation))
+    return proved.assuming(min(usual, proved.worst), _STRETCHES, n_users=n_users)
 
 
 def score_error(

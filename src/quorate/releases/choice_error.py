@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quorate.releases.stated_error import StatedError
 
@@ -22,8 +22,9 @@ _COVERS = (
 class ChoiceError(StatedError):
     """How much worse than the best candidate the chosen one may be, by what was counted.
 
-    It is the bound that the mechanism proves, at public and released numbers, and needs no
-    assumption about people: ``worst`` is the same.
+    ``worst`` is the bound that the mechanism proves, at public and released numbers, and needs no
+    assumption about people. ``bound`` is the same, or less under the assumption that ``covers``
+    names.
 
     Attributes
     ----------
@@ -68,6 +69,22 @@ class ChoiceError(StatedError):
             coordinates=(float(people),) if people > 0 else (),
             worst=float(people),
             covers=_COVERS.format(counts=counts),
+        )
+
+    def assuming(self, people: float, assumption: str, *, n_users: int) -> ChoiceError:
+        """Return the error with a smaller bound that holds under an assumption, and says so.
+
+        >>> proved = ChoiceError.of_people(80.0, counts="mistakes", n_users=1000)
+        >>> usual = proved.assuming(20.0, "people are as usual", n_users=1000)
+        >>> usual.bound, usual.worst, usual.covers[-59:]
+        (20.0, 80.0, 'The bound assumes that people are as usual; worst, nothing.')
+        """
+        return replace(
+            self,
+            bound=float(people),
+            share=min(1.0, people / max(1, n_users)),
+            coordinates=(float(people),),
+            covers=f"{self.covers} The bound assumes that {assumption}; worst, nothing.",
         )
 
     @classmethod
