@@ -20,6 +20,7 @@ import argparse
 import math
 import sys
 from dataclasses import dataclass
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -43,6 +44,7 @@ KINDS = {
     "huber": HuberRegression,
     "logistic": LogisticRegression,
     "svc": LinearSVC,
+    "softmax": partial(LogisticRegression, classes=(0.0, 1.0, 2.0)),
 }
 REACH = 6.0
 
@@ -73,6 +75,10 @@ class World:
             score = score + 0.7 * rng.normal(size=self.n)[who]
         if self.kind in ("linear", "huber"):
             y = score + rng.normal(size=len(x))
+        elif self.kind == "softmax":
+            other = x @ rng.normal(size=self.d) / math.sqrt(self.d)
+            three = np.column_stack([score - score.mean(), other - other.mean(), np.zeros(len(x))])
+            y = np.argmax(1.5 * three + rng.gumbel(size=three.shape), axis=1).astype(float)
         else:
             chance = 1.0 / (1.0 + np.exp(-1.5 * (score - score.mean())))
             y = (rng.random(len(x)) < chance).astype(float)
@@ -185,13 +191,16 @@ def hits(runs: int) -> list:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="all worlds, 20 runs each")
+    parser.add_argument("--only", choices=list(KINDS), help="one loss")
     options = parser.parse_args()
     runs = 20 if options.full else 8
     sizes = [(300, 10, 1), (300, 10, 5), (2000, 5, 5), (2000, 5, 20)]
     if options.full:
         sizes += [(300, 10, 20), (2000, 5, 1), (20_000, 2, 1), (20_000, 2, 5), (20_000, 2, 20)]
-    kept, total = [report("next season's hits, 4,000 players", hits(runs))], 1
-    for kind in KINDS:
+    kept, total = [], 0
+    if options.only is None:
+        kept, total = [report("next season's hits, 4,000 players", hits(runs))], 1
+    for kind in KINDS if options.only is None else [options.only]:
         for n, m, d in sizes:
             for alike in (True, False) if options.full else (False,):
                 world = World(kind, n, m, d, alike)

@@ -118,7 +118,8 @@ def test_counts_are_there_before_the_sums_and_stay_what_they_are(monkeypatch):
     crowd = UserData.from_arrays(rows, users=ids)
     change = ToCells(GroupColumn(5), 5, sums=(VALUE,), medians=(VALUE,))
     numbered, users = numbered_records(crowd)
-    columns = [numbered[:, 0], numbered[:, 1]]
+    columns, groups = [numbered[:, 0], numbered[:, 1]], GroupColumn(5)(numbered)
+    places = np.where(groups < 0, -1, 5 * users.astype(np.int64) + groups)
     may_add = threading.Event()
     steps = ValueColumn.steps
 
@@ -127,8 +128,7 @@ def test_counts_are_there_before_the_sums_and_stay_what_they_are(monkeypatch):
         return steps(self, values)
 
     monkeypatch.setattr(ValueColumn, "steps", waiting)
-    groups = GroupColumn(5)(numbered)
-    counts, whole = change.in_turn(crowd, 5 * users.astype(np.int64), groups, columns)
+    counts, whole = change.in_turn(crowd, places, columns)
     seen = counts.X.copy()
     assert counts.X.shape[1] == 2
     may_add.set()

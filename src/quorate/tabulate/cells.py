@@ -144,41 +144,35 @@ class ToCells:
         """Return the cells of the users of a part, under their keys."""
         rows, users = numbered_records(part)
         groups = self.numbers(rows)
-        firsts = np.multiply(users, self.groups, dtype=np.int64)
-        return self.of_columns(part, firsts, groups, [rows[:, j] for j in range(rows.shape[1])])
+        places = np.multiply(users, self.groups, dtype=np.int64)
+        places += groups
+        places[groups < 0] = -1
+        columns = [rows[:, j] for j in range(rows.shape[1])]
+        return self.in_turn(part, places, columns)[1]()
 
-    def of_columns(
-        self, people: UserData, firsts: Integers, groups: Integers, columns: Sequence[Floats]
-    ) -> UserData:
-        """Return the cells of ``people`` from columns that lie as they were read.
+    def in_turn(
+        self, people: UserData, places: Integers, columns: Sequence[Floats]
+    ) -> tuple[UserData, Callable[[], UserData]]:
+        """Return cells with counts alone, and what waits for the cells with everything.
+
+        Sums are computed meanwhile: whoever has something to ask of the counts may do so first.
 
         Parameters
         ----------
         people : UserData
             Who there is; their records are not looked at.
-        firsts : array of integers
-            The number of each record's person times the number of groups.
-        groups : array of integers
-            The number of each record's group, or -1 for none.
+        places : array of integers
+            The number of each record's person times the number of groups, plus the number of its
+            group; -1 for a record without a group.
         columns : sequence of arrays
             What ``column`` of a :class:`ValueColumn` counts through.
         """
-        return self.in_turn(people, firsts, groups, columns)[1]()
-
-    def in_turn(
-        self, people: UserData, firsts: Integers, groups: Integers, columns: Sequence[Floats]
-    ) -> tuple[UserData, Callable[[], UserData]]:
-        """Return cells with counts alone, and what waits for those of :meth:`of_columns`.
-
-        Sums are computed meanwhile: whoever has something to ask of the counts may do so first.
-        """
-        rows, size = len(groups), people.n_users * self.groups
+        rows, size = len(places), people.n_users * self.groups
         steps = beside(lambda: [c.steps(columns[c.column]) for c in self.sums], rows=rows)
         known: Any = slice(None)
-        if groups.min(initial=0) < 0:
-            known = np.flatnonzero(groups >= 0)
-            firsts, groups = firsts[known], groups[known]
-        places = firsts + groups
+        if places.min(initial=0) < 0:
+            known = np.flatnonzero(places >= 0)
+            places = places[known]
         cells: Integers | None = None
         if size > _DENSE * len(places):
             cells, places = np.unique(places, return_inverse=True)
@@ -246,6 +240,15 @@ class Cells:
 
         shape = self.n_users, len(weights)
         return np.asarray(sparse.csr_array((values, *self._places), shape) @ weights)
+
+    def totals(self, place: int) -> Floats:
+        """Return each person's sum of a column over all their cells.
+
+        >>> cells_of(UserData([[1.0, 5.0], [0.0, 2.0]], offsets=[0, 2])).totals(1).tolist()
+        [7.0]
+        """
+        evenly = np.ones(1 + int(self.groups.max(initial=0)))
+        return self.known(place, lambda: self.weighed(self.X[:, place], evenly))
 
     @property
     def n_users(self) -> int:

@@ -87,15 +87,12 @@ class Columns:
 
     Attributes
     ----------
-    firsts : array of integers
-        Where the cells of each record's person begin in a table of all people and groups.
-    groups : array of integers
-        The number of its group, or -1 for none.
+    places : array of integers
+        The place of each record's cell in a table of all people and groups, or -1 for none.
     values : list of arrays
     """
 
-    firsts: NDArray[np.int64]
-    groups: NDArray[np.int64]
+    places: NDArray[np.int64]
     values: list[Floats]
 
 
@@ -140,7 +137,7 @@ class Records:
             cells = self.crowd.derive(change, keep=True)
             return cells, lambda: cells
         read = self.read
-        return change.in_turn(self.crowd, read.firsts, read.groups, read.values)
+        return change.in_turn(self.crowd, read.places, read.values)
 
     def with_keys(self, keys: tuple[Row, ...]) -> Records:
         """Return the same records in the groups of ``keys``, one label a column of ``by``."""
@@ -213,20 +210,24 @@ class Reading:
             values = {name: first + place for place, name in enumerate(self.values)}
             return Records(grouped(matrix, people), values, tuple(range(first)), labels)
         keys = key_rows(self.keys)
-        firsts, nobody = group_in_steps(ids, len(keys))
-        anybody = firsts.min(initial=0) >= 0
+        places, nobody = group_in_steps(ids, len(keys))
+        unknown = None if places.min(initial=0) >= 0 else places < 0
         (groups, *numbers), _ = waiting()
-        if len(firsts) != length:
+        if len(places) != length:
             raise SchemaError("Expected X and users with one entry per row, got several lengths.")
         # Who there is does not depend on which of their records are of any use.
         crowd = grouped(np.empty((0, max(1, len(self.values)))), nobody)
-        if not anybody:
-            groups = np.where(firsts >= 0, groups, -1)
+        if groups.min(initial=0) < 0:
+            outside = groups < 0
+            unknown = outside if unknown is None else unknown | outside
+        places += groups
+        if unknown is not None:
+            places[unknown] = -1
         return Records(
             crowd,
             {name: place for place, name in enumerate(self.values)},
             keys=keys,
-            read=Columns(firsts, groups, numbers),
+            read=Columns(places, numbers),
         )
 
     def _columns(self, table: Any, length: int) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
