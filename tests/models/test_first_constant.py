@@ -1,12 +1,14 @@
 """The mean target that a regression begins at."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 
 from drawing import gaussian_account
 from quorate.guarantees import Relation
-from quorate.models import LinearRegression
-from quorate.models.first_constant import release_first_constant
+from quorate.models import LinearRegression, LogisticRegression, base
+from quorate.models.first_constant import FirstConstant, release_first_constant
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
@@ -25,7 +27,7 @@ def found(data, reach, relation=Relation.REPLACE, mu=0.25):
         run = UserReleases.start(data, gaussian_account(mu, relation=relation))
         before = run.account.square_left
         constant = release_first_constant(run, reach=reach)
-    return constant, float((before - run.account.square_left) / run.account.square)
+    return constant.value, float((before - run.account.square_left) / run.account.square)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -39,6 +41,73 @@ def test_people_are_found_wherever_they_are_in_the_range(middle, relation):
 def test_without_a_range_they_are_looked_for(middle):
     constant, _ = found(people(middle, abs(middle) / 10.0), None)
     assert constant == pytest.approx(middle, rel=0.3)
+
+
+def test_its_noise_is_that_of_the_last_round():
+    """Of 40 draws, errors in units of the stated noise; a tenth of it would be seen at once."""
+    data = people(0.2, 0.05, n=400)
+    truth = float(np.mean([np.mean(own) for own in np.split(data.y, data.n_users)]))
+    errors = []
+    for seed in range(40):
+        with use_noise(SeededNoise(seed)):
+            constant = release_first_constant(
+                UserReleases.start(data, gaussian_account(0.25)), reach=1.0
+            )
+        errors.append((constant.value - truth) / constant.error)
+    assert 0.4 < np.sqrt(np.mean(np.square(errors))) < 2.0
+
+
+class TestLaterConstants:
+    first = FirstConstant(1.0, 0.1)
+
+    def test_the_surer_one_is_kept(self):
+        assert self.first.or_later(1.2, error=0.05) == 1.2
+        assert self.first.or_later(1.2, error=0.1) == 1.0
+        assert self.first.or_later(1.2, error=np.inf) == 1.0
+
+    @pytest.mark.parametrize("later", [50.0, -50.0])
+    def test_one_that_noise_carried_away_is_not_believed(self, later):
+        kept = self.first.or_later(later, error=0.01)
+        assert abs(kept - 1.0) == pytest.approx(0.35)
+        assert (kept > 1.0) == (later > 1.0)
+
+
+def _at_the_end(*_, halfway=False, **__):
+    return not halfway
+
+
+def test_a_regression_that_ends_as_a_constant_asks_which_one_is_surer():
+    data = people(0.4, 0.1, n=400)
+    first = FirstConstant(0.3, 0.01)
+    with (
+        use_noise(SeededNoise(6)),
+        mock.patch.object(base, "release_first_constant", return_value=first),
+        mock.patch.object(base, "are_only_noise", side_effect=_at_the_end),
+        mock.patch.object(base, "parameter_noise", return_value="Nobody can tell."),
+    ):
+        model = LinearRegression(target_bounds=(-1.0, 1.0)).fit(data)
+    assert (model.algorithm_.name, model.intercept_) == ("constant", 0.3)
+
+
+@pytest.mark.parametrize("told", [{}, {"target_bounds": (-40.0, 40.0)}])
+def test_half_of_the_budget_buys_a_better_constant_than_the_first(told):
+    data = people(7.0, 0.5, n=400)
+    truth = float(np.mean([np.mean(own) for own in np.split(data.y, data.n_users)]))
+    first, last = [], []
+    for seed in range(12):
+        account = gaussian_account(0.25)
+        with use_noise(SeededNoise(seed)):
+            run = UserReleases.start(data, account)
+            found = release_first_constant(run, reach=40.0 if told else None)
+            first.append(found.value - truth)
+            last.append(found.last(run) - truth)
+        assert account.square_left < 1e-9 * float(account.square)
+    assert np.std(last) < 0.5 * np.std(first)
+    with use_noise(SeededNoise(2)), mock.patch.object(base, "are_only_noise", return_value=True):
+        model = LinearRegression(**told).fit(data)
+    assert model.algorithm_.name == "constant"
+    assert "by released numbers" in model.algorithm_.reason
+    assert abs(model.intercept_ - truth) < 0.3
 
 
 def test_it_costs_a_few_percent_at_most():
@@ -64,3 +133,19 @@ def test_a_narrow_target_in_a_wide_range_is_fitted():
         model = LinearRegression(1.0, delta=1e-6, target_bounds=(-1.0, 1.0)).fit(people)
     assert model.algorithm_.name == "few"
     assert np.mean((model.predict(rows) - targets) ** 2) < 0.5 * np.var(targets)
+
+
+@pytest.mark.parametrize("model", [LinearRegression, LogisticRegression])
+@pytest.mark.parametrize("relation", list(Relation))
+def test_a_constant_is_that_of_those_who_are_there(model, relation):
+    """Half of 600 people have no record; taken for the middle they would halve the answer."""
+    counts = np.tile([2, 0], 300)
+    data = UserData(np.zeros((600, 600)), np.ones(600), offsets=np.r_[0, np.cumsum(counts)])
+    told = {"target_bounds": (-2.0, 2.0)} if model is LinearRegression else {}
+    with use_noise(SeededNoise(0)):
+        fitted = model(hopeless="constant", records=2, relation=relation, **told).fit(data)
+    assert fitted.algorithm_.name == "constant"
+    if model is LinearRegression:
+        assert abs(fitted.intercept_ - 1.0) < 0.2
+    else:
+        assert fitted.predict_proba(np.zeros((1, 600)))[0, 1] > 0.9

@@ -19,19 +19,19 @@ from quorate.bounds import Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.coefficient_error import (
-    CoefficientError,
-    coefficient_error,
-    parameter_noise,
-)
+from quorate.models.coefficient_error import CoefficientError, coefficient_error, parameter_noise
 from quorate.models.coefficients import Coefficients
 from quorate.models.descent_path import are_drowned, are_only_noise
 from quorate.models.few_users import few_user_descent, has_few_users, release_scale
-from quorate.models.first_constant import release_first_constant
+from quorate.models.first_constant import (
+    FirstConstant,
+    release_constant,
+    release_first_constant,
+)
 from quorate.models.geometry import WhitenedLoss, release_geometry, whitens_in_rounds
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
-from quorate.models.minimization import descend, plan_steps
+from quorate.models.minimization import Minimum, descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.models.runs import (
     Feasibility,
@@ -48,7 +48,7 @@ from quorate.ranges import features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.route import Route
 from quorate.releases.user_releases import UserReleases
-from quorate.users import UserData, grouping
+from quorate.users import grouping
 from quorate.users.crowd import Crowd
 
 __all__ = ["LinearModel", "public_sizes"]
@@ -296,12 +296,27 @@ class LinearModel(UserEstimator):
             records=records,
         )
         geometry = (release_scale if few else release_geometry)(run, centred=inner.intercept)
-        initial = np.zeros(dimension)
+        initial, first = np.zeros(dimension), None
         if last is not None:
             scaled = limits.rescaled(last.weights, last.offsets)
             initial = geometry.inward(self._warm(scaled, inner), inner)
         elif rate is None and inner.intercept and self._largest_slope is None:
-            initial[-1] = release_first_constant(run, reach=self._target_reach())
+            first = release_first_constant(run, reach=self._target_reach())
+            initial[-1] = first.value
+        noise_of = partial(
+            parameter_noise,
+            loss=inner,
+            geometry=geometry,
+            whitened=not few
+            and whitens_in_rounds(n_users=run.n_users, mu=account.mu, n_features=data.n_features),
+            sampled=rate is not None,
+        )
+        penalized = ~inner.unpenalized(data.n_features)
+
+        def doubtful(way: Minimum) -> bool:
+            return are_only_noise(way, noise_of(way), penalized=penalized, halfway=True)
+
+        asked = doubtful if last is None and inner.intercept else None
         if few:
             minimum = few_user_descent(
                 run,
@@ -311,6 +326,7 @@ class LinearModel(UserEstimator):
                 steps,
                 bounded=self._largest_slope is not None,
                 worth=self._worth(),
+                doubtful=asked,
                 penalty=float(self.penalty),
                 progress=self.progress,
             )
@@ -327,6 +343,7 @@ class LinearModel(UserEstimator):
                 initial=initial,
                 curvature=inner.curvature,
                 penalty=float(self.penalty),
+                doubtful=asked,
                 progress=self.progress,
             )
         if minimum.given_up:
@@ -336,19 +353,13 @@ class LinearModel(UserEstimator):
                 inner,
                 "noise exceeds all that coefficients could gain, by released numbers.",
                 after=None if last is None else last.guarantee,
+                first=first,
             )
             return
         theta = minimum.theta
         name, how = ("few", ", clips by lifts") if few else ("descent", "")
         reason = f"private descent on users' gradients, {len(minimum.trace)} steps{how}."
-        noise = parameter_noise(
-            minimum,
-            inner,
-            geometry,
-            whitened=not few
-            and whitens_in_rounds(n_users=run.n_users, mu=account.mu, n_features=data.n_features),
-            sampled=rate is not None,
-        )
+        noise = noise_of(minimum)
         error = coefficient_error(
             noise,
             inner,
@@ -357,11 +368,13 @@ class LinearModel(UserEstimator):
             half_width=limits.half_width,
             unit=self._unit(),
         )
-        penalized = ~inner.unpenalized(data.n_features)
         if are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope) or (
             are_only_noise(minimum, noise, penalized=penalized)
         ):
             theta = np.where(penalized, initial, theta)
+            if first is not None:
+                unsure = math.inf if isinstance(noise, str) else math.sqrt(noise[-1, -1])
+                theta[-1] = first.or_later(float(theta[-1]), error=unsure)
             name, reason = "constant", "released gradients do not show that coefficients help."
             error = _error_of_constant(inner, data.n_features)
         rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
@@ -375,24 +388,25 @@ class LinearModel(UserEstimator):
         self._store(*limits.unscaled(weights, offsets))
 
     def _release_constant(
-        self, run: UserReleases, loss: LinearLoss, reason: str, *, after: Guarantee | None = None
+        self,
+        run: UserReleases,
+        loss: LinearLoss,
+        reason: str,
+        *,
+        after: Guarantee | None = None,
+        first: FirstConstant | None = None,
     ) -> None:
         """Spend what is left of the budget on the mean target."""
-
-        def targets(users: UserData) -> Vector:
-            held = np.zeros(users.n_records) if users.y is None else users.y
-            counts = np.maximum(users.record_counts(), 1)
-            return users.user_sums(self._constant_targets(held)) / counts[:, None]
-
-        size = self._constant_targets(np.zeros(0)).shape[1]
-        square = float(run.account.square_left)
-        noisy = run.mean(targets, dimension=size, radius=self._constant_reach(), square=square)
+        if first is not None:
+            offsets = np.array([first.last(run)])
+        else:
+            means = release_constant(run, self._constant_targets, reach=self._constant_reach())
+            offsets = self._constant_offsets(means)
         self.guarantee_ = self._promise(run.account, after=after)
         self.trace_ = ()
         self.algorithm_ = Route(name="constant", reason=reason)
         self.error_ = _error_of_constant(loss, run.data.n_features)
         zeros = np.zeros((loss.outputs, run.data.n_features))
-        offsets = self._constant_offsets(noisy.value)
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
 
     def _refuse_warm_start(self, n_features: int | None) -> None:

@@ -203,7 +203,9 @@ class LogisticRegression(_LinearClassifier):
     proof : A rough number of records per user, the centre and second moment of the features, two
         radii and ``steps`` clipped mean gradients, each a Gaussian mechanism or a noisy search on
         one bounded contribution a user, each with its part of one
-        :class:`~quorate.accounting.account.Account`; the rest is post-processing.
+        :class:`~quorate.accounting.account.Account`. If halfway released gradients show nothing but
+        noise, the rest pays for the mean of the labels instead of steps. All else is
+        post-processing.
 
     Utility
     -------

@@ -13,6 +13,7 @@ those of few people who agree begin a little below it, too (see ``_SHOWN``).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,14 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from quorate.models.gradients import ReleasedGradient
     from quorate.models.minimization import Minimum
 
-__all__ = ["DescentStep", "are_drowned", "are_only_noise", "way_over_noise"]
+__all__ = [
+    "LEAST_CURVED",
+    "DescentStep",
+    "Gain",
+    "are_drowned",
+    "are_only_noise",
+    "point_so_far",
+    "way_over_noise",
+]
 
 Vector = NDArray[np.float64]
 
-# Squared ways shorter than this, in those that noise makes, are taken for noise.
-_SHOWN = 0.75
+LEAST_CURVED = 0.5
+"""Part of the largest curvature that a loss is taken to have along the way of a descent."""
+# Squared ways shorter than this, in those that noise makes, are taken for noise; halfway, where
+# less is known and a constant could still be bought, only shorter ones.
+_SHOWN, _SHOWN_HALFWAY = 0.75, 0.62
 # Where the covariance is not known: gains below this, in standard deviations, are no gains.
 _DOUBT = -1.0
 
@@ -52,6 +65,55 @@ class DescentStep:
     shrinkage: float
 
 
+class Gain:
+    """By how much the loss is lower at the point that is returned than at the start.
+
+    Along the way back the loss rises by at least minus the gradient at the end times the way, plus
+    half the curvature times its square. The gradient at the end is the mean over the later half of
+    the steps, whose points are averaged. Noise alone makes a way, too, and what that would seem to
+    gain is taken off. Only coordinates that a penalty may shrink are looked at, so that an
+    intercept alone is no gain.
+    """
+
+    def __init__(self, places: NDArray[np.bool_], initial: Vector, *, steps: int) -> None:
+        self._places, self._initial, self._half = places, initial, steps // 2
+        self._total, self._weight, self._whole = np.zeros(places.size), 0.0, 0.0
+
+    def after(self, noisy: ReleasedGradient, step: int) -> None:
+        """Take in one more released gradient."""
+        if step >= self._half:
+            weight = 1.0 / noisy.noise**2
+            self._total = self._total + weight * noisy.value
+            self._weight += weight
+            self._whole = noisy.whole
+
+    def until(self, theta: Vector, *, curvature: float) -> tuple[float, float]:
+        """Return the gain at ``theta`` and its standard deviation."""
+        back = np.where(self._places, self._initial - theta, 0.0)
+        gain = float(back @ self._total) / self._weight
+        gain += 0.5 * LEAST_CURVED * curvature * float(back @ back)
+        gain -= np.count_nonzero(self._places) * self._whole**2 / (LEAST_CURVED * curvature)
+        return gain, float(np.linalg.norm(back)) / math.sqrt(self._weight)
+
+
+def point_so_far(path: Sequence[DescentStep], last: Vector) -> Vector:
+    """Return the average that a descent would return if it ended at ``last``, after this path.
+
+    >>> steps = [
+    ...     DescentStep(
+    ...         theta=np.full(1, place), gradient=np.ones(1), noise=1.0, curvature=1.0, shrinkage=0
+    ...     )
+    ...     for place in (0.0, 1.0, 2.0, 3.0)
+    ... ]
+    >>> point_so_far(steps, np.full(1, 4.0))
+    array([3.5])
+    """
+    half = (len(path) + 1) // 2
+    points = np.array([*(step.theta for step in path[half + 1 :]), last])
+    weights = np.array([step.noise**-2 for step in path[half:]])
+    return np.asarray(weights @ points / weights.sum())
+
+
 def are_drowned(noise: float, dimension: int, *, largest: float | None) -> bool:
     """Tell from the first released gradient whether all of them drowned in noise.
 
@@ -65,7 +127,13 @@ def are_drowned(noise: float, dimension: int, *, largest: float | None) -> bool:
     return largest is not None and noise * math.sqrt(dimension) > 2.0 * largest
 
 
-def are_only_noise(minimum: Minimum, noise: Vector | str, *, penalized: NDArray[np.bool_]) -> bool:
+def are_only_noise(
+    minimum: Minimum,
+    noise: Vector | str,
+    *,
+    penalized: NDArray[np.bool_],
+    halfway: bool = False,
+) -> bool:
     """Tell whether the coefficients that a descent ended at may as well be noise.
 
     ``noise`` is the covariance of the parameters, or why it cannot be told; ``penalized``
@@ -87,7 +155,8 @@ def are_only_noise(minimum: Minimum, noise: Vector | str, *, penalized: NDArray[
         return True
     if isinstance(noise, str):
         return False
-    return way_over_noise(minimum, noise, penalized=penalized) < _SHOWN
+    over = way_over_noise(minimum, noise, penalized=penalized)
+    return over < (_SHOWN_HALFWAY if halfway else _SHOWN)
 
 
 def way_over_noise(minimum: Minimum, noise: Vector, *, penalized: NDArray[np.bool_]) -> float:

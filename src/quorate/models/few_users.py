@@ -56,7 +56,7 @@ _SIZE, _DEAREST_SIZE, _CHEAPEST_SIZE = 0.1, 0.02, 0.002
 _CENTRE, _DEAREST_CENTRE, _CHEAPEST_CENTRE = 0.4, 0.04, 0.01
 # Records are taken for a little longer than they look: steps that are too long cost more than short
 # ones.
-_ROOMY = 1.25
+_ROOMY = 1.1
 # Below this length users' gradients tell more of what all share than of their own few records: in
 # slopes of a typical record at zero.
 _AGREED = 0.6
@@ -185,6 +185,7 @@ def few_user_descent(
     *,
     bounded: bool,
     worth: float,
+    doubtful: Callable[[Minimum], bool] | None,
     penalty: float,
     progress: bool | None,
 ) -> Minimum:
@@ -206,6 +207,7 @@ def few_user_descent(
         longest=longest_start(inner) if bounded else math.inf,
         worth=worth,
         agreed=_AGREED * _first_slope(inner) if bounded else 0.0,
+        doubtful=doubtful,
         progress=progress,
     )
 

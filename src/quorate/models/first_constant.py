@@ -10,6 +10,8 @@ lift shows how narrow the next interval may be (:mod:`quorate.means.lifted_ball`
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,10 @@ from numpy.typing import NDArray
 from quorate.guarantees import Relation
 from quorate.means.lifted_ball import LiftedBall
 from quorate.means.spread_belief import SpreadBelief
-from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
+from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, bounded_mean
 from quorate.users import UserData
 
-__all__ = ["release_first_constant"]
+__all__ = ["FirstConstant", "mean_of_present", "release_constant", "release_first_constant"]
 
 Vector = NDArray[np.float64]
 
@@ -31,9 +33,72 @@ _NOISE, _DEAREST, _CHEAPEST = 0.15, 0.015, 0.0005
 _SPREADS, _ERRORS = 1.5, 2.5
 # A mean this near to the end of its interval says that people are beyond.
 _EDGE = 0.6
+# A share of absent people is believed from so many standard deviations on, and at most so large.
+_SEEN, _MOST_ABSENT = 3.0, 0.95
+# A later constant farther away, in standard errors of the first one, is not believed.
+_FARTHEST = 3.5
 
 
-def release_first_constant(run: UserReleases, *, reach: float | None) -> float:
+@dataclass(frozen=True)
+class FirstConstant:
+    """A released mean target and the standard deviation of its noise.
+
+    Examples
+    --------
+    >>> first = FirstConstant(2.0, 0.1)
+    >>> first.or_later(2.3, error=0.05), first.or_later(9.0, error=0.05)
+    (2.3, 2.35)
+    >>> first.or_later(2.3, error=0.2)
+    2.0
+    """
+
+    value: float
+    error: float
+    radius: float = 1.0
+    belief: SpreadBelief | None = None
+
+    def or_later(self, value: float, *, error: float) -> float:
+        """Return which of two released constants to keep: the surer one.
+
+        That of a descent had coefficients beside it, which are dropped: however sure it looks, it
+        is not believed farther away than the first one allows.
+        """
+        if self.error <= error:
+            return self.value
+        reach = _FARTHEST * self.error
+        return min(max(value, self.value - reach), self.value + reach)
+
+    def again(self, run: UserReleases, *, rounds: int, square: float) -> FirstConstant:
+        """Go on from here: each round pays ``square``, around the last one."""
+        cone, n = run.relation is not Relation.REPLACE, run.n_users
+        centre, error, radius = self.value, self.error, self.radius
+        belief = self.belief or SpreadBelief.at_most(radius, cone=cone)
+        for _ in range(rounds):
+            noisy = bounded_mean(
+                run.data,
+                BoundedVectors(_placed, LiftedBall(radius, centre=[centre], cone=cone)),
+                multiplier=run.account.multiplier(square),
+                account=run.account,
+                n_users=n,
+            )
+            moved, height = noisy.value / radius
+            belief = belief.after(
+                float(height), radius=radius, around=error, noise=noisy.noise / radius, users=n
+            )
+            centre, error = centre + radius * float(np.clip(moved, -1.0, 1.0)), noisy.noise
+            if abs(moved) <= _EDGE:
+                narrow = math.hypot(_SPREADS * belief.spread[0], _ERRORS * error)
+                radius = min(radius, max(radius / 8.0, narrow))
+        return FirstConstant(centre, error, radius, belief)
+
+    def last(self, run: UserReleases) -> float:
+        """Spend what is left of the account on the constant: nothing else will be asked."""
+        square = float(run.account.square_left)
+        found = self.again(run, rounds=_ROUNDS, square=0.5 * square / _ROUNDS)
+        return found.again(run, rounds=1, square=float(run.account.square_left)).value
+
+
+def release_first_constant(run: UserReleases, *, reach: float | None) -> FirstConstant:
     """Release about the mean over users of their mean targets.
 
     ``reach`` is how far a target can be from zero, if that is public; else it is looked for.
@@ -44,33 +109,58 @@ def release_first_constant(run: UserReleases, *, reach: float | None) -> float:
     >>> rng = np.random.default_rng(0)
     >>> people = UserData(np.zeros((4000, 1)), rng.normal(0.4, 0.1, 4000), offsets=np.arange(4001))
     >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
-    >>> abs(release_first_constant(run, reach=1.0) - 0.4) < 0.1
-    True
+    >>> found = release_first_constant(run, reach=1.0)
+    >>> abs(found.value - 0.4) < 0.1, found.error < 0.1
+    (True, True)
     """
     whole, mu, n = float(run.account.square), run.account.mu, run.n_users
     share = min(_DEAREST, max(_CHEAPEST, (2.0 / (_NOISE * n * mu)) ** 2))
     if reach is None:
         reach = run.gallop(_mean_targets, guess=1.0, dimension=1, square=share * whole)
-    cone = run.relation is not Relation.REPLACE
-    belief = SpreadBelief.at_most(reach, cone=cone)
-    centre, radius, error = 0.0, reach, 0.0
-    for _ in range(_ROUNDS):
-        noisy = bounded_mean(
-            run.data,
-            BoundedVectors(_placed, LiftedBall(radius, centre=[centre], cone=cone)),
-            multiplier=run.account.multiplier(share * whole),
-            account=run.account,
-            n_users=n,
-        )
-        moved, height = noisy.value / radius
-        belief = belief.after(
-            float(height), radius=radius, around=error, noise=noisy.noise / radius, users=n
-        )
-        centre, error = centre + radius * float(np.clip(moved, -1.0, 1.0)), noisy.noise
-        if abs(moved) <= _EDGE:
-            narrow = math.hypot(_SPREADS * belief.spread[0], _ERRORS * error)
-            radius = min(radius, max(radius / 8.0, narrow))
-    return centre
+    return FirstConstant(0.0, 0.0, reach).again(run, rounds=_ROUNDS, square=share * whole)
+
+
+def release_constant(
+    run: UserReleases, record_targets: Callable[[Vector], Vector], *, reach: float
+) -> Vector:
+    """Spend what is left of the account on a mean over users of the means of their targets.
+
+    ``record_targets`` turns targets into rows of length at most ``reach``. Who has no record votes
+    for that in a column of its own, which is free: with zeros in all others the vote is no farther
+    from anybody's targets than these may be from one another, and no longer than they may be.
+
+    >>> from quorate.accounting.account import Account
+    >>> held = np.repeat(np.arange(901), 2)[1:]
+    >>> people = UserData(np.zeros((900, 1)), np.ones(900), offsets=held)
+    >>> run = UserReleases.start(people, Account.open(epsilon=2.0, delta=1e-6))
+    >>> found = release_constant(run, lambda targets: targets[:, None], reach=1.0)
+    >>> people.n_users, bool(abs(found[0] - 1.0) < 0.1)
+    (1800, True)
+    """
+
+    def targets(users: UserData) -> Vector:
+        held = np.zeros(users.n_records) if users.y is None else users.y
+        counts = users.record_counts()[:, None]
+        means = users.user_sums(record_targets(held)) / np.maximum(counts, 1)
+        return np.concatenate([means, np.where(counts > 0, 0.0, reach)], axis=1)
+
+    size = record_targets(np.zeros(0)).shape[1]
+    square = float(run.account.square_left)
+    noisy = run.mean(targets, dimension=size + 1, radius=reach, square=square)
+    return mean_of_present(noisy, reach=reach)
+
+
+def mean_of_present(noisy: NoisyMean, *, reach: float) -> Vector:
+    """Return a mean over those who are there; the last column is ``reach`` for all others.
+
+    >>> mean_of_present(NoisyMean(np.array([0.3, 0.4]), noise=0.01), reach=1.0)
+    array([0.5])
+    >>> mean_of_present(NoisyMean(np.array([0.3, 0.02]), noise=0.01), reach=1.0)
+    array([0.3])
+    """
+    absent = float(noisy.value[-1])
+    share = absent / reach if absent > _SEEN * noisy.noise else 0.0
+    return np.asarray(noisy.value[:-1] / (1.0 - min(share, _MOST_ABSENT)))
 
 
 def _mean_targets(users: UserData) -> Vector:

@@ -25,7 +25,6 @@ from quorate.models.gradients import (
     GradientRun,
     ReleasedGradient,
     gradients_at,
-    growing_squares,
 )
 from quorate.models.losses import Loss
 from quorate.releases.user_releases import (
@@ -41,7 +40,7 @@ __all__ = ["LiftedGradients", "LocalSteps"]
 Vector = NDArray[np.float64]
 
 # The radius is this part of the norm that lifts show, and changes by at most the factor in a step.
-_TIGHT, _FASTEST = 0.8, 2.0
+_TIGHT, _FASTEST = 0.65, 2.0
 # Numbers that are multiplied at once: eight megabytes.
 _BLOCK = 2**20
 # Norms of gradients are taken for at most so many first radii.
@@ -75,10 +74,10 @@ class LiftedGradients(GradientRelease):
         _validate.positive(radius=self.radius)
 
     def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
-        """Divide what is left among the steps."""
+        """Divide what is left evenly among the steps: the first ones decide how the clip sits."""
         if run.sample is not None:
             raise ParameterError("LiftedGradients needs full batches; use ClippedGradients.")
-        squares = growing_squares(float(run.account.square_left), steps)
+        squares = np.full(steps, float(run.account.square_left) / steps)
         return _LiftedRun(run, loss, self.radius, squares)
 
 

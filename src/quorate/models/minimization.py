@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.events import Event
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.descent_path import DescentStep
+from quorate.models.descent_path import LEAST_CURVED, DescentStep, Gain, point_so_far
 from quorate.models.geometry import PreconditionedLoss
 from quorate.models.gradients import ClippedGradients, GradientRelease, ReleasedGradient
 from quorate.models.losses import LinearLoss, Loss
@@ -49,8 +49,6 @@ MOST_STEPS = 40
 _STEPS_PER_SIGNAL = 0.6
 # A curvature that exceeds its bound by so many standard deviations of the noise is believed.
 _DOUBT = 2.0
-# Part of the largest curvature that a loss is taken to have along the way of a descent.
-_LEAST_CURVED = 0.5
 # How much more is shrunk when noise costs a part of all that could be gained.
 _WARY = 400.0
 # A descent is given up when its noise costs this part of all that could be gained.
@@ -143,6 +141,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     longest: float = math.inf,
     worth: float = math.inf,
     agreed: float = 0.0,
+    doubtful: Callable[[Minimum], bool] | None = None,
     progress: bool | None = None,
 ) -> Minimum:
     """Run an optimiser on released gradients.
@@ -153,7 +152,8 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     be too low is raised on the way. ``longest`` is how long a mean gradient can be at the start, as
     far as it is known. ``worth`` is the largest gain that anybody hopes for: if after a quarter of
     the steps the noise of the whole run would cost a good part of it, the rest is not drawn, and
-    ``Minimum.given_up`` says so. Steps are longer where gradients are shorter than ``agreed``.
+    ``Minimum.given_up`` says so; ``doubtful`` is asked the same halfway, about what was released so
+    far. Steps are longer where gradients are shorter than ``agreed``.
 
     Examples
     --------
@@ -178,11 +178,22 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     penalized = ~loss.unpenalized(run.data.n_features)
     signal = 0.0
     steep = _Steepness(curvature)
-    falls = _Gain(penalized, initial, steps=steps)
+    falls = Gain(penalized, initial, steps=steps)
     trace: list[TraceStep] = []
     path: list[DescentStep] = []
     for step in follow(range(steps), label="private descent", show=progress):
         theta = optimizer.query(state)
+        if doubtful is not None and step == max(FEWEST_STEPS, (steps + 1) // 2):
+            so_far = Minimum(
+                theta=point_so_far(path, theta),
+                event=run.account.event,
+                trace=tuple(trace),
+                path=tuple(path),
+                optimizer=optimizer,
+                penalty=penalty,
+            )
+            if doubtful(so_far):
+                return replace(so_far, theta=initial, given_up=True)
         noisy = released.release(theta, step)
         if step == 0:
             square = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
@@ -191,7 +202,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
             state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
         bound = steep.after(theta, noisy)
         falls.after(noisy, step)
-        cost = theta.size * noisy.whole**2 / (2.0 * _LEAST_CURVED * curvature)
+        cost = theta.size * noisy.whole**2 / (2.0 * LEAST_CURVED * curvature)
         if step == steps // 4 and cost > _HOPELESS * worth:
             return Minimum(
                 theta=initial, event=run.account.event, trace=tuple(trace), given_up=True
@@ -266,37 +277,6 @@ class _Steepness:
                     self.bound = min(seen, 2.0 * self.bound)
         self._last = theta, noisy
         return self.bound
-
-
-class _Gain:
-    """By how much the loss is lower at the point that is returned than at the start.
-
-    Along the way back the loss rises by at least minus the gradient at the end times the way, plus
-    half the curvature times its square. The gradient at the end is the mean over the later half of
-    the steps, whose points are averaged. Noise alone makes a way, too, and what that would seem to
-    gain is taken off. Only coordinates that a penalty may shrink are looked at, so that an
-    intercept alone is no gain.
-    """
-
-    def __init__(self, places: NDArray[np.bool_], initial: Vector, *, steps: int) -> None:
-        self._places, self._initial, self._half = places, initial, steps // 2
-        self._total, self._weight, self._whole = np.zeros(places.size), 0.0, 0.0
-
-    def after(self, noisy: ReleasedGradient, step: int) -> None:
-        """Take in one more released gradient."""
-        if step >= self._half:
-            weight = 1.0 / noisy.noise**2
-            self._total = self._total + weight * noisy.value
-            self._weight += weight
-            self._whole = noisy.whole
-
-    def until(self, theta: Vector, *, curvature: float) -> tuple[float, float]:
-        """Return the gain at ``theta`` and its standard deviation."""
-        back = np.where(self._places, self._initial - theta, 0.0)
-        gain = float(back @ self._total) / self._weight
-        gain += 0.5 * _LEAST_CURVED * curvature * float(back @ back)
-        gain -= np.count_nonzero(self._places) * self._whole**2 / (_LEAST_CURVED * curvature)
-        return gain, float(np.linalg.norm(back)) / math.sqrt(self._weight)
 
 
 def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[int]:

@@ -42,8 +42,9 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     proof : A rough number of records per user, the centre and second moment of the features, the
         mean target to begin at (four rounds of clipped means), two radii and ``steps`` clipped mean
         gradients, each a Gaussian mechanism or a noisy search on one bounded contribution a user,
-        each with its part of one :class:`~quorate.accounting.account.Account`; the rest is
-        post-processing.
+        each with its part of one :class:`~quorate.accounting.account.Account`. If halfway released
+        gradients show nothing but noise, the rest pays for five more rounds about the mean target
+        instead of steps. All else is post-processing.
 
     Utility
     -------
