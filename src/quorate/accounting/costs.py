@@ -37,7 +37,6 @@ __all__ = [
     "covers",
     "elementary",
     "gaussian_costs",
-    "gaussian_event",
     "gdp_mu",
     "pure_costs",
     "pure_loss",
@@ -135,19 +134,6 @@ def as_gaussian(epsilon: Fraction) -> Fraction:
     return (exact(mu) * (1 + _INVERSE)) ** 2
 
 
-@_remembered
-def gaussian_event(sigma: float, sensitivity_squared: Fraction) -> Gaussian:
-    """Return the price of discrete Gaussian noise of parameter ``sigma``.
-
-    >>> gaussian_event(20.0, Fraction(4)).noise_multiplier
-    9.9498743710662
-    """
-    variance = exact(sigma) ** 2 - DISCRETENESS
-    if not variance > 0:
-        raise ParameterError(f"Expected discrete noise of sigma > 2, got sigma={sigma!r}.")
-    return Gaussian(root_down(variance / sensitivity_squared))
-
-
 Costs = tuple[Fraction | None, Fraction | None, Fraction]
 """Pure loss, square of the GDP parameter (``None`` if there is none), failure probability."""
 
@@ -159,12 +145,14 @@ def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, 
     The event's multiplier is rounded down; the exact square is what a filter adds up.
 
     >>> event, (pure, square, failures) = gaussian_costs(6.0, Fraction(8))
-    >>> pure, square, failures
-    (None, Fraction(1, 4), Fraction(0, 1))
+    >>> event.noise_multiplier, pure, square, failures
+    (2.0, None, Fraction(1, 4), Fraction(0, 1))
     """
-    event = gaussian_event(sigma, sensitivity_squared)
-    square = sensitivity_squared / (exact(sigma) ** 2 - DISCRETENESS)
-    return event, settled((None, square, Fraction(0)))
+    variance = exact(sigma) ** 2 - DISCRETENESS
+    if not variance > 0:
+        raise ParameterError(f"Expected discrete noise of sigma > 2, got sigma={sigma!r}.")
+    inverse = variance / sensitivity_squared
+    return Gaussian(root_down(inverse)), settled((None, 1 / inverse, Fraction(0)))
 
 
 def settled(costs: Costs) -> Costs:
@@ -276,7 +264,6 @@ def _times(costs: Costs, count: int) -> Costs:
     )
 
 
-@_remembered
 def rounded_square(square: Fraction) -> Fraction:
     """Return ``square`` rounded up to few digits, so that sums of many stay small."""
     return Fraction(-(-square.numerator * _UNITS // square.denominator), _UNITS)

@@ -45,8 +45,8 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
-# Numbers of 64 bits that are multiplied at once: two megabytes, which stay in the cache.
-_BLOCK = 2**18
+# Numbers of 64 bits that are multiplied at once: four megabytes, which stay in the cache.
+_BLOCK = 2**19
 # Records of a user from which on a product over that user's records alone is the quickest.
 _MANY = 32
 # Numbers of a user, and predictions of a record, up to which BLAS takes one thread for the product:

@@ -327,9 +327,11 @@ def _hashes(rows: Rows, targets: Floats | None) -> NDArray[np.uint64]:
     odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
     words = np.empty(len(rows), dtype=np.uint64)
     few = _rows_at_once(rows)
+    room = np.empty((min(few, len(rows)), width))
     for start in range(0, len(rows), few):
         part = slice(start, start + few)
-        words[part] = np.einsum("ij,j->i", _bits(rows[part]), odd[:width])
+        told = _bits(rows[part], out=room[: len(rows) - start])
+        np.einsum("ij,j->i", told, odd[:width], out=words[part])
         if targets is not None:
             words[part] += _bits(targets[part]) * odd[width]
     return mix(words)
@@ -339,12 +341,12 @@ def _rows_at_once(rows: Rows) -> int:
     return max(1, _BLOCK // max(1, int(rows.shape[1])))
 
 
-def _bits(values: Rows) -> NDArray[np.uint64]:
+def _bits(values: Rows, out: Floats | None = None) -> NDArray[np.uint64]:
     """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
 
     Not every store keeps these apart, and no sum of finite numbers can tell them apart.
     """
-    told = np.add(values, 0.0, dtype=np.float64, order="C")
+    told = np.add(values, 0.0, dtype=np.float64, order="C", out=out)
     if not all_finite(told):
         told[np.isnan(told)] = np.nan
     return told.view(np.uint64)
