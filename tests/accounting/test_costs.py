@@ -10,7 +10,7 @@ from quorate.accounting.costs import (
     costs_of,
     covers,
     elementary,
-    gaussian_event,
+    gaussian_costs,
     pure_loss,
     rounded_square,
 )
@@ -44,11 +44,11 @@ def test_that_gaussian_has_a_worse_profile_than_any_pure_draw(epsilon):
 
 
 def test_discrete_noise_is_priced_as_a_little_less_continuous_noise():
-    event = gaussian_event(10.0, Fraction(4))
+    event, _ = gaussian_costs(10.0, Fraction(4))
     assert Fraction(event.noise_multiplier) ** 2 * 4 <= 96
     assert event.noise_multiplier == pytest.approx(24**0.5)
     with pytest.raises(ParameterError, match="sigma > 2"):
-        gaussian_event(2.0, Fraction(1))
+        gaussian_costs(2.0, Fraction(1))
 
 
 def test_a_loss_is_an_exact_fraction():
