@@ -114,38 +114,21 @@ class DaskCrowd(PartedCrowd):
         return cls._grouped(client, _frame_batches, pieces, layout, n_parts)
 
     @classmethod
-    def from_parquet(  # noqa: PLR0913 - one keyword for each column
+    def from_parquet(
         cls,
         path: str | os.PathLike[str],
         *,
         user: str | Sequence[str],
-        features: Sequence[str] | None = None,
-        target: str | None = None,
-        unit: str | None = None,
-        missing: str | float = "drop",
-        classes: Sequence[Any] | None = None,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        dates: Mapping[str, tuple[Any, Any]] | None = None,
-        cap: int | None = None,
-        random_state: RandomState = None,
         client: Any = None,
         n_parts: int | None = None,
+        **columns: Any,
     ) -> DaskCrowd:
-        """Group the rows of Parquet files, which every worker can reach under ``path``, by user."""
+        """Group the rows of Parquet files, which every worker can reach under ``path``, by user.
+
+        Columns as in :meth:`from_frame`.
+        """
         dataset = tables.open_parquet(path)
-        layout = Layout.of(
-            dataset.schema,
-            user=user,
-            features=features,
-            target=target,
-            unit=unit,
-            missing=missing,
-            classes=classes,
-            categories=categories,
-            dates=dates,
-            cap=cap,
-            random_state=random_state,
-        )
+        layout = Layout.of(dataset.schema, user=user, **columns)
         groups = [
             (fragment.path, group.id)
             for fragment in dataset.get_fragments()
