@@ -23,6 +23,11 @@ def pytest_configure(config):
     workers.compile_share(config)
 
 
+def pytest_sessionstart(session):
+    """Tell the controller what it shows and counts, and no more."""
+    workers.send_less(session.config)
+
+
 def pytest_collection_finish():
     """Spare every later search for garbage the modules and tests that were collected."""
     gc.freeze()

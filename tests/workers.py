@@ -57,6 +57,26 @@ def compile_share(config):
             _write_pyc(config.stash[assertstate_key], code, digest, written)
 
 
+def send_less(config):
+    """Keep to a worker what nobody reads: that a test began, and that it was set up well.
+
+    Half of what seventeen thousand tests send is neither shown nor counted.
+    """
+    for plugin in config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor":
+            plugin.sendevent = _what_is_read(plugin.sendevent)
+
+
+def _what_is_read(send):
+    def sendevent(name, **told):
+        report = told.get("data", {}) if name == "testreport" else {}
+        went_well = report.get("outcome") == "passed" and report.get("when") != "call"
+        if name != "logstart" and not went_well:
+            send(name, **told)
+
+    return sendevent
+
+
 def make_scheduler(config, log):
     """Give a file to one worker whole, so that what its tests share is made once.
 
