@@ -1,4 +1,4 @@
-"""Are nearly all users in a corner? What is counted, how far one user moves it, who errs."""
+"""In how small a corner are users? What is counted, how far one user moves it, who errs."""
 
 import math
 
@@ -7,9 +7,10 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
-from quorate.means.auto_route import _Cells, are_crowded, fullest_cell
+from quorate.means.auto_route import _Cells, fullest_cell, how_crowded
 from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.weighted_users import WeightedUsers
+from quorate.mechanisms.choose import ChooseBest
 from quorate.noise import SeededNoise
 from quorate.users import UserData
 
@@ -67,14 +68,49 @@ class TestAnswer:
         for seed in range(200):
             account = Account.open(epsilon=1.0, noise=SeededNoise(seed))
             users = WeightedUsers(corner(100, inside=0.95 if seed % 2 else 0.5))
-            found = are_crowded(users, width=0.15, at_least=75, epsilon=0.2, account=account)
-            wrong += found is not bool(seed % 2)
+            found = how_crowded(users, widths=[0.15], at_least=[75], epsilon=0.2, account=account)
+            wrong += found != seed % 2
         assert wrong <= 8
+
+    @pytest.mark.parametrize(("size", "answer"), [(2.0, 0), (0.1, 1), (0.02, 2), (0.001, 3)])
+    def test_the_smallest_corner_that_holds_them_is_told(self, size, answer):
+        rng = np.random.default_rng(0)
+        users = WeightedUsers(np.clip(0.2 + size * rng.uniform(-0.5, 0.5, (300, 1)), -1.0, 1.0))
+        told = {"widths": [0.2, 0.04, 0.004], "at_least": [240] * 3, "epsilon": 0.3}
+        found = [
+            how_crowded(users, account=Account.open(epsilon=1.0, noise=SeededNoise(seed)), **told)
+            for seed in range(20)
+        ]
+        assert found == [answer] * 20
+
+    def test_one_user_moves_each_score_by_one(self, monkeypatch):
+        seen = []
+
+        def watch(self, scores, *, account):
+            seen.append(scores)
+            return 0
+
+        monkeypatch.setattr(ChooseBest, "release", watch)
+        rng = np.random.default_rng(1)
+        for seed in range(40):
+            rows = corner(30, inside=0.5, seed=seed)
+            for _ in range(2):
+                how_crowded(
+                    WeightedUsers(rows.copy()),
+                    widths=[0.4, 0.15, 0.01],
+                    at_least=[20, 15, 10],
+                    epsilon=0.3,
+                    account=Account.open(epsilon=1.0),
+                )
+                rows[rng.integers(30)] = rng.choice([-1.0, 0.42, 1.0, np.nan])
+        moved = np.abs(np.subtract(seen[::2], seen[1::2]))
+        assert moved.shape == (40, 4)
+        assert moved.max() == 1
 
     @pytest.mark.parametrize("relation", list(Relation))
     def test_it_costs_what_it_says(self, relation):
         account = Account.open(epsilon=1.0, relation=relation, noise=SeededNoise(0))
-        are_crowded(
-            WeightedUsers(corner(40)), width=0.15, at_least=30, epsilon=0.25, account=account
+        how_crowded(
+            WeightedUsers(corner(40)), widths=[0.15], at_least=[30], epsilon=0.25, account=account
         )
         assert math.isclose(float(account.left), 0.75)

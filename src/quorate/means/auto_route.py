@@ -5,19 +5,21 @@ look whether people are there at all; then :mod:`quorate.means.ways` says which 
 number of users, the number of dimensions and the budget. Clipping to the range is a candidate
 everywhere, with Laplace or Gaussian noise, whichever is smaller.
 
-A cheap question before any search is whether nearly all users are in one small corner of the range.
-It is cut into cells of a fixed width, in several shifted ways, so that a cluster that is a little
+A cheap question before any search is in how small a corner of the range nearly all users are. It is
+cut into cells of a fixed width, in several shifted ways, so that a cluster that is a little
 narrower than a cell lies inside of one. How many users the fullest cell holds is a number that one
 user moves by at most 1, whatever the cells and however many there are; it is compared with a
-threshold. Users who fill their range are told from users in a corner of it by *all* of them, where
-distances of pairs would ask half as many.
+threshold, for one width or several. Users who fill their range are told from users in a corner of
+it by *all* of them, where distances of pairs would ask half as many.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +39,14 @@ from quorate.mechanisms.choose import ChooseBest
 from quorate.ranges import half_widths
 from quorate.users import UserData
 
-__all__ = ["AutoRun", "InHalfWidths", "are_crowded", "fullest_cell", "unit_bound"]
+__all__ = ["AutoRun", "InHalfWidths", "fullest_cell", "how_crowded", "unit_bound"]
 
 # So many scales of its noise a number of present users must be short before anyone is missed, and
 # so many are taken off it then.
 _MISSED, _CAREFUL = 6.0, 3.0
 # Users x epsilon for whom questions are set aside where their number is not public.
 _FEW = 200.0
+_WIDE = "the range is not much wider than the users."
 # Costs are added up in floating point.
 _ROUNDING = 1.0 + 2.0**-40
 # The cells are shifted by this many equal steps in each coordinate.
@@ -122,13 +125,13 @@ class AutoRun:
                 self.bound,
                 fallback=lambda reason: self.drift(size, reason),
             ).adapt()
-        tested = ways.is_tested(
+        if way.name == "interval":
+            return self.interval(size)
+        asked = way.name == "quantile" or ways.is_tested(
             users=size.number, dimension=self.users.dimension, epsilon=self._whole
         )
-        if (tested or way.name == "quantile") and not self._is_narrow(size, tested=tested):
-            return self.clip(size, "the range is not much wider than the users.")
-        if way.name == "interval":
-            return self.interval(size, narrow=tested)
+        if asked and self._corner(size) is None:
+            return self.clip(size, _WIDE)
         if way.name == "drift":
             return self.drift(size, way.reason)
         return self._pure.by_quantiles(size, self._left, way.reason)
@@ -148,32 +151,33 @@ class AutoRun:
             n = _FEW / self._whole
         told = {"users": n, "epsilon": self._whole}
         way = ways.first_way(dimension=d, mu=mu, **told).name
-        if mu > 0.0 and way in ("drift", "interval") and ways.is_tested(dimension=d, **told):
+        if mu > 0.0 and way == "drift" and ways.is_tested(dimension=d, **told):
             kept = ways.test_cost(dimension=d, **told)
             if not self._is_replaced:
                 kept += ways.present_cost(**told)
-            if way == "interval":
-                kept += ways.search_costs(dimension=d, **told).spread
             self.account.set_aside(kept * _ROUNDING)
 
-    def _is_narrow(self, size: Size, *, tested: bool) -> bool:
-        """Ask whether nearly all users are in a corner of the range, or near each other."""
-        d = self.users.dimension
-        cost = ways.test_cost(users=size.number, dimension=d, epsilon=self._whole)
-        share = ways.crowded_share(users=size.number, dimension=d, epsilon=self._whole)
-        if not tested:
-            return are_near(self.users, epsilon=cost, account=self.account)
-        return are_crowded(
-            self.users,
-            width=self._cell(size),
-            at_least=math.ceil(share * size.number),
-            epsilon=cost,
-            account=self.account,
-        )
+    def _corner(self, size: Size) -> float | None:
+        """Ask how wide a corner of the range nearly all users are in, or if they are near."""
+        told: dict[str, Any] = {
+            "users": size.number,
+            "dimension": self.users.dimension,
+            "epsilon": self._whole,
+        }
+        cost = ways.test_cost(**told)
+        if not ways.is_tested(**told):
+            near = are_near(self.users, epsilon=cost, account=self.account)
+            return ways.NEAR if near else None
+        first = ways.corner(mu=self.account.mu, **told)
+        return first.width if self._crowd(size, (first,), cost) else None
 
-    def _cell(self, size: Size) -> float:
-        return ways.cell_width(
-            users=size.number, dimension=self.users.dimension, epsilon=self._whole
+    def _crowd(self, size: Size, corners: Sequence[ways.Corner], epsilon: float) -> int:
+        return how_crowded(
+            self.users,
+            widths=[corner.width for corner in corners],
+            at_least=[math.ceil(corner.share * size.number) for corner in corners],
+            epsilon=epsilon,
+            account=self.account,
         )
 
     def drift(self, size: Size, reason: str) -> MeanRelease:
@@ -182,22 +186,19 @@ class AutoRun:
             users=self.users, reach=self.bound.l2_radius, account=self.account, size=size
         ).run(reason)
 
-    def interval(self, size: Size, *, narrow: bool = False) -> MeanRelease:
-        """Find an interval or an L1 ball by quantiles.
-
-        Where nothing comes of it everybody is clipped to the range; but where users are known to be
-        in a corner of it a spread that says otherwise is wrong, and a ball drifts to them.
-        """
-
-        def clip(reason: str) -> MeanRelease:
-            return self.clip(size, reason)
-
-        def drift(reason: str) -> MeanRelease:
-            return self.drift(size, reason) if self.account.square_left > 0 else clip(reason)
-
+    def interval(self, size: Size) -> MeanRelease:
+        """Find an interval or an L1 ball by quantiles, or clip to the range."""
+        corner = None
+        if ways.is_tested(users=size.number, dimension=self.users.dimension, epsilon=self._whole):
+            corner = self._corner(size)
+            if corner is None:
+                return self.clip(size, _WIDE)
+            if self.users.dimension == 1:
+                cost = ways.test_cost(users=size.number, dimension=1, epsilon=self._whole)
+                finer = self._crowd(size, ways.FINER_CORNERS, cost)
+                corner = ways.FINER_CORNERS[finer - 1].width if finer else corner
         run = IntervalRun(users=self.users, account=self.account, size=size)
-        corner = self._cell(size) / 2.0 if narrow else math.inf
-        return run.adapt(clip, drift if self.account.mu > 0.0 else None, at_most=corner)
+        return run.adapt(lambda reason: self.clip(size, reason), corner=corner)
 
     def clip(self, size: Size | None, reason: str) -> MeanRelease:
         """Clip to the range, with Laplace or Gaussian noise."""
@@ -216,7 +217,7 @@ class AutoRun:
         """
         if self._is_replaced:
             n = float(max(1, self.users.n_users))
-            if ways.is_tested(users=n, dimension=self.users.dimension, epsilon=self._whole):
+            if ways.is_few(users=n, dimension=self.users.dimension, epsilon=self._whole):
                 return Size(n, 0.0)
             found = self._pure.buy_size(ways.present_cost(users=n, epsilon=self._whole))
             if found.number >= n - _MISSED * found.scale:
@@ -256,19 +257,34 @@ def fullest_cell(users: VectorUsers, width: float) -> int:
     return int(users.add_up(_Cells(width)).max())
 
 
-def are_crowded(
-    users: VectorUsers, *, width: float, at_least: int, epsilon: float, account: Account
-) -> bool:
-    r"""Release whether some cell of this width holds ``at_least`` so many users.
+def how_crowded(
+    users: VectorUsers,
+    *,
+    widths: Sequence[float],
+    at_least: Sequence[int],
+    epsilon: float,
+    account: Account,
+) -> int:
+    r"""Release how many of ever smaller cells hold as many users as they should: 0, 1, ...
 
-    The fullest cell holds M users and two answers compete, with the scores M - t and t - M for the
-    threshold t. One user who is replaced, added or removed moves each by at most 1, so that the
-    wrong answer has a probability of :math:`e^{-\epsilon |M - t|}/2`.
+    Answer j says that a cell of width j, the last one that does, holds ``at_least`` so many users.
+    Its score is the smaller of two numbers: by how many users that cell is above its threshold, and
+    by how many the next one is below. One user who is replaced, added or removed moves each of them
+    by at most 1. An answer is wrong with a probability of at most :math:`e^{-\epsilon k/2}` times
+    the right one's, k being the difference of their scores; between two answers that differ by one
+    cell only that is twice how far its fullest cell is from the threshold.
 
     >>> people = WeightedUsers(np.full((400, 1), 0.3))
-    >>> are_crowded(people, width=0.2, at_least=300, epsilon=1.0, account=Account.open(epsilon=1.0))
-    True
+    >>> account = Account.open(epsilon=1.0)
+    >>> how_crowded(people, widths=[0.2], at_least=[300], epsilon=1.0, account=account)
+    1
     """
-    more = fullest_cell(users, width) - at_least
-    mechanism = ChooseBest(candidates=2, epsilon=epsilon, relation=account.relation)
-    return mechanism.release(np.array([more, -more], dtype=np.int64), account=account) == 0
+    more = [
+        fullest_cell(users, width) - least for width, least in zip(widths, at_least, strict=True)
+    ]
+    scores = [
+        min([*more[i - 1 : i], *(-below for below in more[i : i + 1])])
+        for i in range(len(more) + 1)
+    ]
+    mechanism = ChooseBest(candidates=len(scores), epsilon=epsilon, relation=account.relation)
+    return int(mechanism.release(np.array(scores, dtype=np.int64), account=account))

@@ -2,11 +2,13 @@
 
 In half-widths of the public range, everything pure and paid from one account:
 
-1. *spread*: how far apart two people typically are, from hidden random pairs. Where that is not
-   much less than the range, nothing more is spent on a search and everybody is clipped to it.
+1. *spread*: how far apart people are. In one dimension that is known to a power of ten from the
+   corner of the range that most of them are in (:mod:`quorate.means.crowding`); in more it is found
+   from hidden random pairs. Where it is not much less than the range, nothing more is spent on a
+   search and everybody is clipped to it.
 2. *centre*: a median of each coordinate, no finer than the spread asks for.
-3. *tail*: an outer quantile of the distances from the centre and an inner one, for which the spread
-   stands in one dimension; there, with many users, both sides apart, because people are skewed.
+3. *tail*: an outer quantile of the distances from the centre, and an inner one in several
+   dimensions; in one, with many users, both sides apart, because people are skewed.
 4. *sum*: everybody is clipped to an interval, or to an L1 ball, where noise and clipping are
    expected to cost least (:mod:`quorate.means.tails`).
 """
@@ -60,9 +62,12 @@ _PER_DOUBLING = 4
 _SIZE_SHARES = (0.3, 0.1)
 # The lightest tail that is believed: single numbers are often skewed; lengths of vectors vary less.
 _LIGHTEST = (1.1, 3.0)
-# Who looks at both sides together does not see that all of the tail is on one of them: what is
-# stated allows for it by this over the exponent of the tail, within limits.
-_SKEWED, _SKEWS = 3.6, (1.5, 5.0)
+# Who looks at both sides together does not see that all of the tail is on one of them, and few
+# users do not show that most of them hold the same and the others do not: what is stated allows for
+# it by the larger of these, the second one times the share of users beyond the outer quantile.
+_SKEWED = (1.5, 11.0)
+# So many times as much where the others lie outside of the corner that most users are in.
+_SCATTERED = 2.0
 # Users outside of an L1 ball are pulled in along several coordinates at once.
 _PULL = 0.8
 # So many times as many users as asked for may be beyond the outer quantile, in 98 % of runs.
@@ -134,18 +139,16 @@ class IntervalRun:
         return float_down(self.account.left)
 
     def adapt(
-        self,
-        clip: Callable[[str], MeanRelease],
-        missed: Callable[[str], MeanRelease] | None = None,
-        *,
-        at_most: float = math.inf,
+        self, clip: Callable[[str], MeanRelease], *, corner: float | None = None
     ) -> MeanRelease:
         """Find a clip and release the mean; ``clip`` clips to the range and says why.
 
-        Where the spread is known to be ``at_most`` so much, a larger one that is found cannot be
-        true: ``missed`` is asked then, if there is such a way, or something smaller is taken.
+        Most users are known to be in a ``corner`` of this width.
         """
         whole, n, d = self._left, self.size.number, self.dimension
+        if d == 1 and corner is not None:
+            spread = ways.spread_in_corner(corner)
+            return self._search(clip, spread, whole)
         costs = ways.search_costs(users=n, dimension=d, epsilon=whole)
         distances = hidden_distances(self.users, self.account)
         spread = find_typical_distance(distances, epsilon=costs.spread, account=self.account)
@@ -153,10 +156,6 @@ class IntervalRun:
             spread = find_typical_distance(
                 distances, epsilon=costs.spread, account=self.account, quantile=_FAR_QUANTILE
             )
-        if spread > at_most:
-            if missed is not None:
-                return missed("a search missed the users; a ball drifts to where they are.")
-            spread = at_most / 3.0
         if spread < _SAME:
             return clip("most users hold the same vector; a small interval cuts all others.")
         left = self._left
@@ -166,11 +165,19 @@ class IntervalRun:
         )
         if not worth:
             return clip("the range is not much wider than the users.")
+        return self._search(clip, spread, whole)
+
+    def _search(
+        self, clip: Callable[[str], MeanRelease], spread: float, whole: float
+    ) -> MeanRelease:
+        """Find a centre and how far users reach from it, at prices that are parts of ``whole``."""
+        n, d = self.size.number, self.dimension
+        costs = ways.search_costs(users=n, dimension=d, epsilon=whole, spread=spread)
         centre = np.array([self._median(j, spread, costs.centre / d) for j in range(d)])
         found = self._sides if d == 1 else self._ball
         bound, parts = found(centre, spread, costs)
         if bound is None:
-            return clip("users lie so far out that only the range holds them.")
+            return clip("no interval is seen to hold nearly all users but the range.")
         return self._release(bound, parts, spread)
 
     def _median(self, column: int, spread: float, epsilon: float) -> float:
@@ -192,7 +199,7 @@ class IntervalRun:
             start=0.25 * self.dimension * spread,
             spread=spread,
             farthest=farthest,
-            inner_cost=costs.inner,
+            inner=costs.inner,
             outer=costs.outer,
         )
         radii, moved = tail.candidates, _PULL * tail.excess()
@@ -209,13 +216,16 @@ class IntervalRun:
     def _sides(
         self, centre: NDArray[np.float64], spread: float, costs: ways.SearchCosts
     ) -> tuple[Bound | None, _Cut]:
-        """Return an interval around ``centre``, or nothing if the range is as good."""
+        """Return an interval around ``centre``, or nothing if the range is as good.
+
+        Nothing either where nearly all hold the same number: it would cut away all others.
+        """
         middle, n = float(centre[0]), self.size.number
         start = 0.25 * spread
         if ways.is_two_sided(
             users=n, dimension=1, epsilon=float(self.account.epsilon), spread=spread
         ):
-            each = {"spread": spread, "inner": spread, "outer": costs.outer / 2.0, "whole": 0.5}
+            each = {"spread": spread, "outer": costs.outer / 2.0, "whole": 0.5}
             tails = [
                 self._tail(_Beyond(middle, sign), start=start, farthest=1.0 - sign * middle, **each)
                 for sign in (-1.0, 1.0)
@@ -226,10 +236,11 @@ class IntervalRun:
                 start=start,
                 spread=spread,
                 farthest=1.0 + abs(middle),
-                inner=spread,
                 outer=costs.outer,
             )
             tails = [both]
+        if max(tail.outer for tail in tails) <= start:
+            return None, _Cut(0.0, 0.0, 0.0)
         below, above = tails[0].candidates, tails[-1].candidates
         moved = [tail.excess() for tail in tails]
         if len(tails) == 1:
@@ -250,7 +261,9 @@ class IntervalRun:
             float(tail.excess(cautious=True)[k]) for tail, k in zip(tails, (i, j), strict=False)
         ]
         if len(tails) == 1:
-            skew = min(max(_SKEWED / tails[0].exponent, _SKEWS[0]), _SKEWS[1])
+            skew = max(_SKEWED[0], _SKEWED[1] * tails[0].outer_share)
+            if tails[0].outer > ways.corner_of(spread):
+                skew *= _SCATTERED
             pulls = [skew * pull for pull in pulls]
         farthest = max(1.0 - upper, lower + 1.0, 0.0)
         return Interval(lower, upper), self._cut(max(pulls), tails[0], farthest, len(tails))
@@ -268,13 +281,12 @@ class IntervalRun:
         spread: float,
         farthest: float,
         outer: float,
-        inner: float | None = None,
-        inner_cost: float = 0.0,
+        inner: float = 0.0,
         whole: float = 1.0,
     ) -> Tail:
-        """Release an outer quantile of the users' distances.
+        """Release an outer quantile of the users' distances at the price ``outer``.
 
-        Half of them are within ``inner``, which is released too if it is not known.
+        And the distance within which half of them are, if a price is told for it.
         """
         steps = max(1, math.ceil(_PER_DOUBLING * math.log2(max(farthest / start, 1.0))))
         grid = np.minimum(start * 2.0 ** (np.arange(steps + 1.0) / _PER_DOUBLING), farthest)
@@ -284,17 +296,18 @@ class IntervalRun:
         counts = np.diff(below, prepend=0)
         counts[-1] += int(total[0]) - int(below[-1])
         cells = np.repeat(np.arange(steps + 1), counts)
-        outside = ways.outside_users(users=whole * self.size.number, epsilon=outer, spread=spread)
+        outside = ways.outside_users(
+            users=whole * self.size.number, dimension=self.dimension, epsilon=outer, spread=spread
+        )
         outer_share, half = outside / self.size.number, whole / 2.0
-        if inner is None:
-            inner = float(grid[self._quantile(cells, steps, half, inner_cost)])
+        within = float(grid[self._quantile(cells, steps, half, inner)]) if inner else None
         return Tail(
-            inner=inner,
             outer=float(grid[self._quantile(cells, steps, outer_share, outer)]),
-            inner_share=half,
             outer_share=outer_share,
             farthest=farthest,
             users=self.size.number,
+            inner=within,
+            inner_share=half,
             whole=whole,
             lightest=_LIGHTEST[self.dimension > 1],
         )

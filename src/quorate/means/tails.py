@@ -1,10 +1,11 @@
-"""How far to clip: noise against what clipping moves, from two released points of a tail.
+"""How far to clip: noise against what clipping moves, from released points of a tail.
 
-Two quantiles of the distances of users from a centre are known: an inner one, and an outer one that
-leaves few enough users outside for the search to see it. The best clip lies farther out still,
-where a handful of users is outside, so the tail between has to be guessed. Two guesses are mixed:
-that it goes on to fall as from the inner to the outer point (a stretched exponential), and that it
-falls from there on as slowly as a power of the distance. Nothing here sees data.
+Quantiles of the distances of users from a centre are known: an inner one, where that is worth its
+price, and an outer one that leaves few enough users outside for the search to see it. The best clip
+lies farther out still, where a handful of users is outside, so the tail between has to be guessed.
+Two guesses are mixed: that it goes on to fall as from the inner to the outer point (a stretched
+exponential; a plain one if the inner point is not known), and that it falls from there on as slowly
+as a power of the distance. Nothing here sees data.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 __all__ = ["Tail"]
 
-# Weight of the heavy guess where a clip is chosen, and where an error is stated.
-_HEAVY, _CAUTIOUS = 0.3, 0.8
+# Weight of the heavy guess where a clip is chosen: so much, or so many times the share of the users
+# who are beyond the outer point, because more of them were not seen; and where an error is stated.
+_HEAVY, _UNSEEN, _CAUTIOUS = 0.3, 2.5, 0.8
 _CANDIDATES = 96
 # Limits for what two noisy points say about a tail.
 _HEAVIEST, _STEEPEST, _POWERS = 0.25, 4.0, (1.1, 12.0)
@@ -30,13 +32,15 @@ class Tail:
 
     Parameters
     ----------
-    inner, outer : float
-        Released distances; all users lie within ``farthest``.
-    inner_share, outer_share : float
-        Shares of the users that are farther away.
+    outer : float
+        A released distance; all users lie within ``farthest``.
+    outer_share : float
+        Share of the users that are farther away.
     farthest : float
     users : float
         How many there are.
+    inner, inner_share : float, optional
+        The same of a point farther in.
     whole : float, default=1.0
         Share of the users that are on this side of the centre.
     lightest : float, default=4.0
@@ -51,12 +55,12 @@ class Tail:
     (True, 0.0)
     """
 
-    inner: float
     outer: float
-    inner_share: float
     outer_share: float
     farthest: float
     users: float
+    inner: float | None = None
+    inner_share: float = 0.5
     whole: float = 1.0
     lightest: float = 4.0
 
@@ -67,6 +71,8 @@ class Tail:
     @property
     def exponent(self) -> float:
         """How the tail falls between both points: 1 for an exponential, 2 for a normal one."""
+        if self.inner is None:
+            return 1.0
         if self.outer <= 1.05 * self.inner:
             return _STEEPEST
         before = math.log(self.whole / self.inner_share)
@@ -85,7 +91,7 @@ class Tail:
         radii = self.candidates
         if radii.size == 1:
             return np.zeros(1)
-        heavy = _CAUTIOUS if cautious else _HEAVY
+        heavy = _CAUTIOUS if cautious else max(_HEAVY, _UNSEEN * self.outer_share)
         depth, exponent = self._depth, min(self.exponent, self.lightest)
         power = min(max(exponent * depth, _POWERS[0]), _POWERS[1])
         away = radii / self.outer

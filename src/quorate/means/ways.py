@@ -16,14 +16,16 @@ from quorate.guarantees import Relation
 from quorate.releases.route import Route
 
 __all__ = [
+    "Corner",
     "SearchCosts",
-    "cell_width",
     "core_is_possible",
     "core_is_worthwhile",
     "core_reserve",
-    "crowded_share",
+    "corner",
+    "corner_of",
     "first_way",
     "interval_radius",
+    "is_few",
     "is_tested",
     "is_two_sided",
     "is_worth_searching",
@@ -31,11 +33,21 @@ __all__ = [
     "outside_users",
     "present_cost",
     "search_costs",
+    "spread_in_corner",
     "spread_is_affordable",
     "test_cost",
     "users_to_search",
     "widening",
 ]
+
+
+@dataclass(frozen=True)
+class Corner:
+    """A cell of the range, in half-widths, and the share of the users that it has to hold."""
+
+    width: float
+    share: float
+
 
 # From so many dimensions on Gaussian noise in a ball costs less than Laplace noise in an L1 ball.
 GAUSSIAN_DIMENSIONS = 10
@@ -64,17 +76,22 @@ _SPREAD_SHARE = 0.4
 _WIDEN, _WIDEN_RATE = 3.0, 0.3
 # Users x mu below which the spread is found on the way, not before; and below which not at all.
 FEW_USERS, FEWEST_USERS = 110.0, 17.0
-# Few users in one or two dimensions are asked first whether nearly all of them are in a corner of
-# the range, because clipping to it costs less than any search otherwise: up to so many users x
-# epsilon. The corner has to hold this share of them; a smaller one does where it is small in two
-# dimensions: many people hold the same single number and spread otherwise, but rarely in two
+# Users in one dimension, and few in two, are asked first whether nearly all of them are in a corner
+# of the range, because clipping to it costs less than any search otherwise: up to so many users x
+# epsilon in two. The corner has to hold this share of them; a smaller one does where it is small in
+# two dimensions: many people hold the same single number and spread otherwise, but rarely in two
 # coordinates at once.
 TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
 _CROWDED = (0.8, 0.65)
 # The width of the corner. Where a ball drifts to it: for the fewest; for more in one dimension, who
-# lose less by clipping to the range; for more in two. And where quantiles are asked, in one
-# dimension and in two.
-_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELLS = (200.0, 400.0, 675.0), (0.15, 0.1, 0.3), (0.2, 0.5)
+# lose less by clipping to the range; for more in two. And where quantiles are asked in two.
+_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELL = (200.0, 400.0, 675.0), (0.15, 0.1, 0.3), 0.5
+# Where quantiles are asked in one dimension, the wider the less a search costs: up to so many users
+# x epsilon. How much smaller a corner they are in is asked then, of fewer of them: that many hold
+# the same number is no reason to clip any more.
+_CORNERS = ((700.0, 0.2), (2000.0, 0.4), (math.inf, 0.8))
+_OF_CORNER = 0.1
+FINER_CORNERS = tuple(Corner(width, 0.6) for width in (0.06, 0.006, 6e-4, 6e-5, 6e-6))
 # In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
 # other if their distance is below this.
 NEAR = 0.12
@@ -88,13 +105,16 @@ TWO_SIDES, NARROW, MANY_USERS = 3000.0, 0.05, 10_000.0
 _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
-_PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 170.0
+_PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 220.0
 _TEST = (36.0, 20.0)
-_CENTRE, _CENTRE_CERTAINTY = 4.0, 7.0
+_CENTRE, _CENTRE_CERTAINTY = 4.0, 9.0
 # The outer quantile leaves so many users outside, times epsilon: with fewer, noise would send it to
 # the far end too often. That costs the noise of the range, so the second is multiplied by the
 # logarithm of how much wider it is than the users.
 _OUTSIDE, _OUTSIDE_WIDE = 7.0, 3.0
+# At most this share of epsilon goes there, and at most this share of the users is outside: in one
+# dimension, where two in three people often hold the same number, and in more.
+_OUTER_SHARES, _MOST_OUTSIDE = (0.3, 0.25), (0.2, 0.35)
 # Radius of the L1 ball (or half an interval) that holds nearly all, in typical distances: of an
 # average of light and heavy tails.
 _RADIUS = 5.5
@@ -156,9 +176,9 @@ def present_cost(*, users: float, epsilon: float) -> float:
     """Return what it costs to see whether people are there at all.
 
     >>> present_cost(users=8000, epsilon=1.0), present_cost(users=100, epsilon=1.0)
-    (0.005, 0.02)
+    (0.005, 0.03)
     """
-    return min(max(_PRESENT / max(users, 1.0), 0.001 * epsilon), 0.02 * epsilon)
+    return min(max(_PRESENT / max(users, 1.0), 0.001 * epsilon), 0.03 * epsilon)
 
 
 def test_cost(*, users: float, dimension: int, epsilon: float) -> float:
@@ -169,39 +189,63 @@ def test_cost(*, users: float, dimension: int, epsilon: float) -> float:
     """
     small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
     needed = _TEST[small] / max(users, 1.0)
-    return min(max(needed, 0.02 * epsilon), 0.15 * epsilon)
+    return min(max(needed, 0.005 * epsilon), 0.15 * epsilon)
 
 
-def crowded_share(*, users: float, dimension: int, epsilon: float) -> float:
-    """Return the share of the users that a corner has to hold.
+def corner(*, users: float, dimension: int, epsilon: float, mu: float) -> Corner:
+    """Return the corner of the range that users are asked about before anything is searched.
 
-    >>> [crowded_share(users=300, dimension=d, epsilon=1.0) for d in (1, 2)]
-    [0.8, 0.65]
+    >>> corner(users=300, dimension=2, epsilon=1.0, mu=0.0)
+    Corner(width=0.15, share=0.65)
+    >>> corner(users=500, dimension=1, epsilon=1.0, mu=0.24)
+    Corner(width=0.2, share=0.8)
     """
-    return _CROWDED[_is_small_corner(users=users, dimension=dimension, epsilon=epsilon)]
+    few, some, many = _CELL_USERS
+    told = users * epsilon
+    if dimension > 1:
+        width = _SEARCH_CELL if told >= many else _DRIFT_CELLS[2 if told >= some else 0]
+        small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
+        return Corner(width, _CROWDED[small])
+    if told < users_to_search(dimension=1, mu=mu):
+        return Corner(_DRIFT_CELLS[1 if told >= few else 0], _CROWDED[0])
+    return Corner(next(width for most, width in _CORNERS if told < most), _CROWDED[0])
+
+
+def spread_in_corner(width: float) -> float:
+    """Return the spread that a search begins with where the last corner has this width.
+
+    >>> spread_in_corner(0.5)
+    0.05
+    """
+    return _OF_CORNER * width
+
+
+def corner_of(spread: float) -> float:
+    """Return the width of the corner that a search with this spread began in.
+
+    >>> corner_of(spread_in_corner(0.25))
+    0.25
+    """
+    return spread / _OF_CORNER
 
 
 def _is_small_corner(*, users: float, dimension: int, epsilon: float) -> bool:
     return dimension == TESTED_DIMENSIONS and users * epsilon < _CELL_USERS[1]
 
 
-def cell_width(*, users: float, dimension: int, epsilon: float) -> float:
-    """Return the width of the corner that nearly all users have to be in.
-
-    >>> [cell_width(users=n, dimension=1, epsilon=1.0) for n in (150, 300, 500)]
-    [0.15, 0.1, 0.2]
-    """
-    few, some, many = _CELL_USERS
-    told = users * epsilon
-    if dimension == 1:
-        return _SEARCH_CELLS[0] if told >= some else _DRIFT_CELLS[1 if told >= few else 0]
-    return _SEARCH_CELLS[1] if told >= many else _DRIFT_CELLS[2 if told >= some else 0]
-
-
 def is_tested(*, users: float, dimension: int, epsilon: float) -> bool:
     """Whether users are asked if they are in a corner of the range, before anything is searched.
 
-    >>> is_tested(users=300, dimension=1, epsilon=1.0), is_tested(users=300, dimension=5, epsilon=1)
+    >>> is_tested(users=300, dimension=2, epsilon=1.0), is_tested(users=300, dimension=5, epsilon=1)
+    (True, False)
+    """
+    return dimension == 1 or is_few(users=users, dimension=dimension, epsilon=epsilon)
+
+
+def is_few(*, users: float, dimension: int, epsilon: float) -> bool:
+    """Whether absent users are not counted before the mean: none of them is in a corner.
+
+    >>> is_few(users=300, dimension=1, epsilon=1.0), is_few(users=3000, dimension=1, epsilon=1.0)
     (True, False)
     """
     return dimension <= TESTED_DIMENSIONS and users * epsilon < TESTED_USERS
@@ -219,11 +263,17 @@ def search_costs(
     skewed = is_two_sided(users=users, dimension=dimension, epsilon=epsilon, spread=spread)
     sides = 2.0 if skewed else 1.0
     cells = math.log(4.0 / spread) + _CENTRE_CERTAINTY
+    if dimension == 1:
+        paid = 2.0 * test_cost(users=users, dimension=1, epsilon=epsilon)
+    else:
+        paid = min(max(_SPREAD / users, 0.012 * epsilon), 0.12 * epsilon)
     return SearchCosts(
-        spread=min(max(_SPREAD / users, 0.012 * epsilon), 0.12 * epsilon),
+        spread=paid,
         centre=max(_CENTRE * dimension * cells / users, 0.003 * epsilon),
         inner=0.0 if dimension == 1 else _INNER / users,
-        outer=min(sides * max(_OUTER / users, 0.025 * epsilon), 0.25 * epsilon),
+        outer=min(
+            sides * max(_OUTER / users, 0.025 * epsilon), _OUTER_SHARES[dimension > 1] * epsilon
+        ),
     )
 
 
@@ -237,14 +287,14 @@ def is_two_sided(*, users: float, dimension: int, epsilon: float, spread: float)
     return dimension == 1 and told >= TWO_SIDES and (spread <= NARROW or told >= MANY_USERS)
 
 
-def outside_users(*, users: float, epsilon: float, spread: float) -> float:
+def outside_users(*, users: float, dimension: int, epsilon: float, spread: float) -> float:
     """Return how many users an outer quantile that costs ``epsilon`` leaves outside.
 
-    >>> round(outside_users(users=10_000, epsilon=0.1, spread=0.01))
+    >>> round(outside_users(users=10_000, dimension=1, epsilon=0.1, spread=0.01))
     208
     """
     needed = _OUTSIDE + _OUTSIDE_WIDE * math.log(1.0 / min(spread, 1.0))
-    return min(needed / epsilon, 0.35 * users)
+    return min(needed / epsilon, _MOST_OUTSIDE[dimension > 1] * users)
 
 
 def interval_radius(spread: float, *, dimension: int) -> float:
