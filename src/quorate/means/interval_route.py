@@ -3,9 +3,9 @@
 In half-widths of the public range, everything pure and paid from one account:
 
 1. *spread*: how far apart people are. In one dimension that is known to a power of ten from the
-   corner of the range that most of them are in (:mod:`quorate.means.crowding`); in more it is found
-   from hidden random pairs. Where it is not much less than the range, nothing more is spent on a
-   search and everybody is clipped to it.
+   corner of the range that most of them are in (:mod:`quorate.means.auto_route`); in more it is
+   found from hidden random pairs. Where it is not much less than the range, nothing more is spent
+   on a search and everybody is clipped to it.
 2. *centre*: a median of each coordinate, no finer than the spread asks for.
 3. *tail*: an outer quantile of the distances from the centre, and an inner one in several
    dimensions; in one, with many users, both sides apart, because people are skewed.
