@@ -8,11 +8,11 @@ from quorate.guarantees import Relation
 from quorate.models import LinearRegression, LogisticRegression
 from quorate.models.few_users import (
     few_user_steps,
-    has_few_users,
     longest_start,
     release_scale,
 )
 from quorate.models.losses import LogisticLoss, SoftmaxLoss
+from quorate.models.runs import has_few_users
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData

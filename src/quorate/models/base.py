@@ -22,7 +22,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.models.coefficient_error import CoefficientError, coefficient_error, parameter_noise
 from quorate.models.coefficients import Coefficients
 from quorate.models.descent_path import are_drowned, are_only_noise
-from quorate.models.few_users import few_user_descent, has_few_users, release_scale
+from quorate.models.few_users import few_user_descent, release_scale
 from quorate.models.first_constant import (
     FirstConstant,
     release_constant,
@@ -37,6 +37,7 @@ from quorate.models.runs import (
     Feasibility,
     check_budget,
     check_public_steps,
+    has_few_users,
     model_feasibility,
     open_run,
     setup_mu,

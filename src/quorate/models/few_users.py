@@ -23,6 +23,7 @@ from quorate.models.lifted_gradients import LiftedGradients, LocalSteps
 from quorate.models.losses import LinearLoss
 from quorate.models.minimization import Minimum, descend
 from quorate.models.optimizers import AveragedDescent
+from quorate.models.runs import signal_of
 from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
 from quorate.users import UserData
 
@@ -32,18 +33,12 @@ __all__ = [
     "few_user_descent",
     "few_user_loss",
     "few_user_steps",
-    "has_few_users",
     "longest_start",
     "release_scale",
-    "signal_of",
 ]
 
 Vector = NDArray[np.float64]
 
-# Below this many users, n mu over the root of the parameters, whitening costs more than it saves.
-_FEW = 35.0
-# From here on, n mu, a search for a radius is safe, and it is taken if users have fewer records.
-_SEARCHABLE, _FEW_RECORDS = 65.0, 4.0
 # Steps: some, and more with more signal.
 _FEWEST_STEPS, _STEPS_PER_SIGNAL, _MOST_STEPS = 14, 0.3, 40
 FEW_SHRINKAGE = 0.5
@@ -62,43 +57,6 @@ _ROOMY = 1.1
 _AGREED = 0.6
 # The first clip, in longest gradients of a typical record; the lifts take it from there.
 _FIRST_CLIP = 0.3
-
-
-def signal_of(*, n_users: float, mu: float, relation: Relation) -> float:
-    """Return n mu, doubled under add/remove, where half of the noise is needed.
-
-    >>> signal_of(n_users=100, mu=0.2, relation=Relation.ADD_REMOVE)
-    40.0
-    """
-    return n_users * mu * (1.0 if relation is Relation.REPLACE else 2.0)
-
-
-def has_few_users(
-    *,
-    n_users: float,
-    mu: float,
-    dimension: int,
-    relation: Relation,
-    records: Callable[[], float],
-) -> bool:
-    """Tell from public or released numbers whether this plan is taken.
-
-    Where the other plan could be taken too, users need a few records each: with one or two the
-    noise is such that a search and strong shrinkage are the safer way. ``records`` is asked only
-    then.
-
-    >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
-    >>> has_few_users(n_users=500, records=lambda: 10.0, **known)
-    True
-    >>> has_few_users(n_users=500, records=lambda: 1.0, **known)
-    False
-    >>> has_few_users(n_users=1000, records=lambda: 10.0, **known)
-    False
-    """
-    signal = signal_of(n_users=n_users, mu=mu, relation=relation)
-    if signal >= _FEW * math.sqrt(dimension):
-        return False
-    return n_users * mu < _SEARCHABLE or records() >= _FEW_RECORDS
 
 
 def few_user_steps(*, n_users: float, mu: float, dimension: int, relation: Relation) -> int:

@@ -1,18 +1,17 @@
-"""How the account of a fit is divided before anything is released, and whether it can suffice.
+"""How the account of a fit is divided before anything is released, and for what it can suffice.
 
 Also in minibatches of users: a secret sample each step, and what the secrecy saves. Every user
 joins a step with the same small probability, decided by privacy randomness that is never shown. The
 accountant prices the noise on the sample together with the sampling. It saves time on large data;
 for a given budget full batches are at least as accurate.
 
-Whether a fit can work at all, from public numbers alone.
-
-A clipped mean of user gradients has length at most its radius C, and its noise has length
-2 C sqrt(d) / (n mu) under replacement: when n mu < 2 sqrt(d) the noise of even one step that got
-the whole budget exceeds any gradient there could be, whatever the data. If the records per user are
-public there is a sharper rule: users' gradients spread by about sqrt(d / m) around their mean, and
-when n mu sqrt(m) < d the noise that hides this spread exceeds the spread of the labels themselves.
-Both are necessary conditions, not sufficient ones.
+Whether a fit can work at all follows from public numbers alone. A clipped mean of user gradients
+has length at most its radius C, and its noise has length 2 C sqrt(d) / (n mu) under replacement:
+when n mu < 2 sqrt(d) the noise of even one step that got the whole budget exceeds any gradient
+there could be, whatever the data. If the records per user are public there is a sharper rule:
+users' gradients spread by about sqrt(d / m) around their mean, and when n mu sqrt(m) < d the noise
+that hides this spread exceeds the spread of the labels themselves. Both are necessary conditions,
+not sufficient ones.
 
 Below n mu = 32, further, the looks for the size of a record see the users through noise that is not
 safely smaller than their number, and everything after a wild size is noise. Above all three a fit
@@ -23,6 +22,7 @@ then releases a constant (:mod:`quorate.models.minimization`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -42,14 +42,20 @@ __all__ = [
     "Feasibility",
     "check_budget",
     "check_public_steps",
+    "has_few_users",
     "model_feasibility",
     "open_run",
     "sampled_mean",
     "setup_mu",
+    "signal_of",
 ]
 
 SETUP_SHARE = Fraction(3, 10)
 """Share of mu squared for radii and geometry, which see all users, in a run with minibatches."""
+# Below this many users, n mu over the root of the parameters, whitening costs more than it saves.
+_FEW = 35.0
+# From here on, n mu, a search for a radius is safe, and it is taken if users have fewer records.
+_SAFELY_SEARCHED, _FEW_RECORDS = 65.0, 4.0
 # Half of the users are then 2.5 standard deviations of the noise of a look that costs its largest
 # share.
 _SEARCHABLE = 32.0
@@ -229,3 +235,40 @@ def model_feasibility(
         _validate.positive_integer(records=records)
         needed = max(needed, factor * dimension / (mu * math.sqrt(records)))
     return Feasibility(n_users=n_users, dimension=dimension, users_needed=math.ceil(needed))
+
+
+def signal_of(*, n_users: float, mu: float, relation: Relation) -> float:
+    """Return n mu, doubled under add/remove, where half of the noise is needed.
+
+    >>> signal_of(n_users=100, mu=0.2, relation=Relation.ADD_REMOVE)
+    40.0
+    """
+    return n_users * mu * (1.0 if relation is Relation.REPLACE else 2.0)
+
+
+def has_few_users(
+    *,
+    n_users: float,
+    mu: float,
+    dimension: int,
+    relation: Relation,
+    records: Callable[[], float],
+) -> bool:
+    """Tell from public or released numbers whether the plan of few users is taken.
+
+    See :mod:`quorate.models.few_users`. Where the other plan could be taken too, users need a few
+    records each: with one or two the noise is such that a search and strong shrinkage are the safer
+    way. ``records`` is asked only then.
+
+    >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
+    >>> has_few_users(n_users=500, records=lambda: 10.0, **known)
+    True
+    >>> has_few_users(n_users=500, records=lambda: 1.0, **known)
+    False
+    >>> has_few_users(n_users=1000, records=lambda: 10.0, **known)
+    False
+    """
+    signal = signal_of(n_users=n_users, mu=mu, relation=relation)
+    if signal >= _FEW * math.sqrt(dimension):
+        return False
+    return n_users * mu < _SAFELY_SEARCHED or records() >= _FEW_RECORDS
