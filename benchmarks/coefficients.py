@@ -9,9 +9,9 @@ too), and the median bound over the true 95 % quantile of lengths (at most 3 in 
 worlds).
 
 The constants of ``models/coefficient_error.py`` were settled on worlds of the seeds 1000 to 1019
-(Huber and hinge losses: 1000 to 1007); what is reported has other seeds, correlated features with
-outliers, and real people (next season's hits). Noise comes from a seeded test double. The exit code
-is 1 if a limit is missed.
+(Huber and hinge losses and several classes: 1000 to 1007); what is reported has other seeds,
+correlated features with outliers, and real people (next season's hits). Noise comes from a seeded
+test double. The exit code is 1 if a limit is missed.
 """
 
 from __future__ import annotations

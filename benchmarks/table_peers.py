@@ -3,8 +3,9 @@
 Run ``python benchmarks/table_peers.py`` (100,000 rows, 5,000 people, 20 groups; ``--full`` for the
 table of the promise) where any of ``opendp[polars]``, ``tmlt.analytics`` (with Java) and
 ``pipeline-dp`` is installed. They ask for other versions of numpy, pandas, polars and Spark than
-this library does, so they are best put into an environment of their own, with ``PYTHONPATH=src``. A
-library that is not there, or does not run, is named with the reason.
+this library does, so they are best put into environments of their own: ``--save table.npz`` writes
+the table, our errors and the caps down here, ``--load table.npz`` reads them there. A library that
+is not there, or does not run, is named with the reason.
 
 Each gets the caps and the upper bound that suit it best, picked by an oracle that knows the exact
 table (``tables.peers``), half of the budget for counts and half for sums, and is otherwise used as
@@ -97,7 +98,9 @@ def tumult(world: World, caps: Caps) -> Ran:
 
     groups, records, upper = caps
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    # Four pieces of a table of this size, as Spark's documents advise; its default is 200.
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "4")
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     held = {"who": world.who, "visited": world.group, "spent": world.value}
     frame = spark.createDataFrame(pd.DataFrame(held)).cache()
@@ -162,34 +165,52 @@ def pipeline(world: World, caps: Caps) -> Ran:
     return np.array([[made[g].count, made[g].sum, made[g].mean] for g in keys]).T, taken
 
 
+def loaded(path: str) -> tuple[World, np.ndarray, list[Caps]]:
+    """Return what ``--save`` wrote down: the table, our errors, and the caps of both kinds."""
+    held = np.load(path)
+    users, groups = held["sizes"].tolist()
+    world = World(held["who"], held["group"], held["value"], users, groups)
+    return world, held["own"], [(int(a), int(b), float(c)) for a, b, c in held["caps"]]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="the table of the promise")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", choices=["opendp", "tumult", "pipeline"])
+    parser.add_argument("--save", help="write the table, our errors and the caps to a file")
+    parser.add_argument("--load", help="read them from a file, where this library is not installed")
     asked = parser.parse_args()
-    size = (1_000_000, 20_000, 50) if asked.full else (100_000, 5_000, 20)
-    world = people(*size, activity=1.0, taste=5.0)
-    middle, zero = (min(t, key=lambda one: float(np.prod(one[1]))) for t in peers(world, runs=3))
-    own = ours(world, runs=5)
-    print(f"{size[0]:,} rows, {size[1]:,} people, {size[2]} groups; epsilon {EPSILON:g}")
+    if asked.load:
+        world, own, caps = loaded(asked.load)
+    else:
+        size = (1_000_000, 20_000, 50) if asked.full else (100_000, 5_000, 20)
+        world = people(*size, activity=1.0, taste=5.0)
+        tried = peers(world, runs=3)
+        caps = [min(each, key=lambda one: float(np.prod(one[1])))[0] for each in tried]
+        own = ours(world, runs=10)
+    if asked.save:
+        held = {"who": world.who, "group": world.group, "value": world.value}
+        sizes = np.array([world.users, world.groups])
+        np.savez(asked.save, own=own, caps=np.array(caps), sizes=sizes, **held)
+    print(f"{len(world.who):,} rows, {world.users:,} people, {world.groups} groups")
     print("quorate: " + _figures(own, own))
     libraries: dict[str, tuple[Callable[[World, Caps], Ran], Caps]] = {
-        "opendp": (opendp, zero[0]),
-        "tumult": (tumult, zero[0]),
-        "pipeline": (pipeline, middle[0]),
+        "opendp": (opendp, caps[1]),
+        "tumult": (tumult, caps[1]),
+        "pipeline": (pipeline, caps[0]),
     }
-    for name, (run, caps) in libraries.items():
+    for name, (run, best) in libraries.items():
         if asked.only not in (None, name):
             continue
         try:
-            ran = [run(world, caps) for _ in range(asked.runs)]
+            ran = [run(world, best) for _ in range(asked.runs)]
         except Exception as reason:  # whatever keeps a peer from running is named
             print(f"{name}: skipped, {type(reason).__name__}: {str(reason).splitlines()[0][:150]}")
             continue
         found = np.mean([errors(table, world.table()) for table, _ in ran], axis=0)
         taken = float(np.median([seconds for _, seconds in ran]))
-        print(f"{name} at {caps}: {_figures(found, own)}; {taken:.1f} s", flush=True)
+        print(f"{name} at {best}: {_figures(found, own)}; {taken:.1f} s", flush=True)
     return 0
 
 

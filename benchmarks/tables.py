@@ -43,12 +43,12 @@ import importlib.util
 import sys
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quorate import Relation, UserTable
-from quorate.accounting.costs import gdp_mu
-from quorate.noise import SeededNoise, use_noise
+if TYPE_CHECKING:
+    from quorate import UserTable
 
 EPSILON, DELTA, LIMIT, UPPER = 1.0, 1e-6, 0.7, 200.0
 STATISTICS = ("visits", "spent", "average")
@@ -117,6 +117,8 @@ def peers(world: World, *, runs: int) -> tuple[Tried, Tried]:
 
     The first count sums from the middle of the bounds, as PipelineDP does, the others from zero.
     """
+    from quorate.accounting.costs import gdp_mu
+
     rng = np.random.default_rng(1)
     order = rng.permutation(len(world.who))
     who, group, value = world.who[order], world.group[order], world.value[order]
@@ -159,6 +161,8 @@ def ours(world: World, *, runs: int) -> np.ndarray:
     """Return our errors, caps found privately, with the loose bound."""
     import pyarrow as pa
 
+    from quorate.noise import SeededNoise, use_noise
+
     frame = pa.table({"who": world.who, "group": world.group, "spent": world.value})
     found = []
     for seed in range(runs):
@@ -169,6 +173,8 @@ def ours(world: World, *, runs: int) -> np.ndarray:
 
 
 def table(keys: list[object]) -> UserTable:
+    from quorate import Relation, UserTable
+
     return UserTable(
         EPSILON,
         delta=DELTA,

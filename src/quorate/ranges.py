@@ -88,7 +88,10 @@ class Limit:
     def __post_init__(self) -> None:
         if isinstance(self.lower, datetime.date) or isinstance(self.upper, datetime.date):
             if self.column is None:
-                raise ParameterError("Expected a range of dates for a column, such as 'visit=...'.")
+                raise ParameterError(
+                    "Expected the column that a range of dates is about, such as "
+                    "visit=2020-01-01,2024-12-31."
+                )
             Days(self.column, self.lower, self.upper)
         elif not (self.lower < self.upper and _is_finite(self.lower, self.upper)):
             raise ParameterError(

@@ -289,8 +289,12 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         print_json(fit_summary(result, expected) | {"written": written})
         return
     said = answer(result.estimator, result.columns.features, result.columns.classes)
-    print_table(said.caption, said.header, said.rows)
     counted = () if result.usable is None else (str(result.usable),)
+    if result.usable is not None and result.usable.is_little:
+        # Numbers about rows that nobody could read look like any others: say so first.
+        print(f"Careful, before you read on: {result.usable}")
+        counted = ()
+    print_table(said.caption, said.header, said.rows)
     for line in (said.sentence, *counted, said.error, str(result.estimator.guarantee_)):
         print(line)
     if expected is not None:
