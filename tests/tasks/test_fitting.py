@@ -1,7 +1,9 @@
 """From a request to a fit: public refusals first, then the charge, then the rows."""
 
+import html
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ from quorate.ranges import Limit
 from quorate.reports.outputs import Outputs
 from quorate.tasks import fitting
 from quorate.tasks.fitting import fit
-from quorate.tasks.requests import request_text
+from quorate.tasks.requests import read_request, request_text
 
 ASKED = {
     "mean": {"features": ("age", "cost"), "delta": 1e-6},
@@ -102,6 +104,11 @@ class TestTheWay:
         result = fit(make_request(task, **ASKED[task]), TableFile(visits))
         outputs = Outputs(model=tmp_path / "m.json", report=tmp_path / "r.html")
         outputs.write(result)
+        page = (tmp_path / "r.html").read_text().partition("To repeat it</h2>")[2]
+        lines = map(html.unescape, re.findall(r'<th scope="row">(.*?)</th>', page))
+        (tmp_path / "again.toml").write_text("\n".join(lines).replace("<table>", str(visits)))
+        asked = read_request(tmp_path / "again.toml")
+        assert fitting._resolved(asked.request, TableFile(visits)) == result.columns
         again = StoredModel.read(tmp_path / "m.json")
         assert again.to_dict() == json.loads((tmp_path / "m.json").read_text())
         if again.predicts:

@@ -243,7 +243,9 @@ def _end(value: Any) -> str:
 
 
 def _repeated(fit: Fit) -> Table:
-    asked = replace(fit.request, columns=fit.columns)
+    asked = fit.request
+    if not asked.names_its_columns:
+        asked = replace(asked, columns=fit.columns)
     lines = request_text(asked, "<table>").splitlines()
     caption = "Save as request.toml, name the table, and run: quorate fit request.toml"
     return Table(caption, ("request",), tuple((line,) for line in lines if line), numeric=False)

@@ -94,6 +94,11 @@ class FitRequest:
                 f"{', and no more,' if most == 2 else ''} for the task {self.task!r}."
             )
 
+    @property
+    def names_its_columns(self) -> bool:
+        """Whether the options of the task name all columns but that of the user."""
+        return TASKS[self.task].frame is not None
+
     def wish(self, columns: Columns) -> Wish:
         """Return what parameters are made from, once all columns are named."""
         return Wish(
