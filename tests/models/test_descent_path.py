@@ -76,7 +76,7 @@ def judged(minimum):
     geometry = Geometry(np.zeros(features), np.asarray(1.0))
     noise = parameter_noise(minimum, SquaredLoss(), geometry, whitened=False, sampled=False)
     penalized = ~SquaredLoss().unpenalized(features)
-    return are_only_noise(minimum, noise, penalized=penalized, few=True)
+    return are_only_noise(minimum, noise, penalized=penalized)
 
 
 class TestDescents:

@@ -370,7 +370,7 @@ class LinearModel(UserEstimator):
             unit=self._unit(),
         )
         if are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope) or (
-            are_only_noise(minimum, noise, penalized=penalized, few=few)
+            are_only_noise(minimum, noise, penalized=penalized)
         ):
             theta = np.where(penalized, initial, theta)
             if first is not None:

@@ -38,10 +38,9 @@ Vector = NDArray[np.float64]
 
 LEAST_CURVED = 0.5
 """Part of the largest curvature that a loss is taken to have along the way of a descent."""
-# Squared ways shorter than this, in those that noise makes, are taken for noise. Of few users the
-# covariance is the more cautious one. Halfway, where less is known and a constant could still be
-# bought, only shorter ways are.
-_SHOWN, _SHOWN_BY_FEW, _SHOWN_HALFWAY = 1.0, 0.75, 0.62
+# Squared ways shorter than this, in those that noise makes, are taken for noise; halfway, where
+# less is known and a constant could still be bought, only shorter ones.
+_SHOWN, _SHOWN_HALFWAY = 0.75, 0.62
 # Where the covariance is not known: gains below this, in standard deviations, are no gains.
 _DOUBT = -1.0
 
@@ -133,14 +132,13 @@ def are_only_noise(
     noise: Vector | str,
     *,
     penalized: NDArray[np.bool_],
-    few: bool = False,
     halfway: bool = False,
 ) -> bool:
     """Tell whether the coefficients that a descent ended at may as well be noise.
 
     ``noise`` is the covariance of the parameters, or why it cannot be told; ``penalized`` marks the
-    coefficients among them. An intercept is no reason to prefer either. ``few`` tells that the plan
-    was that for few users, ``halfway`` that the descent may still go on.
+    coefficients among them. An intercept is no reason to prefer either. ``halfway`` tells that
+    the descent may still go on.
 
     >>> from quorate.accounting.events import Gaussian
     >>> from quorate.models.minimization import Minimum
@@ -158,7 +156,7 @@ def are_only_noise(
         return True
     if isinstance(noise, str):
         return False
-    shown = _SHOWN_HALFWAY if halfway else _SHOWN_BY_FEW if few else _SHOWN
+    shown = _SHOWN_HALFWAY if halfway else _SHOWN
     return way_over_noise(minimum, noise, penalized=penalized) < shown
 
 
