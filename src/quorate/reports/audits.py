@@ -99,8 +99,9 @@ def _votes(records: tuple[Any, ...]) -> NDArray[np.int64]:
 
 
 def _median_fit(records: tuple[Any, ...], factor: float) -> Any:
-    median = PrivateMedian(epsilon=factor, bounds=(0.0, 6.0), resolution=0.25)
-    return median.fit(_column(records), users=range(len(records))).median_
+    median = PrivateMedian(epsilon=factor, bounds=(0.0, 6.0), resolution=0.5)
+    median.fit(_column(records), users=range(len(records)))
+    return median.median_, median.error_.rank
 
 
 def _mean_fit(records: tuple[Any, ...], factor: float) -> Any:
@@ -170,12 +171,11 @@ AUDITS: dict[str, Audit] = {
         cells=Cells(width=1.5, reach=3.0),
     ),
     "median": Audit(
-        summary="a whole fit of PrivateMedian",
+        summary="a whole fit of PrivateMedian, its look at the rank included",
         claim=Guarantee(epsilon=1.0),
-        world=SmallWorld(
-            records=(math.nan, -math.inf, 0.25, 5.9, math.inf), n_users=3, ordered=False
-        ),
+        world=SmallWorld(records=(math.inf, -9.0, 99.0), n_users=2, ordered=False),
         run=_median_fit,
+        cells=Cells(reach=0.5),
     ),
     "threshold": Audit(
         summary="a whole fit of ThresholdLearner, users with different numbers of records",
