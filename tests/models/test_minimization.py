@@ -83,7 +83,7 @@ class TestAccuracy:
                 sums = np.bincount(batch.user_index(), side, minlength=batch.n_users)
                 return (sums / np.maximum(batch.record_counts(), 1))[:, None]
 
-        data = UserData(np.zeros((4000, 1)), RNG.normal(3.0, 1.0, 4000), offsets=np.arange(4001))
+        data = UserData(np.zeros((1500, 1)), RNG.normal(3.0, 1.0, 1500), offsets=np.arange(1501))
         with use_noise(SeededNoise(1)):
             found = minimize(
                 data, Median(), epsilon=2.0, delta=1e-6, optimizer=Adam(learning_rate=0.3), steps=40

@@ -106,6 +106,9 @@ _CHOICES: dict[str, Callable[..., Law]] = {
 }
 
 
+_PLAIN = frozenset({bool, int, str, type(None)})
+
+
 class _Cut(BaseException):
     """Ends a run that draws too often; not an Exception, so that no program swallows it."""
 
@@ -185,6 +188,9 @@ def freeze(value: Any) -> Hashable:
     >>> freeze([np.array([1.0, 2.0])])
     (('float64', (2,), (1.0, 2.0)),)
     """
+    if type(value) in _PLAIN:  # the common case first: what follows asks eight times
+        plain: Hashable = value
+        return plain
     if isinstance(value, np.ndarray):
         return (str(value.dtype), value.shape, tuple(freeze(v) for v in value.ravel().tolist()))
     if isinstance(value, np.generic):

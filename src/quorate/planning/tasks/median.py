@@ -107,6 +107,7 @@ class MedianTask(Task):
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the rank error kept by all medians together."""
+        from scipy.optimize import brentq
         from scipy.special import ndtr
 
         ranks, widths = _ranks()
@@ -133,14 +134,17 @@ class MedianTask(Task):
 
         if missed(0.5) > beta:
             return 0.5
-        low, high = 0.0, 0.5
-        for _ in range(40):
-            middle = (low + high) / 2
-            if missed(middle) <= beta:
-                high = middle
-            else:
-                low = middle
-        return high
+        # The least of 2^40 steps that keeps beta, which a root on the way to it nearly is.
+        step = 0.5 * 2.0**-40
+        root = 0.0
+        if missed(0.0) > beta:
+            root = brentq(lambda error: missed(error) - beta, 0.0, 0.5, xtol=step / 4)
+        place = max(1, math.ceil(root / step))
+        while missed(place * step) > beta:
+            place += 1
+        while place > 1 and missed((place - 1) * step) <= beta:
+            place -= 1
+        return place * step
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the only algorithm there is."""
