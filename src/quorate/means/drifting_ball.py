@@ -54,6 +54,10 @@ _FAILED, _LOW = 0.75, 0.25
 # How far clipping is taken to pull the mean, in radii: in one dimension, where all of a long tail
 # can be on one side, in two, and in more; and how many users may be outside.
 _PULLS, _CUT = (0.4, 0.25, 0.08), 0.3
+# Many users who hold the same number draw a ball to them that the others are far outside of. In one
+# or two dimensions that is feared where the last lifts may be lower than this, and so many radii
+# are stated then.
+_SCATTERED, _SCATTERED_PULLS = (1.3, 1.1), (24.0, 2.0)
 
 
 @dataclass(kw_only=True)
@@ -92,6 +96,7 @@ class DriftingBall:
         arrived = _ARRIVED_NARROW if d <= 2 else _ARRIVED
         centre, error, held, left = np.zeros(d), self.reach / (root + wide), 0, 1.0
         radius, height = self.reach, 0.0
+        last: list[tuple[float, float]] = []
         while left > 0.0:
             spread, unsure = belief.spread
             settled = error * root <= _KNOWN * spread and unsure < _SURE
@@ -106,6 +111,7 @@ class DriftingBall:
             radius = min(self.reach, math.hypot(size, (root + wide) * error))
             square = now * whole if left else float(self.account.square_left)
             moved, height, noise = self._round(centre, radius, square)
+            last = [*last[1 - _LAST_ROUNDS :], (height, noise**-2)]
             around = root * error
             missed = None
             if d <= _NARROW:
@@ -121,7 +127,14 @@ class DriftingBall:
             centre, error = _follow(centre, error, moved, noise * radius, wide, missed=missed)
         spread, _ = belief.spread
         failed = error * root > _FAILED * spread or height <= _LOW
-        return self._result(centre, error, spread, radius, reason, failed=failed)
+        pull = _PULLS[min(d, len(_PULLS)) - 1]
+        lifts, weights = np.array(last).T
+        lowest = np.average(lifts, weights=weights) - weights.sum() ** -0.5
+        if d <= _NARROW and lowest < _SCATTERED[d - 1]:
+            pull = _SCATTERED_PULLS[d - 1]
+            reason = "a ball drifted to where most users are; many may lie outside of it."
+        pull = self.reach if failed else min(self.reach, pull * radius)
+        return self._result(centre, error, spread, radius, reason, pull=pull, failed=failed)
 
     @property
     def _diameter(self) -> float:
@@ -170,13 +183,13 @@ class DriftingBall:
         radius: float,
         reason: str,
         *,
+        pull: float,
         failed: bool,
     ) -> MeanRelease:
-        pull = _PULLS[min(centre.size, len(_PULLS)) - 1]
         parts = ErrorParts(
             noise=np.full(centre.shape, error),
             along=0.0,
-            pull=self.reach if failed else pull * radius,
+            pull=pull,
             worst_pull=_CUT * 2.0 * self.reach,
             radius=radius,
             cut_share=_CUT,
