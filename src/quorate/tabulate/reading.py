@@ -211,18 +211,15 @@ class Reading:
             return Records(grouped(matrix, people), values, tuple(range(first)), labels)
         keys = key_rows(self.keys)
         places, nobody = group_in_steps(ids, len(keys))
-        unknown = None if places.min(initial=0) >= 0 else places < 0
         (groups, *numbers), _ = waiting()
         if len(places) != length:
             raise SchemaError("Expected X and users with one entry per row, got several lengths.")
         # Who there is does not depend on which of their records are of any use.
         crowd = grouped(np.empty((0, max(1, len(self.values)))), nobody)
-        if groups.min(initial=0) < 0:
-            outside = groups < 0
-            unknown = outside if unknown is None else unknown | outside
+        # Without a person a place is negative and stays so: a group's number is less than a step.
         places += groups
-        if unknown is not None:
-            places[unknown] = -1
+        if groups.min(initial=0) < 0:
+            places[groups < 0] = -1
         return Records(
             crowd,
             {name: place for place, name in enumerate(self.values)},
