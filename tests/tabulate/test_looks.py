@@ -58,6 +58,20 @@ def test_a_length_is_never_lost_in_the_noise_of_the_search(delta):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", Relation)
+def test_a_small_budget_looks_as_long_as_it_must(delta, relation):
+    """A tenth of it cannot tell a thousand people from nobody, and found lengths of a million."""
+    crowd = UserData(np.tile([0.0, 8.0], (1000, 1)), offsets=range(1001))
+    shape = Shape(weights=np.ones(1), norm=2 if delta else 1)
+    for seed in range(30):
+        purse = account(epsilon=0.15, delta=delta, relation=relation, seed=seed)
+        target, part = cut_target(noise=30.0, shape=shape, account=purse, n_users=1e3)
+        length = found_length(crowd, shape, account=purse, target=target, part=part, n_users=1e3)
+        assert length < 20.0
+        assert part < 0.41 * float(purse.square if delta else purse.epsilon)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_rare_groups_count_for_more(delta):
     weights = group_weights(
         cells(),

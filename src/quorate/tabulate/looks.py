@@ -69,6 +69,9 @@ COUNT_SHARE = Fraction(1, 50)
 WEIGHT_SHARE = Fraction(3, 100)
 """What is paid for the sizes of the groups."""
 _SEARCH_SHARE = Fraction(1, 10)
+# A search that could not tell half of the people from nobody would answer anything, up to the
+# longest length there is: it may have this part of what is left.
+_BLIND_SHARE = Fraction(2, 5)
 SEEN = 4.0
 """A search is sure of what is so many standard deviations of its noise away."""
 
@@ -349,10 +352,12 @@ def cut_target(
     wanted = max(1.0, min(noise * spread, n_users / 3.0))
     if spendable(account):
         looks, largest = looks_needed(LADDER.size), float(_SEARCH_SHARE * account.square)
-        part = min(looks * (SEEN / wanted) ** 2, largest)
+        blind = min(4.0 * looks * (SEEN / n_users) ** 2, float(_BLIND_SHARE * account.square_left))
+        part = min(looks * (SEEN / wanted) ** 2, max(largest, blind))
         seen = SEEN * math.sqrt(looks / part)
     else:
-        part = float(_SEARCH_SHARE * account.epsilon)
+        blind = min(seen_purely(n_users / 2.0), float(_BLIND_SHARE * account.left))
+        part = max(float(_SEARCH_SHARE * account.epsilon), blind)
         seen = seen_purely(part)
     return max(1.0, min(max(wanted, seen), n_users / 2.0)), part
 
