@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from quorate.models import LinearRegression, LogisticRegression
 from quorate.models.coefficient_error import parameter_noise
 from quorate.models.descent_path import (
     DescentStep,
+    are_doubtful,
     are_drowned,
     are_only_noise,
     way_over_noise,
@@ -144,3 +146,18 @@ def test_a_fit_on_useless_features_ends_as_a_constant_and_one_on_useful_ones_doe
         with use_noise(SeededNoise(5)):
             names.append(model().fit(people).algorithm_.name)
     assert names == ["constant", "few"]
+
+
+def test_after_one_step_only_drowning_is_asked_about():
+    minimum = descent(np.zeros(5), np.random.default_rng(4))
+    one = replace(minimum, path=minimum.path[:1], trace=minimum.trace[:1])
+    penalized = np.array([True] * 4 + [False])
+
+    def unknown(_):
+        raise AssertionError
+
+    slight = minimum.path[0].noise
+    assert are_doubtful(one, unknown, penalized=penalized, largest=slight)
+    assert not are_doubtful(one, unknown, penalized=penalized, largest=2.0 * slight)
+    assert not are_doubtful(one, unknown, penalized=penalized, largest=None)
+    assert are_doubtful(minimum, lambda _: 1e9 * np.eye(5), penalized=penalized, largest=1e9)

@@ -7,7 +7,7 @@ import pytest
 
 from drawing import gaussian_account
 from quorate.guarantees import Relation
-from quorate.models import LinearRegression, LogisticRegression, base
+from quorate.models import LinearRegression, LogisticRegression, base, descent_path, gradients
 from quorate.models.first_constant import FirstConstant, release_first_constant
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.user_releases import UserReleases
@@ -103,11 +103,27 @@ def test_half_of_the_budget_buys_a_better_constant_than_the_first(told):
             last.append(found.last(run) - truth)
         assert account.square_left < 1e-9 * float(account.square)
     assert np.std(last) < 0.5 * np.std(first)
-    with use_noise(SeededNoise(2)), mock.patch.object(base, "are_only_noise", return_value=True):
+    noise = mock.patch.object(descent_path, "are_only_noise", return_value=True)
+    with use_noise(SeededNoise(2)), noise:
         model = LinearRegression(**told).fit(data)
     assert model.algorithm_.name == "constant"
     assert "by released numbers" in model.algorithm_.reason
     assert abs(model.intercept_ - truth) < 0.3
+
+
+@pytest.mark.parametrize("batch_rate", [None, 0.5])
+def test_a_clip_that_went_wrong_is_seen_at_the_first_step(batch_rate):
+    """Nine in ten labels are 1; with a radius of 40,000 their intercept was off by thousands."""
+    n, m = 2000, 2
+    labels = (np.arange(n * m) % 10 > 0).astype(float)
+    data = UserData(RNG.normal(size=(n * m, 3)), labels, offsets=np.arange(0, n * m + 1, m))
+    with use_noise(SeededNoise(3)), mock.patch.object(gradients, "_TIGHTER", 1e5):
+        model = LogisticRegression(batch_rate=batch_rate, records=m).fit(data)
+    assert model.algorithm_.name == "constant"
+    assert not model.coef_.any()
+    # The rest of the budget buys the constant; samples of users are not asked for one.
+    wanted = 0.0 if batch_rate else np.log(9.0)
+    assert abs(model.intercept_[0] - wanted) < 0.2
 
 
 def test_it_costs_a_few_percent_at_most():

@@ -21,17 +21,13 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.coefficient_error import CoefficientError, coefficient_error, parameter_noise
 from quorate.models.coefficients import Coefficients
-from quorate.models.descent_path import are_drowned, are_only_noise
+from quorate.models.descent_path import are_doubtful, are_drowned, are_only_noise
 from quorate.models.few_users import few_user_descent, release_scale
-from quorate.models.first_constant import (
-    FirstConstant,
-    release_constant,
-    release_first_constant,
-)
+from quorate.models.first_constant import FirstConstant, release_constant, release_first_constant
 from quorate.models.geometry import WhitenedLoss, release_geometry, whitens_in_rounds
 from quorate.models.gradients import ClippedGradients
 from quorate.models.losses import LinearLoss
-from quorate.models.minimization import Minimum, descend, plan_steps
+from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
 from quorate.models.runs import (
     Feasibility,
@@ -313,11 +309,14 @@ class LinearModel(UserEstimator):
             sampled=rate is not None,
         )
         penalized = ~inner.unpenalized(data.n_features)
-
-        def doubtful(way: Minimum) -> bool:
-            return are_only_noise(way, noise_of(way), penalized=penalized, halfway=True)
-
-        asked = doubtful if last is None and inner.intercept else None
+        asked = None
+        if last is None and inner.intercept:
+            asked = partial(
+                are_doubtful,
+                noise_of=noise_of,
+                penalized=penalized,
+                largest=self._largest_slope if rate is None else None,
+            )
         if few:
             minimum = few_user_descent(
                 run,
@@ -369,10 +368,9 @@ class LinearModel(UserEstimator):
             half_width=limits.half_width,
             unit=self._unit(),
         )
-        if are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope) or (
-            are_only_noise(minimum, noise, penalized=penalized)
-        ):
-            theta = np.where(penalized, initial, theta)
+        drowned = are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope)
+        if drowned or are_only_noise(minimum, noise, penalized=penalized):
+            theta = np.where(penalized | drowned, initial, theta)
             if first is not None:
                 unsure = math.inf if isinstance(noise, str) else math.sqrt(noise[-1, -1])
                 theta[-1] = first.or_later(float(theta[-1]), error=unsure)

@@ -13,7 +13,7 @@ those of few people who agree begin a little below it, too (see ``_SHOWN``).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ __all__ = [
     "LEAST_CURVED",
     "DescentStep",
     "Gain",
+    "are_doubtful",
     "are_drowned",
     "are_only_noise",
     "point_so_far",
@@ -158,6 +159,23 @@ def are_only_noise(
         return False
     shown = _SHOWN_HALFWAY if halfway else _SHOWN
     return way_over_noise(minimum, noise, penalized=penalized) < shown
+
+
+def are_doubtful(
+    so_far: Minimum,
+    noise_of: Callable[[Minimum], Vector | str],
+    *,
+    penalized: NDArray[np.bool_],
+    largest: float | None,
+) -> bool:
+    """Tell on the way whether the rest of the budget had better buy a constant.
+
+    After the first step this is so if it drowned (:func:`are_drowned`), later if the way may as
+    well be noise (:func:`are_only_noise`), whose covariance ``noise_of`` tells.
+    """
+    if len(so_far.path) == 1:
+        return are_drowned(so_far.path[0].noise, penalized.size, largest=largest)
+    return are_only_noise(so_far, noise_of(so_far), penalized=penalized, halfway=True)
 
 
 def way_over_noise(minimum: Minimum, noise: Vector, *, penalized: NDArray[np.bool_]) -> float:

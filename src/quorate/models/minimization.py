@@ -152,8 +152,8 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     be too low is raised on the way. ``longest`` is how long a mean gradient can be at the start, as
     far as it is known. ``worth`` is the largest gain that anybody hopes for: if after a quarter of
     the steps the noise of the whole run would cost a good part of it, the rest is not drawn, and
-    ``Minimum.given_up`` says so; ``doubtful`` is asked the same halfway, about what was released so
-    far. Steps are longer where gradients are shorter than ``agreed``.
+    ``Minimum.given_up`` says so; ``doubtful`` is asked the same after the first step and halfway,
+    about what was released so far. Steps are longer where gradients are shorter than ``agreed``.
 
     Examples
     --------
@@ -183,9 +183,9 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     path: list[DescentStep] = []
     for step in follow(range(steps), label="private descent", show=progress):
         theta = optimizer.query(state)
-        if doubtful is not None and step == max(FEWEST_STEPS, (steps + 1) // 2):
+        if doubtful is not None and step in (1, max(FEWEST_STEPS, (steps + 1) // 2)):
             so_far = Minimum(
-                theta=point_so_far(path, theta),
+                theta=theta if step == 1 else point_so_far(path, theta),
                 event=run.account.event,
                 trace=tuple(trace),
                 path=tuple(path),
