@@ -6,6 +6,7 @@ the user's own contribution or somebody else's that followed it, is in the sum: 
 exceed the guarantee, for any two neighbours. It knows neither sensitivities nor accounts.
 """
 
+import bisect
 import math
 
 import numpy as np
@@ -52,7 +53,9 @@ def _log_chance(law, points):
     lengths = np.array([int(length) for length in law.lengths], dtype=object)
     starts = law.lower + np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(object)
     used = [i for i, length in enumerate(lengths) if length]
-    places = [max(i for i in used if starts[i] <= point) for point in points]
+    begins = [starts[i] for i in used]
+    assert begins[0] <= min(points), "an outcome that one of the neighbours cannot have"
+    places = [used[bisect.bisect_right(begins, point) - 1] for point in points]
     with np.errstate(divide="ignore"):
         chances = np.log([law.probabilities[i] for i in places])
     return chances - np.array([math.log(lengths[i]) for i in places])

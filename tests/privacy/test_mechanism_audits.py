@@ -14,6 +14,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pytest
@@ -39,7 +40,10 @@ class Twin:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A mechanism on a small world: ``run`` maps a data set to one release."""
+    """A mechanism on a small world: ``run`` maps a data set to one release.
+
+    Mechanisms are frozen: one of each kind serves all runs, as it may in a program.
+    """
 
     name: str
     make: Callable
@@ -56,6 +60,7 @@ class Case:
         return lambda records: enumerate_runs(lambda _: run(records), cells=self.cells)
 
 
+@cache
 def off_by_one(kind):
     """Return the mechanism with a sensitivity that is one step too small."""
 
@@ -82,6 +87,7 @@ def noisy_sum(name, kind, grid, relation, world, cells, **parameters):
     """
     dimension = grid.bound.dimension
 
+    @cache
     def make(kind=kind, **changes):
         return kind(**({"grid": grid, "relation": relation} | parameters | changes))
 
@@ -97,7 +103,8 @@ def noisy_sum(name, kind, grid, relation, world, cells, **parameters):
         rows = np.nan_to_num(as_rows(records, dimension), nan=0.0, posinf=99.0, neginf=-99.0)
         limits = np.maximum(np.abs(rows).max(axis=0, initial=grid.step), grid.step)
         bound = Box(-limits, limits)
-        return make(grid=Grid(bound, grid.step)).release_values(rows, count=3)
+        mistaken = dataclasses.replace(make(), grid=Grid(bound, grid.step))
+        return mistaken.release_values(rows, count=3)
 
     noise, factor = next(iter(parameters.items()))
     less_noise = {noise: factor * 2 if noise == "epsilon" else factor / 2}
@@ -171,6 +178,7 @@ def noisy_count(relation):
     Nor can it be one too small; the off-by-one twin counts each user twice instead.
     """
 
+    @cache
     def make(**changes):
         return NoisyCount(**({"epsilon": 1.0, "relation": relation} | changes))
 
@@ -239,6 +247,7 @@ def choose_best(selection, relation, *, one_sided=False):
     low, high = (0, 2) if one_sided else (-2, 2)
     sensitivity = high - low if relation is REPLACE else high
 
+    @cache
     def make(**changes):
         given = {
             "candidates": 2,
@@ -269,6 +278,7 @@ def choose_ordered(relation, *, one_sided=False):
     sensitivity = high - low if relation is REPLACE else high
     lengths = np.array([1, 40], dtype=np.uint64)
 
+    @cache
     def make(**changes):
         given = {
             "epsilon": epsilon,
@@ -299,6 +309,7 @@ def private_quantile(relation, quantile, *, n_users, values):
     sensitivity is 1, so there is no off-by-one; quantile 0.9 has it.
     """
 
+    @cache
     def make(kind=PrivateQuantile, **changes):
         given = {"domain": (0, 40), "epsilon": 1.0, "quantile": quantile, "relation": relation}
         return kind(**(given | changes))
@@ -330,6 +341,7 @@ def private_quantile(relation, quantile, *, n_users, values):
 def quantile_of_limits(relation):
     """Users give pairs of limits, also in reversed order; otherwise as above."""
 
+    @cache
     def make(**changes):
         return PrivateQuantile(
             **({"domain": (0, 24), "epsilon": 1.0, "relation": relation} | changes)
@@ -358,6 +370,7 @@ def float_quantile(relation):
     The sensitivity is that of the quantile above, whose case has the twins of a wrong one.
     """
 
+    @cache
     def make(**changes):
         given = {"lower": 0.0, "upper": 6.0, "resolution": 0.25, "epsilon": 1.0}
         return FloatQuantile(**(given | {"relation": relation} | changes))
