@@ -33,6 +33,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -44,13 +45,11 @@ from quorate.accounting.costs import (
     Costs,
     costs_of,
     covers,
+    draw_costs,
     elementary,
     gaussian_costs,
     gdp_mu,
-    pure_costs,
     pure_loss,
-    rounded_square,
-    settled,
     weight,
     whole_units,
     words,
@@ -65,13 +64,14 @@ from quorate.accounting.events import (
 )
 from quorate.accounting.rounding import exact, float_down, float_up, root_down, root_up
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
-from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, ambient_noise
 
 __all__ = ["Account"]
 
 Integers = NDArray[np.int64]
 
+_NONE = Fraction(0)
 # Shares of a budget are planned in floating point; what is drawn is compared exactly.
 _BITS = Fraction(1, 2**30)
 
@@ -119,15 +119,12 @@ class Account:
         self.epsilon = epsilon
         self.square = whole_units(square)
         self.reserve = reserve
-        self.aside = Fraction(0)
+        self.aside = _NONE
         self._noise = noise
         self._parent = parent
         self._lock: threading.RLock = threading.RLock() if parent is None else parent._lock
-        self._pure = Fraction(0)
         self._pure_only = True
-        self._aside = Fraction(0)
-        self._squares = Fraction(0)
-        self._failures = Fraction(0)
+        self._pure = self._aside = self._squares = self._failures = _NONE
         self._drawn: Counter[Event] = Counter()
         self._groups: list[list[Account]] = []
         self._planned: Counter[Event] = Counter()
@@ -203,20 +200,14 @@ class Account:
         >>> Account.for_event(Gaussian(4.0)).square
         Fraction(1, 16)
         """
-        pure, square, failures = costs_of(event)
         noise = ambient_noise() if noise is None else noise
-        declared = Guarantee(
-            epsilon=math.inf if pure is None else float_up(pure),
-            delta=float_up(failures),
-            relation=relation,
-            numerics=noise.numerics,
-        )
+        _, (pure, square, failures) = draw_costs(event)
         return cls(
-            epsilon=Fraction(0) if pure is None else pure,
-            square=Fraction(0) if square is None else rounded_square(square),
+            epsilon=_NONE if pure is None else pure,
+            square=_NONE if square is None else square,
             reserve=failures,
             noise=noise,
-            declared=declared,
+            declared=_held_by(event, relation, noise.numerics),
         )
 
     @property
@@ -358,9 +349,7 @@ class Account:
         >>> Account.open(epsilon=1.0).pay(Pure(0.5)).uniform_below(1)
         0
         """
-        if isinstance(event, Fraction):
-            return self._pay(Pure(float_up(event)), settled(pure_costs(event, Fraction(0))))
-        return self._pay(event, settled(costs_of(event)))
+        return self._pay(*draw_costs(event))
 
     def secret_below(self, upper: int) -> int:
         """Return a uniform integer that nobody is told and that is drawn without a look at data.
@@ -437,9 +426,9 @@ class Account:
         pure, square, failures = costs
         by_plan = self._planned_for(event, pure) is not None
         by_sum = pure is not None and self._pure_only and self._pure + pure <= self.epsilon
-        if self._fits_aside(pure):
-            square = Fraction(0)
-        by_squares = square is not None and self._squares + square <= self.square
+        if not by_sum and self._fits_aside(pure):
+            square = _NONE
+        by_squares = not by_sum and square is not None and self._squares + square <= self.square
         fails = bool(failures) and self._failures + failures > self.reserve
         if not (by_plan or by_sum or by_squares) or fails:
             raise NumericalFailure(
@@ -476,7 +465,9 @@ class Account:
             self._squares += square if square is not None else self.square + 1
 
     def _fits_aside(self, pure: Fraction | None) -> bool:
-        return pure is not None and self._aside + pure <= self.aside
+        if pure is None or (pure and not self.aside):  # the common cases: nothing was set aside
+            return False
+        return self._aside + pure <= self.aside
 
     def _planned_for(self, event: Event, pure: Fraction | None) -> Event | Fraction | None:
         """Return the cheapest of the plan that costs at least as much as this draw."""
@@ -494,6 +485,14 @@ class Account:
     def _tell_parent(self, event: Event, costs: Costs) -> None:
         if self._parent is not None:
             self._parent._write(event, costs)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _held_by(event: Event, relation: Relation, numerics: Numerics) -> Guarantee:
+    """Return the promise of an event alone: an audit asks for the same one in every run."""
+    pure, _, failures = costs_of(event)
+    epsilon, delta = math.inf if pure is None else float_up(pure), float_up(failures)
+    return Guarantee(epsilon=epsilon, delta=delta, relation=relation, numerics=numerics)
 
 
 def _spent(account: Account) -> tuple[Fraction, Fraction]:

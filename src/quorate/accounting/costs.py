@@ -35,6 +35,7 @@ __all__ = [
     "as_gaussian",
     "costs_of",
     "covers",
+    "draw_costs",
     "elementary",
     "gaussian_costs",
     "gdp_mu",
@@ -208,6 +209,18 @@ def costs_of(event: Event) -> Costs:
             )
 
 
+@lru_cache(maxsize=1024, typed=True)
+def draw_costs(event: Event | Fraction) -> tuple[Event, Costs]:
+    """Return the event of a draw, and what it costs each filter; a fraction is a pure loss.
+
+    >>> draw_costs(Fraction(1, 2))[0]
+    Pure(epsilon=0.5)
+    """
+    if isinstance(event, Fraction):
+        return Pure(float_up(event)), settled(pure_costs(event, Fraction(0)))
+    return event, settled(costs_of(event))
+
+
 def pure_costs(epsilon: Fraction, delta: Fraction) -> Costs:
     """Return what an (epsilon, delta)-DP release costs each filter."""
     try:
@@ -266,6 +279,8 @@ def _times(costs: Costs, count: int) -> Costs:
 
 def rounded_square(square: Fraction) -> Fraction:
     """Return ``square`` rounded up to few digits, so that sums of many stay small."""
+    if _UNITS % square.denominator == 0:
+        return square
     return Fraction(-(-square.numerator * _UNITS // square.denominator), _UNITS)
 
 
@@ -275,6 +290,8 @@ def whole_units(square: Fraction) -> Fraction:
     >>> whole_units(Fraction(1, 4))
     Fraction(1, 4)
     """
+    if _UNITS % square.denominator == 0:
+        return square
     return Fraction(square.numerator * _UNITS // square.denominator, _UNITS)
 
 
