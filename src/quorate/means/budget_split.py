@@ -11,6 +11,7 @@ the choice of a route; the privacy of a run does not depend on them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -170,41 +171,61 @@ def plan_shrinking(setting: Setting, *, start: float, square: float) -> ShrinkPl
     >>> plan_shrinking(small, start=1000.0, square=0.055) is None
     True
     """
-    share = radius_share(setting, square)
-    usable = square * (1.0 - share)
+    [plan] = _plans(setting, starts=[start], squares=[square])
+    return plan
+
+
+def _plans(
+    setting: Setting, *, starts: Sequence[float], squares: Sequence[float]
+) -> list[ShrinkPlan | None]:
+    """Return :func:`plan_shrinking` of each start with its budget; a core tries dozens."""
+    shares = [radius_share(setting, square) for square in squares]
+    usable = [square * (1.0 - share) for square, share in zip(squares, shares, strict=True)]
     target = 3.0 * setting.spread * (1.0 + setting.drift)
-    radius = np.full(_ROUND_SHARES.shape, float(start))
-    feasible = np.ones(_ROUND_SHARES.shape, dtype=bool)
-    best: tuple[float, int, float] | None = None
-    for rounds in range(_MAX_ROUNDS + 1):
-        rest = 1.0 - rounds * _ROUND_SHARES
+    # A row for each start, a column for each share of a round.
+    deviation = np.sqrt(np.array(usable)[:, np.newaxis] * _ROUND_SHARES)
+    radius = np.repeat(np.array(starts, dtype=np.float64)[:, np.newaxis], len(_ROUND_SHARES), 1)
+    feasible = np.ones(radius.shape, dtype=bool)
+    rows = np.arange(len(radius))
+    least = np.full(len(radius), np.inf)
+    rounds, column = np.zeros((2, len(radius)), dtype=np.int64)
+    for done in range(_MAX_ROUNDS + 1):
+        rest = 1.0 - done * _ROUND_SHARES
         feasible &= rest >= 0.3
         if not feasible.any():
             break
         arrived = feasible & (radius <= target)
         if arrived.any():
-            error = np.full(radius.shape, np.inf)
-            error[arrived] = radius[arrived] / np.sqrt(rest[arrived])
-            i = int(np.argmin(error))
-            if best is None or error[i] < 0.98 * best[0]:
-                best = (float(error[i]), rounds, float(_ROUND_SHARES[i]))
-        noise = setting.diameter * radius / setting.effective_users
-        noise = noise / np.sqrt(usable * _ROUND_SHARES)
+            error = np.where(arrived, radius / np.sqrt(np.maximum(rest, 0.3)), np.inf)
+            i = np.argmin(error, axis=1)
+            better = error[rows, i] < 0.98 * least
+            least[better], column[better] = error[rows, i][better], i[better]
+            rounds[better] = done
+        noise = setting.diameter * radius / setting.effective_users / deviation
         after = np.hypot(noise * setting.noise_length, setting.normaliser_error * radius)
         after = np.hypot(after, setting.spread) + setting.drift * radius
         feasible &= (after <= 0.75 * radius) | (radius <= 2.0 * setting.spread)
-        radius = after
-    if best is None:
-        return None
-    relative, rounds, each = best
-    final = usable * (1.0 - rounds * each)
-    return ShrinkPlan(
-        rounds=rounds,
-        round_square=usable * each,
-        radius_square=square * share,
-        final_square=final,
-        error=setting.mean_error(relative, usable),
-    )
+        radius = np.where(feasible, after, 0.0)  # what is given up must not grow beyond floats
+    return [
+        None
+        if relative == math.inf
+        else ShrinkPlan(
+            rounds=count,
+            round_square=left * each,
+            radius_square=square * share,
+            final_square=left * (1.0 - count * each),
+            error=setting.mean_error(relative, left),
+        )
+        for relative, count, each, left, square, share in zip(
+            least.tolist(),
+            rounds.tolist(),
+            _ROUND_SHARES[column].tolist(),
+            usable,
+            squares,
+            shares,
+            strict=True,
+        )
+    ]
 
 
 def plan_core(
@@ -229,7 +250,7 @@ def plan_core(
     lonely = CORE_LONELY + 1.2 * hostile
     friendly = CORE_FRIENDLY - 1.2 * hostile
     radius = CORE_RADII[0] * math.sqrt(2.0) * core_spread
-    best: CorePlan | None = None
+    tried: list[tuple[float, float, float, float, float, float]] = []
     for test in _TEST_SHARES:
         needed = (quantile + CORE_CERTAINTY) / math.sqrt(test * square) / n_users
         few, slope = needed + lonely, friendly - 0.5 - needed - 2.0 / n_users
@@ -239,14 +260,18 @@ def plan_core(
         for centre in _CENTRE_SHARES:
             noise = 2.0 * radius * factor / n_users / math.sqrt(centre * square)
             start = math.hypot(setting.spread, noise * setting.noise_length)
-            left = square * (1.0 - test - centre)
-            shrink = plan_shrinking(setting, start=start, square=left)
-            if shrink is not None and (best is None or shrink.error < best.error):
-                best = CorePlan(
-                    test_square=test * square,
-                    centre_square=centre * square,
-                    top_share=0.5 + slope,
-                    few_share=few,
-                    error=shrink.error,
-                )
+            tried.append((start, square * (1.0 - test - centre), test, centre, slope, few))
+    if not tried:
+        return None
+    plans = _plans(setting, starts=[each[0] for each in tried], squares=[each[1] for each in tried])
+    best: CorePlan | None = None
+    for (_, _, test, centre, slope, few), shrink in zip(tried, plans, strict=True):
+        if shrink is not None and (best is None or shrink.error < best.error):
+            best = CorePlan(
+                test_square=test * square,
+                centre_square=centre * square,
+                top_share=0.5 + slope,
+                few_share=few,
+                error=shrink.error,
+            )
     return best
