@@ -125,6 +125,19 @@ class TestMeasure:
         assert are_only_noise(lost, "Nobody knows.", **known)
 
 
+def test_the_more_few_users_tell_the_shorter_a_way_shows_something():
+    """The covariance of 300 users with 100 records was fifty times too cautious."""
+    minimum = descent(np.append(np.full(4, 3.0), 0.0), np.random.default_rng(3))
+    penalized = np.array([True] * 4 + [False])
+    over = way_over_noise(minimum, np.eye(5), penalized=penalized)
+    noise = 2.0 * over * np.eye(5)
+
+    def doubted(signal):
+        return are_only_noise(minimum, noise, penalized=penalized, signal=signal)
+
+    assert [doubted(signal) for signal in (None, 3.0, 9.0, 35.0)] == [True, True, False, False]
+
+
 def test_a_radius_search_that_went_wrong_drowns_gradients():
     # Seen at 300 users with one record each: a radius of 55,705 and an excess risk of 8,217.
     assert are_drowned(6060.0, 21, largest=1.0)

@@ -309,13 +309,16 @@ class LinearModel(UserEstimator):
             sampled=rate is not None,
         )
         penalized = ~inner.unpenalized(data.n_features)
-        asked = None
+        asked, signal = None, None
+        if few and self._largest_slope is None:
+            signal = run.n_users * account.mu * math.sqrt(records()) / dimension
         if last is None and inner.intercept:
             asked = partial(
                 are_doubtful,
                 noise_of=noise_of,
                 penalized=penalized,
                 largest=self._largest_slope if rate is None else None,
+                signal=signal,
             )
         if few:
             minimum = few_user_descent(
@@ -369,7 +372,7 @@ class LinearModel(UserEstimator):
             unit=self._unit(),
         )
         drowned = are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope)
-        if drowned or are_only_noise(minimum, noise, penalized=penalized):
+        if drowned or are_only_noise(minimum, noise, penalized=penalized, signal=signal):
             theta = np.where(penalized | drowned, initial, theta)
             if first is not None:
                 unsure = math.inf if isinstance(noise, str) else math.sqrt(noise[-1, -1])

@@ -32,6 +32,7 @@ __all__ = [
     "are_drowned",
     "are_only_noise",
     "point_so_far",
+    "shown_of",
     "way_over_noise",
 ]
 
@@ -39,9 +40,12 @@ Vector = NDArray[np.float64]
 
 LEAST_CURVED = 0.5
 """Part of the largest curvature that a loss is taken to have along the way of a descent."""
-# Squared ways shorter than this, in those that noise makes, are taken for noise; halfway, where
-# less is known and a constant could still be bought, only shorter ones.
-_SHOWN, _SHOWN_HALFWAY = 0.75, 0.62
+# Squared ways shorter than this, in those that noise makes, are taken for noise.
+_SHOWN = 0.75
+# Halfway, where less is known and a constant could still be bought, only shorter ones.
+_HALFWAY = 0.83
+# Regressions of few users: the covariance is the more cautious the more they tell together.
+_LEAST_SHOWN, _TELLING = 0.2, 2.5
 # Where the covariance is not known: gains below this, in standard deviations, are no gains.
 _DOUBT = -1.0
 
@@ -133,13 +137,15 @@ def are_only_noise(
     noise: Vector | str,
     *,
     penalized: NDArray[np.bool_],
+    signal: float | None = None,
     halfway: bool = False,
 ) -> bool:
     """Tell whether the coefficients that a descent ended at may as well be noise.
 
     ``noise`` is the covariance of the parameters, or why it cannot be told; ``penalized`` marks the
-    coefficients among them. An intercept is no reason to prefer either. ``halfway`` tells that
-    the descent may still go on.
+    coefficients among them. An intercept is no reason to prefer either. ``signal`` is told of
+    regressions of few users: their number times the root of their records over the dimension, in
+    standard deviations of the noise. ``halfway`` tells that the descent may still go on.
 
     >>> from quorate.accounting.events import Gaussian
     >>> from quorate.models.minimization import Minimum
@@ -157,8 +163,17 @@ def are_only_noise(
         return True
     if isinstance(noise, str):
         return False
-    shown = _SHOWN_HALFWAY if halfway else _SHOWN
+    shown = shown_of(signal) * (_HALFWAY if halfway else 1.0)
     return way_over_noise(minimum, noise, penalized=penalized) < shown
+
+
+def shown_of(signal: float | None) -> float:
+    """Return how long a squared way has to be, in those that noise makes, to show something.
+
+    >>> [round(shown_of(signal), 3) for signal in (None, 3.0, 9.0, 35.0)]
+    [0.75, 0.75, 0.278, 0.2]
+    """
+    return _SHOWN if signal is None else min(_SHOWN, max(_LEAST_SHOWN, _TELLING / signal))
 
 
 def are_doubtful(
@@ -167,6 +182,7 @@ def are_doubtful(
     *,
     penalized: NDArray[np.bool_],
     largest: float | None,
+    signal: float | None = None,
 ) -> bool:
     """Tell on the way whether the rest of the budget had better buy a constant.
 
@@ -175,7 +191,9 @@ def are_doubtful(
     """
     if len(so_far.path) == 1:
         return are_drowned(so_far.path[0].noise, penalized.size, largest=largest)
-    return are_only_noise(so_far, noise_of(so_far), penalized=penalized, halfway=True)
+    return are_only_noise(
+        so_far, noise_of(so_far), penalized=penalized, signal=signal, halfway=True
+    )
 
 
 def way_over_noise(minimum: Minimum, noise: Vector, *, penalized: NDArray[np.bool_]) -> float:
