@@ -242,7 +242,9 @@ class IntervalRun:
         if max(tail.outer for tail in tails) <= start:
             return None, _Cut(0.0, 0.0, 0.0)
         below, above = tails[0].candidates, tails[-1].candidates
-        moved = [tail.excess() for tail in tails]
+        # How far the others lie says little about how far they reach.
+        scattered = max(tail.outer for tail in tails) > ways.corner_of(spread)
+        moved = [tail.excess(cautious=scattered) for tail in tails]
         if len(tails) == 1:
             low, high = np.minimum(below, 1.0 + middle), np.minimum(above, 1.0 - middle)
             loss = np.hypot(self._noise_of_width(low + high), moved[0])
@@ -262,7 +264,7 @@ class IntervalRun:
         ]
         if len(tails) == 1:
             skew = max(_SKEWED[0], _SKEWED[1] * tails[0].outer_share)
-            if tails[0].outer > ways.corner_of(spread):
+            if scattered:
                 skew *= _SCATTERED
             pulls = [skew * pull for pull in pulls]
         farthest = max(1.0 - upper, lower + 1.0, 0.0)
