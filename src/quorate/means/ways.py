@@ -89,7 +89,7 @@ _CELL_USERS, _DRIFT_CELLS, _SEARCH_CELL = (200.0, 400.0, 675.0), (0.15, 0.1, 0.3
 # Where quantiles are asked in one dimension, the wider the less a search costs: up to so many users
 # x epsilon. How much smaller a corner they are in is asked then, of fewer of them: that many hold
 # the same number is no reason to clip any more.
-_CORNERS = ((700.0, 0.2), (2000.0, 0.3), (math.inf, 0.8))
+_CORNERS = ((700.0, 0.2), (1300.0, 0.3), (2000.0, 0.4), (math.inf, 0.8))
 _OF_CORNER = 0.1
 FINER_CORNERS = tuple(Corner(width, 0.6) for width in (0.06, 0.006, 6e-4, 6e-5, 6e-6))
 # In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
