@@ -75,6 +75,9 @@ _BLIND_SHARE = Fraction(2, 5)
 SEEN = 4.0
 """A search is sure of what is so many standard deviations of its noise away."""
 
+# A pure search now and then answers anything. Lengths beyond this are the less likely the longer
+# they are, in points of the ladder's most likely step, so that none of them costs much on average.
+_USUAL, _POINTS = 32.0, 2**20
 _MIDDLE = 0.25
 _DIGITS = 1024
 # Shares of people are stated in so many parts.
@@ -417,13 +420,18 @@ def found_length(
         found = search.release_counts(counts, account=account)
     else:
         share = Fraction(max(1, round(_PARTS * target / max(n_users, 2 * target))), _PARTS)
+        widths = np.rint(_POINTS * np.minimum(1.0, _USUAL / 2.0**-LADDER)).astype(np.int64)
+        ends = np.cumsum(widths)
         quantile = PrivateQuantile(
-            domain=(0, LADDER.size - 1),
+            domain=(0, int(ends[-1]) - 1),
             quantile=share,
             epsilon=exact(part),
             relation=account.relation,
         )
         places = np.concatenate([np.empty(0, np.int64), *crowd.map(_DepthPlaces(shape))])
-        found = quantile.release(places, account=account)
+        # A person is content anywhere in their step of the ladder.
+        last = ends[places] - 1
+        point = quantile.release_between(last + 1 - widths[places], last, account=account)
+        found = int(np.searchsorted(ends, point, side="right"))
     # Fewer people than that reach the step above: the middle of both.
     return rounded_length(2.0 ** (_MIDDLE - float(LADDER[found])))
