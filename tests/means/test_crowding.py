@@ -106,6 +106,18 @@ class TestAnswer:
         moved = np.abs(np.subtract(seen[::2], seen[1::2]))
         assert moved.shape == (40, 4)
         assert moved.max() == 1
+        # From the fullest small cell into the fullest large one, which is elsewhere.
+        rows = np.r_[np.full(10, -0.9), np.linspace(0.42, 0.58, 15)][:, None]
+        for _ in range(2):
+            how_crowded(
+                WeightedUsers(rows.copy()),
+                widths=[0.4, 0.01],
+                at_least=[15, 9],
+                epsilon=0.3,
+                account=Account.open(epsilon=1.0),
+            )
+            rows[0] = 0.506
+        assert np.abs(np.subtract(seen[-2], seen[-1])).max() == 1
 
     @pytest.mark.parametrize("relation", list(Relation))
     def test_it_costs_what_it_says(self, relation):

@@ -285,6 +285,13 @@ class TestNoStatement:
         assert model.algorithm_.name == "constant"
         self.check(model, "a constant took the place")
 
+    def test_a_constant_that_the_whole_way_called_for(self):
+        at_the_end = mock.patch.object(base, "are_only_noise", return_value=True)
+        with use_noise(SeededNoise(0)), at_the_end:
+            model = LogisticRegression().fit(crowd(labels=True))
+        assert model.algorithm_.name == "constant"
+        self.check(model, "a constant took the place")
+
     def test_few_steps_and_samples(self):
         people = crowd(labels=True)
         with use_noise(SeededNoise(0)):
