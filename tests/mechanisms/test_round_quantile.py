@@ -185,3 +185,11 @@ class TestUtility:
         for width in (1e-9, 1e9):
             median = RoundQuantile(lower=-5 * width, upper=5 * width, epsilon=1.0)
             assert abs(median.decode(median.release(median.encode(held * width)))) < 0.1 * width
+
+
+@pytest.mark.parametrize("limits", [(0.0, 1.7e308), (-1.7e308, 1.7e308), (0.0, 1e-312)])
+def test_ranges_beyond_floats_are_refused_before_any_value(limits):
+    with pytest.raises(ParameterError, match="use other units"):
+        RoundQuantile(lower=limits[0], upper=limits[1], epsilon=1.0)
+    assert RoundNumbers.within(-1e300, 1e300).decode(10**20) == 1e300
+    assert RoundNumbers.within(0.0, 1e-290).encode(np.array([5e-291, 0.0])).tolist()[1] == 0

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.events import Pure
-from quorate.exceptions import SchemaError
+from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.exponential import choose_weighted, weighted_probabilities
 from quorate.mechanisms.ordered import ChooseOrdered
@@ -33,6 +33,8 @@ _DIGITS = 12
 
 _DIGITS_OF_FLOATS = 15
 """Numbers of points stay below 2^50, so that a float's nearest point is found without a doubt."""
+
+_NARROWEST, _LARGEST = 1e-290, 1e300
 
 _SCALE_WEIGHT = 1 << 57
 """About the weight of each scale: 2^6 scales stay below 2^63, a finest point has some 2^13."""
@@ -64,6 +66,12 @@ class RoundNumbers:
         _validate.ordered(lower, upper, name="range")
         width = Fraction(upper) - Fraction(lower)
         largest = max(abs(Fraction(lower)), abs(Fraction(upper)))
+        if width < _NARROWEST or largest > _LARGEST:
+            # Steps and points must be floats: beyond, a division would warn about some values only.
+            raise ParameterError(
+                f"Expected a range of width {_NARROWEST:g} at least and numbers up to "
+                f"{_LARGEST:g}, got ({lower!r}, {upper!r}); use other units."
+            )
         coarsest = _power_at_most(width)
         exponent = max(coarsest - digits, _power_at_most(largest) + 1 - _DIGITS_OF_FLOATS)
         made = cls(float(lower), float(upper), exponent, (1,))
