@@ -32,7 +32,9 @@ def fitted(*steps):
 def test_pure_costs_add_up():
     steps = fitted(qr.UserScaler(**PURE), qr.UserMean(**PURE))
     total = qr.total_guarantee(steps)
-    assert (total.epsilon, total.delta) == (1.0, 0.0)
+    # Which draws the halves are made of depends on what was found: sums may end a bit below.
+    assert 1.0 - 1e-12 < total.epsilon <= 1.0
+    assert total.delta == 0.0
     assert len(total.events) == 2
 
 
@@ -48,7 +50,8 @@ def test_steps_that_hide_inside_others_count_too():
     inside = FeatureUnion([("a", qr.UserScaler(**PURE)), ("b", FunctionTransformer())])
     inside.transformer_list[0][1].fit(X, users=PEOPLE)
     mean = qr.UserMean(**PURE).fit(X, users=PEOPLE)
-    assert qr.total_guarantee(make_pipeline(make_pipeline(inside), mean)).epsilon == 1.0
+    total = qr.total_guarantee(make_pipeline(make_pipeline(inside), mean))
+    assert 1.0 - 1e-12 < total.epsilon <= 1.0
     assert qr.total_guarantee(mean) == mean.guarantee_
 
 

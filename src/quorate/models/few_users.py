@@ -80,11 +80,11 @@ def release_scale(run: UserReleases, *, centred: bool) -> Geometry:
     Examples
     --------
     >>> from quorate.accounting.account import Account
-    >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(4000, 2))
+    >>> rows = np.random.default_rng(0).normal(3.0, 1.0, size=(4000, 2))
     >>> people = UserData(rows, offsets=np.arange(0, 4001, 4))
     >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
     >>> geometry = release_scale(run, centred=True)
-    >>> bool(np.abs(geometry.centre - 5.0).max() < 1.0), bool(0.5 < geometry.whitening < 3.0)
+    >>> bool(np.abs(geometry.centre - 3.0).max() < 1.0), bool(0.2 < geometry.whitening < 5.0)
     (True, True)
     """
     features = run.data.n_features
