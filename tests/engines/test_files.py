@@ -21,7 +21,7 @@ from quorate.exceptions import SchemaError
 from quorate.grid import Ball, choose_grid
 from quorate.means import UserMean
 from quorate.users import UserData
-from quorate.users.statistics import UserMeans
+from quorate.users.caller_code import UserMeans
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import ParameterError
 from quorate.grid import Ball, Grid, choose_grid
 from quorate.users import UserData
-from quorate.users.statistics import UserMeans
+from quorate.users.caller_code import UserMeans
 
 
 def people(n_users=20):

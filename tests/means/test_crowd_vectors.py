@@ -7,8 +7,7 @@ from quorate.bounds import Box, Interval
 from quorate.engines import MemoryCrowd
 from quorate.grid import choose_grid
 from quorate.guarantees import Relation
-from quorate.means.crowd_vectors import CrowdVectors
-from quorate.means.weighted_users import WeightedUsers, bounded_vectors
+from quorate.means.weighted_users import CrowdVectors, WeightedUsers, bounded_vectors
 from quorate.users import UserData
 
 BOX = Box([-2.0, 0.0], [2.0, 4.0])

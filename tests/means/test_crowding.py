@@ -8,8 +8,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
 from quorate.means.auto_route import _Cells, fullest_cell, how_crowded
-from quorate.means.crowd_vectors import CrowdVectors
-from quorate.means.weighted_users import WeightedUsers
+from quorate.means.weighted_users import CrowdVectors, WeightedUsers
 from quorate.mechanisms.choose import ChooseBest
 from quorate.noise import SeededNoise
 from quorate.users import UserData

@@ -10,8 +10,8 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import Ball, Bound, Interval, choose_grid
 from quorate.guarantees import Relation
 from quorate.users import UserData
+from quorate.users.caller_code import UserMeans
 from quorate.users.crowd import add_pieces, counts_up_to
-from quorate.users.statistics import UserMeans
 
 PARTS = [1, 8, 64]
 every_cut = pytest.mark.parametrize("n_parts", PARTS)

@@ -12,7 +12,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import Ball, Bound, Interval, choose_grid
 from quorate.guarantees import Relation
 from quorate.users import UserData
-from quorate.users.statistics import UserMeans, encode_users, sum_users
+from quorate.users.caller_code import UserMeans, encode_users, sum_users
 
 BOUND = Ball(1.0, dimension=2)
 GRID = choose_grid(BOUND, n_users=10)

@@ -152,7 +152,7 @@ class AutoRun:
         told = {"users": n, "epsilon": self._whole}
         way = ways.first_way(dimension=d, mu=mu, **told).name
         if mu > 0.0 and way == "drift" and ways.is_tested(dimension=d, **told):
-            kept = ways.test_cost(dimension=d, **told)
+            kept = ways.question_cost(dimension=d, **told)
             if not self._is_replaced:
                 kept += ways.present_cost(**told)
             self.account.set_aside(kept * _ROUNDING)
@@ -164,7 +164,7 @@ class AutoRun:
             "dimension": self.users.dimension,
             "epsilon": self._whole,
         }
-        cost = ways.test_cost(**told)
+        cost = ways.question_cost(**told)
         if not ways.is_tested(**told):
             near = are_near(self.users, epsilon=cost, account=self.account)
             return ways.NEAR if near else None
@@ -194,7 +194,7 @@ class AutoRun:
             if corner is None:
                 return self.clip(size, _WIDE)
             if self.users.dimension == 1:
-                cost = ways.test_cost(users=size.number, dimension=1, epsilon=self._whole)
+                cost = ways.question_cost(users=size.number, dimension=1, epsilon=self._whole)
                 finer = self._crowd(size, ways.FINER_CORNERS, cost)
                 corner = ways.FINER_CORNERS[finer - 1].width if finer else corner
         run = IntervalRun(users=self.users, account=self.account, size=size)

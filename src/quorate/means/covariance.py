@@ -17,9 +17,9 @@ from quorate.bounds import Ball, Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.vector_mean import private_mean
 from quorate.means.ways import core_reserve
+from quorate.means.weighted_users import CrowdVectors
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, names_told, told_bound
 from quorate.users import UserData

@@ -27,11 +27,10 @@ from quorate.bounds import Bound
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.guarantees import Relation
-from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.released_mean import ErrorParts, MeanError
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.ways import core_reserve
-from quorate.means.weighted_users import VectorUsers
+from quorate.means.weighted_users import CrowdVectors, VectorUsers
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator

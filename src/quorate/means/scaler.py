@@ -18,11 +18,11 @@ from quorate.accounting.rounding import float_down
 from quorate.bounds import Bound, Box
 from quorate.estimators import UserEstimator
 from quorate.guarantees import Relation
-from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.median import OwnValues, QuantileError, RecordQuantile
 from quorate.means.released_mean import MeanError
 from quorate.means.vector_mean import private_mean
 from quorate.means.ways import core_reserve
+from quorate.means.weighted_users import CrowdVectors
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, half_widths, names_told, told_bound

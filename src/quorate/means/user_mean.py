@@ -22,11 +22,11 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.auto_route import AutoRun, InHalfWidths, unit_bound
-from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.pure_routes import PureRun
 from quorate.means.released_mean import ErrorParts, MeanRelease
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.ways import core_reserve
+from quorate.means.weighted_users import CrowdVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState

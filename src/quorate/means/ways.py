@@ -32,10 +32,10 @@ __all__ = [
     "laplace_is_better",
     "outside_users",
     "present_cost",
+    "question_cost",
     "search_costs",
     "spread_in_corner",
     "spread_is_affordable",
-    "test_cost",
     "users_to_search",
     "widening",
 ]
@@ -181,11 +181,11 @@ def present_cost(*, users: float, epsilon: float) -> float:
     return min(max(_PRESENT / max(users, 1.0), 0.001 * epsilon), 0.03 * epsilon)
 
 
-def test_cost(*, users: float, dimension: int, epsilon: float) -> float:
+def question_cost(*, users: float, dimension: int, epsilon: float) -> float:
     """Return what it costs to ask few users whether they are in a corner of the range.
 
-    >>> test_cost(users=300, dimension=1, epsilon=1.0), test_cost(users=320, dimension=2, epsilon=1)
-    (0.12, 0.0625)
+    >>> [question_cost(users=n, dimension=d, epsilon=1.0) for n, d in ((300, 1), (320, 2))]
+    [0.12, 0.0625]
     """
     small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
     needed = _TEST[small] / max(users, 1.0)
@@ -264,7 +264,7 @@ def search_costs(
     sides = 2.0 if skewed else 1.0
     cells = math.log(4.0 / spread) + _CENTRE_CERTAINTY
     if dimension == 1:
-        paid = 2.0 * test_cost(users=users, dimension=1, epsilon=epsilon)
+        paid = 2.0 * question_cost(users=users, dimension=1, epsilon=epsilon)
     else:
         paid = min(max(_SPREAD / users, 0.012 * epsilon), 0.12 * epsilon)
     return SearchCosts(

@@ -34,8 +34,8 @@ from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.user_sample import UserSample
 from quorate.releases.user_releases import NoisyMean, UserReleases, bounded_mean
+from quorate.users.caller_code import Statistic
 from quorate.users.crowd import Crowd
-from quorate.users.statistics import Statistic
 
 __all__ = [
     "SETUP_SHARE",

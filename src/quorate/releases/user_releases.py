@@ -28,9 +28,14 @@ from quorate.mechanisms.sums import GaussianSum
 from quorate.mechanisms.user_sample import UserSample
 from quorate.users import UserData
 from quorate.users.assembly import ordered_users
-from quorate.users.caller_code import call_quietly
+from quorate.users.caller_code import (
+    Statistic,
+    call_quietly,
+    check_statistic,
+    encode_users,
+    sum_users,
+)
 from quorate.users.crowd import Crowd, counts_up_to
-from quorate.users.statistics import Statistic, check_statistic, encode_users, sum_users
 
 __all__ = [
     "LARGEST_SEARCH",

@@ -30,8 +30,13 @@ from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users import grouping
-from quorate.users.caller_code import call_quietly
-from quorate.users.statistics import Statistic, check_statistic, encode_users, sum_users
+from quorate.users.caller_code import (
+    Statistic,
+    call_quietly,
+    check_statistic,
+    encode_users,
+    sum_users,
+)
 
 if TYPE_CHECKING:
     from quorate.users.data import UserData
@@ -217,7 +222,7 @@ class Crowd(ABC):
 
         >>> from quorate.grid import Interval
         >>> from quorate.users import UserData
-        >>> from quorate.users.statistics import UserMeans
+        >>> from quorate.users.caller_code import UserMeans
         >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
         >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
         >>> people.total(UserMeans(grid.bound), grid)

@@ -26,9 +26,9 @@ from quorate.distributions.simplices import ManyTotals, ShareRows, Simplices
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.grid import choose_grid, public_size
 from quorate.guarantees import Relation
-from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.ways import core_reserve
+from quorate.means.weighted_users import CrowdVectors
 from quorate.mechanisms.sums import GaussianSum, LaplaceSum
 from quorate.public_randomness import RandomState, public_generator
 from quorate.releases.route import Route

@@ -28,11 +28,11 @@ from quorate.distributions.numeric.cdf import as_edges_column
 from quorate.distributions.released import DistributionError
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
-from quorate.means.crowd_vectors import CrowdVectors
 from quorate.means.pure_routes import PureRun
 from quorate.means.released_mean import MeanRelease
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.ways import core_reserve
+from quorate.means.weighted_users import CrowdVectors
 from quorate.mechanisms.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, for_squares, half_widths, told_bound
