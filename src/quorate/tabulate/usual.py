@@ -199,7 +199,7 @@ def usual_units(
 
     >>> column = ValueColumn(column=1, lower=0.0, upper=8.0)
     >>> cells = UserData(np.tile([0.0, 4.0, 2.0 / column.step], (9000, 1)), offsets=range(9001))
-    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> account = Account.open(epsilon=4.0, delta=1e-6)
     >>> units = usual_units(
     ...     cells,
     ...     (column,),
