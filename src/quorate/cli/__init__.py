@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -72,6 +73,12 @@ def _options(
         raise typer.Exit
 
 
+@cache
+def _commands() -> Any:
+    """Return all commands, read from their signatures once."""
+    return typer.main.get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
@@ -81,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        code = app(given, prog_name="quorate", standalone_mode=False)
+        code = _commands()(given, prog_name="quorate", standalone_mode=False)
     except _UsageError as problem:
         return complain(problem.format_message(), 2)
     except _REFUSALS as refusal:

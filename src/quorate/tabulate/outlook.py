@@ -96,12 +96,10 @@ def outlook(
     if groups > 1:
         forgo(rest, WEIGHT_SHARE * _whole(rest))
     block, ladder = rest.rest(), value_ladder(value.lower, value.upper).size
-    for _ in range(columns):
-        forgo(block, min(median_price(block, ladder, users, columns)))
     if columns:
+        forgo(block, columns * min(median_price(block, ladder, users, columns)))
         _, part = tail_target(block, users, columns)
-        for _ in range(1 + columns):
-            forgo(block, exact(part))
+        forgo(block, (1 + columns) * exact(part))
     noise = noise_of_unit(shape, block)
     cut, part = cut_target(noise=noise, shape=shape, account=block, n_users=users)
     forgo(block, exact(part))

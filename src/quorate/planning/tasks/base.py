@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from quorate import _validate
@@ -112,7 +113,7 @@ class Task(ABC):
             return ()
 
         def needed(each: float, delta: float) -> float:
-            single = replace(self, records=1, delta=delta)
+            single = self._variant(1, delta)
             found = smallest_users(lambda n: single.error(n, each), error)
             return math.inf if found is None else float(found)
 
@@ -154,7 +155,17 @@ class Task(ABC):
 
     def with_records(self, records: int) -> Self:
         """Return the same task with another number of records a user."""
-        return replace(self, records=records)
+        return self._variant(records, self.delta)
+
+    @cached_property
+    def _variants(self) -> dict[tuple[int, float], Self]:
+        return {}
+
+    def _variant(self, records: int, delta: float) -> Self:
+        """Return the same task with other records and delta; a plan asks for few, very often."""
+        if (records, delta) not in self._variants:
+            self._variants[records, delta] = replace(self, records=records, delta=delta)
+        return self._variants[records, delta]
 
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
@@ -177,7 +188,7 @@ class Task(ABC):
         each, delta = group_privacy(epsilon=epsilon, delta=self.delta, size=self.records)
         if self.delta > 0 and delta == 0:  # smaller than any float
             return self.largest_error
-        single = replace(self, records=1, delta=delta)
+        single = self._variant(1, delta)
         return single.error(users * self.records, each)
 
     def best_group_error(self, users: int, epsilon: float) -> float:
@@ -199,7 +210,7 @@ class Task(ABC):
         if kept < 1:
             return self.largest_error
         each, delta = utility_budget(users=users, records=self.records, **budget)
-        single = replace(self, records=1, delta=delta)
+        single = self._variant(1, delta)
         return single.error(kept * self.records, each)
 
     def one_record_error(self, users: int, epsilon: float) -> float:

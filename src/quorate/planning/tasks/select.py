@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from quorate import _validate
@@ -76,7 +77,7 @@ class SelectTask(PeopleTask):
         if self.scale is not None:
             _validate.positive(scale=self.scale)
 
-    @property
+    @cached_property
     def width(self) -> float:
         """Width of the public range of the loss."""
         return 2.0 * half_width(self.bounds)
@@ -110,7 +111,7 @@ class SelectTask(PeopleTask):
         found = max(found, self._unavoidable(users)) + self._majority
         return min(found, self.largest_error)
 
-    @property
+    @cached_property
     def _majority(self) -> float:
         """Return what it costs that people vote, if a rough look at their records lets them."""
         rough = decide_selection(RecordRange.exactly(2 * self.records), candidates=self.size)
@@ -177,7 +178,7 @@ class SelectTask(PeopleTask):
         del users, epsilon
         return self._route.name, f"{self._route.reason}."
 
-    @property
+    @cached_property
     def _route(self) -> Route:
         return decide_selection(RecordRange.exactly(self.records), candidates=self.size)
 
