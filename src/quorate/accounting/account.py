@@ -62,7 +62,7 @@ from quorate.accounting.events import (
     Repeated,
     compose_events,
 )
-from quorate.accounting.rounding import exact, float_down, float_up, root_down, root_up
+from quorate.accounting.rounding import exact, float_down, float_up, ratio_root_up, root_down
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, ambient_noise
@@ -226,7 +226,7 @@ class Account:
     def square_left(self) -> Fraction:
         """How much of mu squared is left."""
         with self._lock:
-            own = max(Fraction(0), self.square - self._squares)
+            own = max(_NONE, self.square - self._squares)
             return own if self._parent is None else min(own, self._parent.square_left)
 
     @property
@@ -286,7 +286,8 @@ class Account:
                 f"A step asked for a square of {float(asked):.6g} where {float(left):.6g} is left: "
                 "nothing was drawn. Please report this."
             )
-        return root_up(count / min(asked, left))
+        top, bottom = min(asked, left).as_integer_ratio()
+        return ratio_root_up(count * bottom, top)
 
     def _child(self, epsilon: Fraction, square: Fraction) -> Account:
         return Account(

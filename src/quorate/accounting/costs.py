@@ -26,7 +26,7 @@ from quorate.accounting.events import (
     Subsampled,
 )
 from quorate.accounting.gaussian_dp import delta_bound, epsilon_bound
-from quorate.accounting.rounding import decimal_down, exact, float_up, root_down
+from quorate.accounting.rounding import decimal_down, exact, float_up, ratio_root_down
 from quorate.exceptions import NumericalFailure, ParameterError, UnsupportedEventError
 
 __all__ = [
@@ -149,11 +149,15 @@ def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, 
     >>> event.noise_multiplier, pure, square, failures
     (2.0, None, Fraction(1, 4), Fraction(0, 1))
     """
-    variance = exact(sigma) ** 2 - DISCRETENESS
+    # In integers: every step of a descent comes here, and fractions reduce after each operation.
+    top, bottom = sigma.as_integer_ratio()
+    variance, unit = top * top - DISCRETENESS * bottom * bottom, bottom * bottom
     if not variance > 0:
         raise ParameterError(f"Expected discrete noise of sigma > 2, got sigma={sigma!r}.")
-    inverse = variance / sensitivity_squared
-    return Gaussian(root_down(inverse)), settled((None, 1 / inverse, Fraction(0)))
+    variance *= sensitivity_squared.denominator
+    unit *= sensitivity_squared.numerator
+    square = Fraction(-(-unit * _UNITS // variance), _UNITS)
+    return Gaussian(ratio_root_down(variance, unit)), (None, square, Fraction(0))
 
 
 def settled(costs: Costs) -> Costs:

@@ -20,6 +20,8 @@ __all__ = [
     "exp_down",
     "float_down",
     "float_up",
+    "ratio_root_down",
+    "ratio_root_up",
     "root_down",
     "root_up",
 ]
@@ -68,6 +70,8 @@ def float_down(value: SupportsFloat) -> float:
     >>> float_down(Fraction(1, 10)) <= Fraction(1, 10)
     True
     """
+    if type(value) is float and math.isfinite(value):
+        return value
     return -float_up(-exact(value))
 
 
@@ -143,20 +147,32 @@ def root_up(square: Fraction) -> float:
     >>> root_up(Fraction(9, 4))
     1.5
     """
-    root = math.sqrt(float_up(square))
-    if root == math.inf:
-        return root
-    while root > 0 and _is_root_of(math.nextafter(root, 0.0), square):
+    return ratio_root_up(square.numerator, square.denominator)
+
+
+def ratio_root_up(top: int, bottom: int) -> float:
+    """Return :func:`root_up` of ``top / bottom``, which need not be reduced; ``bottom`` > 0.
+
+    >>> ratio_root_up(18, 8)
+    1.5
+    """
+    try:
+        root = math.sqrt(top / bottom)
+    except OverflowError:
+        return math.inf
+    while root > 0 and _is_root_of(math.nextafter(root, 0.0), top, bottom):
         root = math.nextafter(root, 0.0)
-    while not _is_root_of(root, square):
+    while not _is_root_of(root, top, bottom):
         root = math.nextafter(root, math.inf)
     return root
 
 
-def _is_root_of(root: float, square: Fraction) -> bool:
-    """Tell whether the exact square of a float is at least ``square``, in integers."""
-    top, bottom = root.as_integer_ratio()
-    return top * top * square.denominator >= square.numerator * (bottom * bottom)
+def _is_root_of(root: float, top: int, bottom: int) -> bool:
+    """Tell whether the exact square of a float is at least ``top / bottom``, in integers."""
+    if root == math.inf:
+        return True
+    above, below = root.as_integer_ratio()
+    return above * above * bottom >= top * (below * below)
 
 
 def root_down(square: Fraction) -> float:
@@ -165,9 +181,18 @@ def root_down(square: Fraction) -> float:
     >>> Fraction(root_down(Fraction(2))) ** 2 <= 2
     True
     """
-    root = root_up(square)
+    return ratio_root_down(square.numerator, square.denominator)
+
+
+def ratio_root_down(top: int, bottom: int) -> float:
+    """Return :func:`root_down` of ``top / bottom``, which need not be reduced; ``bottom`` > 0.
+
+    >>> ratio_root_down(18, 8)
+    1.5
+    """
+    root = ratio_root_up(top, bottom)
     if root == math.inf:
         return math.nextafter(root, 0.0)
-    top, bottom = root.as_integer_ratio()
-    is_exact = top * top * square.denominator == square.numerator * (bottom * bottom)
+    above, below = root.as_integer_ratio()
+    is_exact = above * above * bottom == top * (below * below)
     return root if is_exact else math.nextafter(root, 0.0)

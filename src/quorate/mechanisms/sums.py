@@ -22,7 +22,7 @@ from quorate.accounting.calibrate import gaussian_multiplier
 from quorate.accounting.compose import guarantee
 from quorate.accounting.costs import DISCRETENESS
 from quorate.accounting.events import Gaussian
-from quorate.accounting.rounding import exact, float_down, float_up, root_up
+from quorate.accounting.rounding import exact, float_down, float_up, ratio_root_up, root_up
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.grid import Grid
 from quorate.guarantees import Guarantee, Relation
@@ -314,7 +314,9 @@ class GaussianSum(_Sum):
     @cached_property
     def sigma(self) -> float:
         """Parameter of the noise in steps, rounded up."""
-        return root_up(exact(self.noise_multiplier) ** 2 * self.sensitivity_squared + DISCRETENESS)
+        top, bottom = exact(self.noise_multiplier).as_integer_ratio()
+        variance = top * top * self.sensitivity_squared + DISCRETENESS * bottom * bottom
+        return ratio_root_up(variance, bottom * bottom)
 
     @property
     def event(self) -> Gaussian:

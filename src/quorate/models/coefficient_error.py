@@ -284,9 +284,9 @@ def _unknown(minimum: Minimum, *, parameters: int, sampled: bool) -> str | None:
         return f"For more than {MOST_PARAMETERS} coefficients the error is not computed."
     if len(minimum.path) < FEWEST_STEPS:
         return f"Fewer than {FEWEST_STEPS} steps tell too little about the curvature."
-    numbers = [np.abs([step.theta, step.gradient]).max() for step in minimum.path]
+    largest = np.abs([(step.theta, step.gradient) for step in minimum.path]).max()
     noises = [step.noise for step in minimum.path]
-    if not (max(numbers) < _HUGE and 1.0 / _HUGE < min(noises) <= max(noises) < _HUGE):
+    if not (largest < _HUGE and 1.0 / _HUGE < min(noises) <= max(noises) < _HUGE):
         return "Gradients are too large or too small for the arithmetic of errors."
     return None
 
@@ -427,11 +427,12 @@ def noise_covariance(
     total = 0.0
     for number, step in enumerate(path):
         rate = descent.step_size / step.curvature
-        pull = np.eye(size) - rate * (curvature + step.shrinkage * np.diag(shrunk))
+        pull = -rate * curvature
+        pull.flat[:: size + 1] += 1.0 - rate * step.shrinkage * shrunk
         points = pull @ points @ pull.T
-        points[np.diag_indices(size)] += (rate * step.noise) ** 2
-        both = pull @ both
+        points.flat[:: size + 1] += (rate * step.noise) ** 2
         if number >= (1.0 - descent.tail) * len(path):
+            both = pull @ both  # zeros before
             weight = 1.0 / step.noise**2
             total += weight
             share = weight / total

@@ -180,6 +180,7 @@ class _Part:
         self._offsets = offsets
         self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=batch.X.dtype)
         self.n_users = len(counts)
+        self._held = np.maximum(counts, 1.0)[:, None, None]
         cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
         self.runs = [
             (slice(int(offsets[i]), int(offsets[j])), slice(i, j), int(counts[i]))
@@ -190,6 +191,13 @@ class _Part:
     def pattern(self) -> Any:
         """What adds up the records of each user, one behind the other."""
         return pattern_of(self._offsets, np.arange(self._offsets[-1], dtype=np.int32))
+
+    def put_means(self, sums: Vector, means: Vector) -> None:
+        """Divide by how many records each user holds, and write that to the users' places."""
+        if isinstance(self.owners, slice):
+            np.divide(sums, self._held, out=means[self.owners])
+        else:
+            means[self.owners] = sums / self._held
 
     def rows(self, rows: Vector) -> Vector:
         """Return the records of these users among those of the batch."""
@@ -268,11 +276,9 @@ class LinearLoss(Loss):
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             for part in _parts(batch):
                 own = part.rows(rows)
-                if part.runs and self.outputs <= _MOST_OUTPUTS:
-                    gradients[part.owners] = self._by_products(part, own, weights)
-                else:
-                    gradients[part.owners] = self._by_rows(part, own, weights)
-            gradients /= np.maximum(batch.record_counts(), 1)[:, None, None]
+                whole = bool(part.runs) and self.outputs <= _MOST_OUTPUTS
+                add_up = self._by_products if whole else self._by_rows
+                part.put_means(add_up(part, own, weights), gradients)
         return gradients.reshape(batch.n_users, self.dimension(features))
 
     def _by_products(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
@@ -284,7 +290,7 @@ class LinearLoss(Loss):
             into = predictions[records].reshape(-1, held, self.outputs)
             np.matmul(rows[records].reshape(-1, held, features), inner, out=into)
         if self.intercept:
-            predictions += weights[:, features]
+            predictions += weights[:, features].astype(rows.dtype)
         slopes = np.asarray(self.slopes(predictions, part.targets), dtype=rows.dtype)
         gradients = np.empty((part.n_users, *weights.shape), dtype=rows.dtype)
         for records, users, held in part.runs:
@@ -387,12 +393,12 @@ class LogisticLoss(LinearLoss):
         The exponential is taken in 32 bits, in a third of the time: by itself for each prediction.
         """
         with np.errstate(over="ignore"):  # a probability of zero or one
-            chances = predictions.astype(np.float32)
-            np.negative(chances, out=chances)
+            chances = np.negative(predictions, dtype=np.float32)
             np.exp(chances, out=chances)
         chances += np.float32(1.0)
         np.reciprocal(chances, out=chances)
-        return np.asarray(chances - targets[:, None])
+        narrow = targets.dtype == chances.dtype
+        return np.subtract(chances, targets[:, None], out=chances if narrow else None)
 
 
 @dataclass(frozen=True, kw_only=True)
