@@ -27,7 +27,7 @@ from quorate.means import PrivateMedian, UserMean, UserVariation
 from quorate.models import LinearRegression, LogisticRegression
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
-from quorate.planning.questions import describe_task
+from quorate.planning.questions import describe_task, pilot_numbers
 from quorate.users import UserData
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -57,8 +57,7 @@ class Question:
             with use_noise(SeededNoise(5)):
                 pilot = UserVariation(epsilon=1.0, bounds=1.0)
                 pilot.fit(crowd(self.seen, PILOT, np.random.default_rng(5)))
-            # As ``plan(pilot=...)`` reads it.
-            between, records = pilot.error_.between[1], max(1, int(pilot.error_.records[0]))
+            between, records = pilot_numbers(pilot)
             told["pilot"] = {**self.told, "between": between, "records": records}
         return told
 

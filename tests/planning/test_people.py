@@ -113,14 +113,14 @@ def test_records_of_the_same_people_are_not_taken_for_other_people():
 
 
 class TestPilot:
-    def test_the_cautious_ends_are_planned_with(self):
-        found = VariationError(share=(0.4, 0.6), between=(0.1, 0.4), records=(7.9, 12.0))
-        pilot = SimpleNamespace(error_=found)
+    def test_a_share_above_the_estimate_and_the_fewest_records_are_planned_with(self):
+        found = VariationError(share=(0.4, 0.6), between=(0.125, 0.5), records=(7.9, 12.0))
+        pilot = SimpleNamespace(between_=0.25, error_=found)
         known = {"users": 3000, "epsilon": 1.0, "scale": 2.0}
         answer = plan("mean", pilot=pilot, **known)
         assert answer.records == 7
-        assert dict(answer.size)["between"] == 0.4
-        assert answer.error == plan("mean", records=7, between=0.4, **known).error
+        assert dict(answer.size)["between"] == 0.3125
+        assert answer.error == plan("mean", records=7, between=0.3125, **known).error
 
     def test_a_paid_pilot_keeps_its_forecast_above_the_truth(self):
         rng = np.random.default_rng(3)

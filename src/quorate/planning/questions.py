@@ -18,7 +18,7 @@ from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
 if TYPE_CHECKING:
     from quorate.means.variation import UserVariation, VariationError
 
-__all__ = ["TASKS", "TaskNumbers", "describe_task", "plan", "task_kind"]
+__all__ = ["TASKS", "TaskNumbers", "describe_task", "pilot_numbers", "plan", "task_kind"]
 
 _KINDS: dict[str, type[Task]] = {
     kind.name: kind
@@ -45,6 +45,10 @@ class TaskNumbers(TypedDict, total=False):
     plurality: float | None
 
 
+# A pilot's share between people is taken for its estimate and this part of the way to the end of
+# its 95 % range: half a standard error. Forecasts have a caution of their own, and the very end
+# asked for a quarter more people than that on tables that constants are chosen on.
+_PILOT_CAUTION = 0.25
 _CURVE_POINTS = 33
 _CURVE_REACH = 16.0
 
@@ -83,8 +87,8 @@ def plan(
         Probability with which the error is kept.
     relation : Relation, default=Relation.REPLACE
     pilot : UserVariation, optional
-        A fitted one, for the tasks that take ``between``: its ``between_`` and ``records_``, at the
-        cautious ends of their 95 % ranges, stand for ``between`` and ``records``.
+        A fitted one, for the tasks that take ``between``: what it found, read with some caution
+        (:func:`pilot_numbers`), stands for ``between`` and ``records``.
     dimension : int, optional
         Coordinates of a mean, features of a model.
     size : int, optional
@@ -155,12 +159,25 @@ def _read_pilot(
             "Expected a pilot or records, between and heterogeneity, got both: a pilot tells how "
             "many records people hold and how much they differ."
         )
-    error: VariationError | None = getattr(pilot, "error_", None)
-    if error is None:
+    if getattr(pilot, "error_", None) is None:
         raise ParameterError("Expected a pilot that has been fitted.")
-    described["between"] = error.between[1]
+    described["between"], held = pilot_numbers(pilot)
+    return held
+
+
+def pilot_numbers(pilot: UserVariation) -> tuple[float, int]:
+    """Return the share between people and the records a user that a fitted pilot is read as.
+
+    >>> from types import SimpleNamespace
+    >>> ranges = SimpleNamespace(between=(0.25, 0.75), records=(7.9, 12.0))
+    >>> pilot_numbers(SimpleNamespace(between_=0.5, error_=ranges))
+    (0.5625, 7)
+    """
+    found: VariationError = pilot.error_
+    estimate = pilot.between_
+    between = estimate + _PILOT_CAUTION * (found.between[1] - estimate)
     # Whole records, and the fewest that the pilot allows.
-    return max(1, math.floor(error.records[0]))
+    return between, max(1, math.floor(found.records[0]))
 
 
 def task_kind(task: str) -> type[Task]:
