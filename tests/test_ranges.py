@@ -63,6 +63,7 @@ BAD_BOUNDS = {
     "text": "1",
     "texts": ("0", "1"),
     "too wide": 1e300,
+    "wider than a float": (-1.7e308, 1.7e308),
     "too narrow": 1e-300,
     "far away": (1e299, 2e299),
     "a giant ball": Ball(2.0**250, dimension=2),

@@ -251,7 +251,8 @@ def as_bound(bounds: Any, dimension: int, names: Sequence[str] | None = None) ->
         _check_dimension(bounds.dimension, dimension, "bounds")
         return _of_usual_size(bounds, _SMALLEST, _LARGEST)
     lower, upper = as_limits(bounds, dimension, names)
-    if not (np.all(upper - lower >= _SMALLEST) and np.all(np.maximum(upper, -lower) <= _LARGEST)):
+    # In this order: a width beyond floats would warn.
+    if not (np.all(np.maximum(upper, -lower) <= _LARGEST) and np.all(upper - lower >= _SMALLEST)):
         raise ParameterError(_unusual(_SMALLEST, _LARGEST))
     return _of_usual_size(Box(lower, upper), _SMALLEST, _LARGEST)
 

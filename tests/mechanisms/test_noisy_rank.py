@@ -96,3 +96,9 @@ def test_what_is_not_one_limit_of_each_user_is_refused():
 def test_noise_that_does_not_fit_is_refused_before_it_is_asked_for():
     with pytest.raises(ParameterError, match="epsilon"):
         NoisyRank(epsilon=1e-12, quantile=Fraction(1, 10**6))
+
+
+def test_ranks_fit_into_64_bits_whatever_people_hold():
+    """A loss that overflows for some values only would tell of them."""
+    with pytest.raises(ParameterError, match="denominator"):
+        NoisyRank(epsilon=1e4, quantile=Fraction(1, 10**17))

@@ -76,6 +76,14 @@ class TestNumbers:
         with pytest.raises(ParameterError):
             RoundNumbers.within(*limits)
 
+    def test_no_value_warns(self):
+        numbers = RoundNumbers.within(0.0, 9.0, digits=0)
+        widest = np.finfo(np.longdouble).max
+        held = np.array([np.nan, np.inf, -np.inf, widest, -widest, 5.2], dtype=np.longdouble)
+        assert numbers.encode(held).tolist() == [4, 9, 0, 9, 0, 5]
+        whole = np.array([-(2**63), 2**63 - 1])
+        assert numbers.encode(whole).tolist() == [0, 9]
+
     def test_tables_are_refused(self):
         with pytest.raises(SchemaError):
             RoundNumbers.within(0.0, 1.0).encode(np.zeros((2, 2)))

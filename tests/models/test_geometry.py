@@ -181,6 +181,27 @@ class TestSecondMoments:
         assert not found[1].any()
         np.testing.assert_allclose(found[2], centred[2:].T @ centred[2:] / 5)
 
+    def test_no_product_is_large_enough_for_several_threads(self, monkeypatch):
+        """How BLAS shares out a product among threads, and so its last bits, is not ours to say."""
+        data = UserData(RNG.normal(size=(9007, 65)), offsets=[0, 3, 7, 9007])
+        moments = SecondMoments(RNG.normal(size=65), mean=True)
+        turn = RNG.normal(size=(66, 66))
+        plain, turned = moments(data), module._Turned(moments, moments, turn)(data)
+        largest, matmul = [], np.matmul
+
+        def spy(left, right, **keywords):
+            largest.append(left.shape[-2] * left.shape[-1] * right.shape[-1])
+            return matmul(left, right, **keywords)
+
+        monkeypatch.setattr(np, "matmul", spy)
+        assert np.array_equal(moments(data), plain)
+        assert np.array_equal(module._Turned(moments, moments, turn)(data), turned)
+        assert 2**17 < max(largest) <= 2**18
+        z = np.column_stack([data.X[7:] - moments.centre, np.ones(9000)])
+        np.testing.assert_allclose(
+            moments.matrix(plain[2]), z.T @ z / 9000 - np.diag(np.eye(66)[65]), atol=1e-9
+        )
+
     def test_lengths_are_those_of_the_matrix(self):
         data = UserData(RNG.normal(size=(4, 3)), offsets=[0, 4])
         moments = SecondMoments(np.zeros(3))

@@ -20,7 +20,7 @@ from quorate.exact_draws import LARGEST_SCALE
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
-from quorate.mechanisms.quantiles import rank_loss, rank_sensitivity
+from quorate.mechanisms.quantiles import check_denominator, rank_loss, rank_sensitivity
 
 __all__ = ["NoisyRank"]
 
@@ -82,6 +82,8 @@ class NoisyRank(PureMechanism):
         _validate.positive(epsilon=self.epsilon)
         _validate.probability(quantile=self.quantile)
         _validate.one_of(tuple(Relation), relation=self.relation)
+        # Losses are then integers of 64 bits whatever people hold, as they are for the quantile.
+        check_denominator(self.quantile)
         if not self.scale <= LARGEST_SCALE:
             raise ParameterError(
                 f"Expected an epsilon of at least {self.sensitivity / LARGEST_SCALE:.3g} for this "

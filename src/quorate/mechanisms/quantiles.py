@@ -26,6 +26,7 @@ from quorate.mechanisms.ordered import ChooseOrdered
 __all__ = [
     "FloatQuantile",
     "PrivateQuantile",
+    "check_denominator",
     "quantile_pieces",
     "rank_loss",
     "rank_sensitivity",
@@ -86,6 +87,18 @@ def rank_loss(
     a, b, n = quantile.numerator, quantile.denominator, len(lower)
     below, above = int(np.count_nonzero(upper < point)), int(np.count_nonzero(lower > point))
     return max(b * below - a * n, b * above - (b - a) * n)
+
+
+def check_denominator(quantile: Fraction) -> None:
+    """Refuse a quantile whose ranks would not fit into 64 bits.
+
+    >>> check_denominator(Fraction(9, 10))
+    """
+    if quantile.denominator > _LARGEST_DENOMINATOR:
+        raise ParameterError(
+            f"Expected a quantile with a denominator of at most {_LARGEST_DENOMINATOR}, got "
+            f"quantile={quantile}. Round it or give a Fraction."
+        )
 
 
 def rank_sensitivity(quantile: Fraction, relation: Relation) -> int:
@@ -165,11 +178,7 @@ class PrivateQuantile:
     def __post_init__(self) -> None:
         _check_domain(self.domain)
         _validate.probability(quantile=self.quantile)
-        if self.exact_quantile.denominator > _LARGEST_DENOMINATOR:
-            raise ParameterError(
-                f"Expected a quantile with a denominator of at most {_LARGEST_DENOMINATOR}, got "
-                f"quantile={self.quantile!r}. Round it or give a Fraction."
-            )
+        check_denominator(self.exact_quantile)
         _ = self.choice
 
     @cached_property

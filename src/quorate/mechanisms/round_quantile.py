@@ -116,7 +116,8 @@ class RoundNumbers:
                 f"{values.dtype}."
             )
         middle = (self.first + self.last) // 2
-        reals = values.astype(np.float64)
+        with np.errstate(over="ignore"):  # of longer floats; a warning would tell of a value
+            reals = values.astype(np.float64)
         inside = np.where(np.isnan(reals), self.lower, np.clip(reals, self.lower, self.upper))
         # A float that stands for a decimal is off by at most three roundings of 2^-53 of below
         # 2^50 steps, which is less than half a step.

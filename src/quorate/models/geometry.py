@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from quorate.arrays import readonly, row_lengths
 from quorate.models.losses import LinearLoss, Loss
-from quorate.models.whitened import Room, alike_users
+from quorate.models.whitened import Room, alike_users, in_one_thread, multiplied
 from quorate.releases.user_releases import WIDE, NoisyMean, UserReleases, UserVectors
 from quorate.users import UserData
 
@@ -249,7 +249,7 @@ class SecondMoments:
             z = room.like((*held.shape[:2], self.size))
             np.subtract(held, self.centre, out=z[:, :, :features])
             z[:, :, features:] = 1.0
-            products = self.triangles(np.matmul(z.transpose(0, 2, 1), z))
+            products = self.triangles(_own_products(z))
             products /= held.shape[1]
             triangles[places.owners] = products
         if self.mean:
@@ -285,6 +285,12 @@ class SecondMoments:
         flat = matrices.reshape(len(matrices), -1).take(_places(self.size).upper, axis=1)
         flat *= _lengths(self.size)
         return flat
+
+
+def _own_products(z: Vector) -> Vector:
+    """Return each user's z'z, in products so small that BLAS takes one thread for each."""
+    parts = (z[:, some] for some in in_one_thread(z.shape[1], z.shape[2] ** 2))
+    return reduce(np.add, (np.matmul(part.transpose(0, 2, 1), part) for part in parts))
 
 
 class _Places(NamedTuple):
@@ -327,8 +333,8 @@ class _Turned:
             # The last entry is 1, but for users without records, who stay at zero.
             matrices[:, -1, -1] = given[some].any(axis=1)
             # One product a user: nobody's depends on who else is there.
-            half = np.matmul(self.turn, matrices)
-            turned[some] = self.moments.triangles(np.matmul(half, self.turn.T, out=matrices))
+            half = multiplied(self.turn, matrices, out=np.empty_like(matrices))
+            turned[some] = self.moments.triangles(multiplied(half, self.turn.T, out=matrices))
         turned[:, -1] = 0.0
         return turned
 

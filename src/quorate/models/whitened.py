@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quorate.users import UserData
 from quorate.users.assembly import records_at, rounded_users
 
-__all__ = ["AlikeUsers", "Room", "Whitened", "alike_users"]
+__all__ = ["AlikeUsers", "Room", "Whitened", "alike_users", "in_one_thread", "multiplied"]
 
 Vector = NDArray[np.float64]
 # Numbers that are multiplied at once: they stay in the cache.
@@ -47,6 +47,28 @@ class Room:
         if self._numbers.size < size:
             self._numbers = np.empty(size)
         return self._numbers[:size].reshape(shape)
+
+
+def in_one_thread(rows: int, size: int) -> Iterator[slice]:
+    """Yield parts of so many rows that a product of each takes one thread; ``size`` a row.
+
+    >>> list(in_one_thread(3, 2**17))
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+    few = max(1, _ONE_THREAD // max(1, size))
+    for start in range(0, rows, few):
+        yield slice(start, start + few)
+
+
+def multiplied(left: Vector, right: Vector, *, out: Vector) -> Vector:
+    """Return ``left @ right`` user by user, of one with many rows share by share.
+
+    >>> multiplied(np.ones((2, 3, 1)), np.ones((1, 1)), out=np.empty((2, 3, 1))).shape
+    (2, 3, 1)
+    """
+    for some in in_one_thread(left.shape[-2], right.shape[-2] * right.shape[-1]):
+        np.matmul(left[..., some, :], right, out=out[..., some, :])
+    return out
 
 
 class AlikeUsers(NamedTuple):
@@ -112,7 +134,6 @@ class Whitened:
 
     def _blocks(self, users: UserData) -> Iterator[tuple[NDArray[np.int64] | slice, Vector]]:
         """Yield the places of records and the turned ones, before they are rounded."""
-        few = max(1, _ONE_THREAD // max(1, self.centre.size) ** 2)
         before, after = Room(), Room()
         for alike, held in alike_users(users):
             centred = np.subtract(held, self.centre, out=before.like(held.shape))
@@ -121,8 +142,5 @@ class Whitened:
                 yield alike.records, centred
                 continue
             turned = after.like(held.shape)
-            # A product for each user, and for each share of one who holds many records.
-            for start in range(0, held.shape[1], few):
-                some = slice(start, start + few)
-                np.matmul(centred[:, some], self.whitening, out=turned[:, some])
+            multiplied(centred, self.whitening, out=turned)
             yield alike.records, turned

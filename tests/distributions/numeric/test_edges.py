@@ -8,7 +8,18 @@ from quorate.exceptions import ParameterError, UnboundedContributionError
 
 
 @pytest.mark.parametrize(
-    "edges", [[0.0], [1.0, 1.0], [2.0, 1.0], [0.0, np.nan], [0.0, np.inf], "ab", [[0.0, 1.0]], 7]
+    "edges",
+    [
+        [0.0],
+        [1.0, 1.0],
+        [2.0, 1.0],
+        [0.0, np.nan],
+        [0.0, np.inf],
+        "ab",
+        [[0.0, 1.0]],
+        7,
+        [0, 1e-320],
+    ],
 )
 def test_edges_that_make_no_sense_are_refused(edges):
     with pytest.raises(ParameterError):

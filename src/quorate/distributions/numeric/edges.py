@@ -15,7 +15,7 @@ from quorate.exceptions import ParameterError, UnboundedContributionError
 
 __all__ = ["as_edges", "loose_edges", "told_edges"]
 
-_LARGEST = 1e100
+_LARGEST, _NARROWEST = 1e100, 1e-100
 _MAX_CELLS = 10**6
 # A loosely known range is resolved down to so many powers of two below its largest number.
 _POWERS = 20
@@ -32,9 +32,11 @@ def as_edges(edges: Any) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         values = np.empty(0)
     fits = values.ndim == 1 and 2 <= values.size <= _MAX_CELLS + 1
-    if not (fits and np.all(np.abs(values) <= _LARGEST) and np.all(np.diff(values) > 0)):
+    # A density is a share over a width, which must be a float.
+    if not (fits and np.all(np.abs(values) <= _LARGEST) and np.all(np.diff(values) >= _NARROWEST)):
         raise ParameterError(
-            f"Expected edges to be increasing finite numbers, at least two, got {described(edges)}."
+            f"Expected edges to be increasing finite numbers, at least two, each {_NARROWEST:g} or "
+            f"more above the last, got {described(edges)}."
         )
     return values
 
