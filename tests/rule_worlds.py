@@ -47,8 +47,11 @@ def people(held) -> UserData:
     return UserData.from_arrays(x, y, users=np.array(ids, dtype=str))
 
 
-def audit(choose, relation, *, epsilon=1.0, n_users=2, records=HOLDINGS, **limits):
-    """Audit ``choose(people)``, a program that draws ambient noise, on all neighbours."""
+def audit(choose, relation, *, epsilon=1.0, n_users=2, records=HOLDINGS, thorough=True, **limits):
+    """Audit ``choose(people)``, a program that draws ambient noise, on all neighbours.
+
+    Not ``thorough``, it ends at the first pair that exceeds the claim.
+    """
 
     @cache
     def law(held):
@@ -58,7 +61,7 @@ def audit(choose, relation, *, epsilon=1.0, n_users=2, records=HOLDINGS, **limit
     world = SmallWorld(records=records, n_users=n_users)
     claim = Guarantee(epsilon=epsilon, relation=relation)
     # No score looks at the order of the users.
-    return audit_exactly(lambda held: law(tuple(sorted(held))), world, claim)
+    return audit_exactly(lambda held: law(tuple(sorted(held))), world, claim, thorough=thorough)
 
 
 def audit_score(score, relation, *, concepts=LABELINGS, epsilon=1.0, **limits):

@@ -270,6 +270,40 @@ class TestBrokenTwins:
         assert not audit_exactly(lambda d: law(d, 10.0), world, claim).holds
 
 
+class TestNotThorough:
+    world = SmallWorld(records=(-9, -2, 0, 2, 9), n_users=3)
+
+    def audit(self, law, claim=ONE):
+        asked = []
+        found = audit_exactly(
+            lambda d: asked.append(d) or law(d), self.world, claim, thorough=False
+        )
+        assert len(asked) == len(set(asked)) == found.n_data_sets
+        return found
+
+    def test_it_ends_at_the_first_pair_that_exceeds_the_claim(self):
+        audit = self.audit(lambda d: laplace_sum(d, scale=3.0))
+        assert not audit.holds
+        assert audit.n_data_sets < 10
+        first, second = (laplace_sum(d, scale=3.0) for d in audit.worst_pair)
+        ratios = [abs(math.log(first[z] / second[z])) for z in first]
+        assert max(ratios) == pytest.approx(audit.epsilon)
+
+    def test_with_a_delta_too(self):
+        def law(d, sigma=20.0):
+            return discrete_gaussian_mass(clip(d[0]), sigma=sigma, window=(-200, 200))
+
+        claim = Guarantee(epsilon=1.0, delta=gaussian_delta(4 / 20.5, 1.0))
+        assert self.audit(lambda d: law(d, 20.5), claim).n_data_sets == 125
+        caught = self.audit(lambda d: law(d, 10.0), claim)
+        assert not caught.holds
+        assert caught.n_data_sets < 10
+
+    def test_nobody_exceeds_it(self):
+        law = lambda d: laplace_sum(d, scale=4.0)  # noqa: E731
+        assert self.audit(law) == audit_exactly(law, self.world, ONE)
+
+
 class TestScale:
     def test_hundreds_of_data_sets_with_a_thousand_outputs(self):
         def law(records):

@@ -97,7 +97,7 @@ class TestPrivacy:
             return ChooseBest(candidates=2, epsilon=1.0).probabilities(-sums)
 
         world = SmallWorld(records=((0, 0), (0, 1), (9, 0)), n_users=2)
-        assert not audit_exactly(unclipped, world, Guarantee(epsilon=1.0)).holds
+        assert not audit_exactly(unclipped, world, Guarantee(epsilon=1.0), thorough=False).holds
 
     def test_records_of_one_row_a_user_are_bought_when_nothing_is_stated(self):
         data, _ = means_of(200, 4, 50, 0)

@@ -129,4 +129,4 @@ class TestExactAudit:
         claim = Guarantee(epsilon=epsilon, delta=self.delta, numerics=Numerics.VOID)
         audit = audit_exactly(self.law(), self.world, claim)
         assert audit.holds, str(audit)
-        assert not audit_exactly(self.law(multiplier=0.6), self.world, claim).holds
+        assert not audit_exactly(self.law(multiplier=0.6), self.world, claim, thorough=False).holds

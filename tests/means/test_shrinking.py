@@ -112,11 +112,13 @@ class TestExactAudit:
         assert audit.tightness > 0.9
 
     def test_a_twin_with_less_noise_is_caught(self):
-        assert not audit_exactly(self.law(multiplier=0.8), self.world, self.claim).holds
+        assert not audit_exactly(
+            self.law(multiplier=0.8), self.world, self.claim, thorough=False
+        ).holds
 
     def test_a_twin_that_divides_by_the_true_sum_of_weights_is_caught(self):
         leaky = self.law(total=lambda weights: float(weights.sum()))
-        assert not audit_exactly(leaky, self.world, self.claim).holds
+        assert not audit_exactly(leaky, self.world, self.claim, thorough=False).holds
 
 
 class TestAbsentUsers:

@@ -144,7 +144,7 @@ class TestPrivacy:
         claim = Guarantee(epsilon=1.0, delta=delta, numerics=Numerics.VOID)
         audit = audit_exactly(law(1.0), world, claim)
         assert audit.holds, str(audit)
-        assert not audit_exactly(law(8.0), world, claim).holds
+        assert not audit_exactly(law(8.0), world, claim, thorough=False).holds
 
 
 class TestUtility:

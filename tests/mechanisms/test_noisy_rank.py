@@ -61,7 +61,9 @@ def test_an_audit_confirms_the_claim_and_a_twin_is_caught(relation):
 
     assert audit_exactly(law, world, look.guarantee).holds
     twin = replace(look, epsilon=2.1)
-    assert not audit_exactly(lambda held: law(held, twin), world, look.guarantee).holds
+    assert not audit_exactly(
+        lambda held: law(held, twin), world, look.guarantee, thorough=False
+    ).holds
 
 
 @pytest.mark.parametrize("off", [-30, 0, 12])

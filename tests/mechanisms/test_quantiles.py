@@ -159,7 +159,7 @@ class TestSensitivity:
             return dict(enumerate(points, start=domain[0]))
 
         world = SmallWorld(records=(0, 1, 3), n_users=3)
-        assert not audit_exactly(law, world, Guarantee(epsilon=4.0)).holds
+        assert not audit_exactly(law, world, Guarantee(epsilon=4.0), thorough=False).holds
 
     def test_a_sensitivity_off_by_one_is_caught(self):
         def law(held):
@@ -170,7 +170,7 @@ class TestSensitivity:
             return np.repeat(points, lengths.astype(int))
 
         world = SmallWorld(records=(0, 1, 3), n_users=4)
-        assert not audit_exactly(law, world, Guarantee(epsilon=4.0)).holds
+        assert not audit_exactly(law, world, Guarantee(epsilon=4.0), thorough=False).holds
 
 
 class TestLaw:

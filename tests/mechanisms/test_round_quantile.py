@@ -148,7 +148,9 @@ class TestPrivacy:
         audit = audit_exactly(law, world, mechanism.guarantee)
         assert audit.holds, str(audit)
         twin = replace(mechanism, epsilon=4.2)
-        assert not audit_exactly(lambda held: law(held, twin), world, mechanism.guarantee).holds
+        assert not audit_exactly(
+            lambda held: law(held, twin), world, mechanism.guarantee, thorough=False
+        ).holds
 
     def test_a_base_that_follows_the_users_is_caught(self):
         """The broken twin: candidates are what the users hold, and a new one tells of a user."""
@@ -160,7 +162,7 @@ class TestPrivacy:
             shown[list(held)] = plain[list(held)]
             return shown / shown.sum() if held else plain
 
-        assert not audit_exactly(law, world, SMALL.guarantee).holds
+        assert not audit_exactly(law, world, SMALL.guarantee, thorough=False).holds
 
 
 class TestUtility:

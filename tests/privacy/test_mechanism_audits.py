@@ -432,7 +432,7 @@ def test_the_true_epsilon_is_at_most_the_claim_and_close_to_it(case):
 @every_twin
 def test_the_broken_twin_is_caught(case, twin):
     claim = dataclasses.replace(case.claim, relation=twin.relation or case.claim.relation)
-    audit = audit_exactly(case.law(twin.run), case.world, claim)
+    audit = audit_exactly(case.law(twin.run), case.world, claim, thorough=False)
     assert not audit.holds, str(audit)
 
 

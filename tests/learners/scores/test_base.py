@@ -73,7 +73,7 @@ class TestPrivacyOfEveryScore:
         assert move <= score.sensitivity(relation)
 
     def test_a_twin_that_claims_a_third_of_the_sensitivity_is_caught(self, score, relation):
-        found = audit_score(with_sensitivity(score, 3), relation)
+        found = audit_score(with_sensitivity(score, 3), relation, thorough=False)
         assert not found.holds
 
 

@@ -68,7 +68,7 @@ class TestExactAudit:
             twin = dataclasses.replace(RANGE, lower=min(-4.0, *records))
             return twin.choice.probabilities(twin.bin_of(np.array(records)))
 
-        assert not audit_exactly(law, WORLD, self.claim).holds
+        assert not audit_exactly(law, WORLD, self.claim, thorough=False).holds
 
 
 class TestUtility:

@@ -114,7 +114,7 @@ class TestPrivacy:
         audit = audit_exactly(self.law_of(mechanism), world, claim)
         assert audit.holds, str(audit)
         twin = scalar(lower=-4.0, upper=4.0, n_users=2, epsilon=3.0)
-        assert not audit_exactly(self.law_of(twin), world, claim).holds
+        assert not audit_exactly(self.law_of(twin), world, claim, thorough=False).holds
 
     def test_neighbours_with_the_same_answers_look_the_same(self):
         values = np.linspace(-1.0, 1.0, 400)

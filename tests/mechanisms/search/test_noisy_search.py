@@ -84,14 +84,16 @@ class TestExactAudit:
         assert audit.tightness > 0.4, "noise that buys nothing"
 
     def test_a_twin_with_a_third_of_the_noise_is_caught(self):
-        assert not audit_exactly(law_of(search(noise_multiplier=1 / 3)), WORLD, self.claim).holds
+        assert not audit_exactly(
+            law_of(search(noise_multiplier=1 / 3)), WORLD, self.claim, thorough=False
+        ).holds
 
     def test_a_twin_that_takes_its_target_from_the_data_is_caught(self):
         def law(records):
             target = 8.0 * sum(r < 2 for r in records)
             return law_of(search(target=target))(records)
 
-        assert not audit_exactly(law, WORLD, self.claim).holds
+        assert not audit_exactly(law, WORLD, self.claim, thorough=False).holds
 
     def test_it_holds_for_add_or_remove_too(self):
         mechanism = search(relation=Relation.ADD_REMOVE)

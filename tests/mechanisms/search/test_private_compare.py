@@ -46,7 +46,7 @@ class TestPrivacyOfTheComparison:
 
         world = SmallWorld(records=(0, 1), n_users=4)
         claim = Guarantee(epsilon=1.0, relation=Relation.ADD_REMOVE)
-        assert not audit_exactly(normalised, world, claim).holds
+        assert not audit_exactly(normalised, world, claim, thorough=False).holds
 
     def test_the_error_bound_holds(self):
         compare = Drawing(PrivateCompare(share=0.5, epsilon=0.5), SeededNoise(0))

@@ -61,7 +61,7 @@ def test_the_audit_catches_a_sample_that_is_larger_than_priced(monkeypatch):
         "quorate.mechanisms.wrappers.subsampled.draw_without_replacement", lambda *_: np.arange(1)
     )
     world = SmallWorld(records=(0, 1), n_users=4)
-    assert not audit_exactly(law(mechanism), world, claim).holds
+    assert not audit_exactly(law(mechanism), world, claim, thorough=False).holds
 
 
 def test_all_samples_are_equally_likely():
