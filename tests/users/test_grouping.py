@@ -17,7 +17,6 @@ from quorate.exceptions import SchemaError
 from quorate.users.grouping import (
     _near,
     group,
-    group_in_steps,
     keep_smallest,
     mix,
     order_by_user,
@@ -343,28 +342,3 @@ def test_integers_across_a_whole_type_are_numbered_in_order():
     ids = np.tile(np.arange(-100, 101).astype(np.int8), 2)
     assert _near(ids)[0].tolist() == list(range(201)) * 2
     assert group(ids).codes.tolist() == list(range(201)) * 2
-
-
-@pytest.mark.parametrize(
-    "ids",
-    [
-        np.array([7, 5, 7, 900, 6]),
-        np.array([0, 3, 1, 0], dtype=np.uint8),
-        np.array([-4, 10**15, 2, 2]),
-        np.array([0, 300, 1, 0], dtype=">i8"),
-        np.arange(12)[::-3],
-        np.array([2**63 + 5, 2**63, 2**63 + 5], dtype=np.uint64),
-        ["ann", None, "bob", "ann"],
-        (np.array([1, 1, 2]), ["a", "b", "a"]),
-        np.empty(0, dtype=np.int64),
-    ],
-)
-def test_numbers_in_steps_are_those_of_a_group(ids):
-    groups = group(ids)
-    found, people = group_in_steps(ids, 6)
-    assert found.tolist() == (6 * groups.codes.astype(np.int64)).tolist()
-    assert np.array_equal(people.keys, groups.keys)
-    assert people.n_columns == groups.n_columns
-    assert len(people.codes) == 0
-    again, _ = group_in_steps(groups, 6)
-    assert np.array_equal(again, found)

@@ -114,19 +114,19 @@ class UserStatistic(UserEstimator):
     def _read(self, X: Any, users: Any, reading: Reading) -> Records:
         """Return the records under their users; sets which columns were read."""
         named = with_names(X)
-        if isinstance(X, Crowd):
-            records = reading.read(X, self._under_users)
-            self._crowd(X)
-        else:
-            records = reading.read(named, self._under_users, ids_of(X, users))
         names = [name for name in names_of(named) if not _is_same(name, users)]
-        self.n_features_in_ = len(names)
-        if is_frame(X) or (isinstance(X, Crowd) and X.feature_names is not None):
-            self.feature_names_in_ = np.asarray(names, dtype=object)
-        return records
+        told = is_frame(X) or (isinstance(X, Crowd) and X.feature_names is not None)
 
-    def _under_users(self, rows: Any, ids: Any) -> Crowd:
-        return self._crowd(rows, None, ids)
+        def under_users(rows: Any, ids: Any = None) -> Crowd:
+            crowd = self._crowd(rows, None, ids)
+            self.n_features_in_ = len(names)
+            if told:
+                self.feature_names_in_ = np.asarray(names, dtype=object)
+            return crowd
+
+        if isinstance(X, Crowd):
+            return reading.read(under_users(X), under_users)
+        return reading.read(named, under_users, ids_of(X, users))
 
     @staticmethod
     def _cells(

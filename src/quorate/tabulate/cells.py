@@ -23,24 +23,29 @@ from numpy.typing import NDArray
 
 from quorate.tabulate.turns import beside
 from quorate.users.assembly import numbered_records, ordered_users
+from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 from quorate.users.store import offsets_of
 
 __all__ = [
+    "STEPS",
     "Cells",
     "GroupColumn",
     "GroupNumbers",
     "ToCells",
     "ValueColumn",
     "cells_of",
+    "holders_of",
     "totals_by_group",
 ]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# A range has so many steps from its middle to its ends; 2^27 records of a cell stay below 2^63.
-_STEPS = 2.0**36
+STEPS = 2.0**36
+"""A range has so many from its middle to its ends; 2^27 records of a cell stay below 2^63."""
+# Floats about this one are whole numbers.
+_WHOLE = np.float64(1.5 * 2.0**52)
 # Sums of floats are exact up to here.
 _EXACT = 2.0**53
 # Up to so many cells a record a table of all cells is quicker than sorting the records.
@@ -100,22 +105,37 @@ class ValueColumn:
     @property
     def step(self) -> float:
         """What values are rounded to."""
-        return self.half_width / _STEPS
+        return self.half_width / STEPS
 
     def steps(self, values: Floats) -> Floats:
         """Return each value's distance from the middle in whole steps, the nearest number."""
+        found = np.empty(len(values))
+        for start in range(0, len(values), _BLOCK):
+            scaled = self._scaled(values[start : start + _BLOCK])
+            np.rint(scaled, out=found[start : start + _BLOCK])
+        return found
+
+    def whole_steps(self, values: Floats) -> Integers:
+        """Return the same as integers.
+
+        Among floats from 2^52 to 2^53 neighbours are 1 apart, and so are their bits: a sum there is
+        rounded to the nearest integer, to the even one of two, and is read off its bits.
+        """
+        scaled = self._scaled(values)
+        scaled += _WHOLE
+        found = scaled.view(np.int64)
+        found -= _WHOLE.view(np.int64)
+        return found
+
+    def _scaled(self, values: Floats) -> Floats:
         with np.errstate(all="ignore"):
-            found = np.empty(len(values))
-            for start in range(0, len(values), _BLOCK):
-                scaled = found[start : start + _BLOCK]
-                np.subtract(values[start : start + _BLOCK], self.middle, out=scaled)
-                scaled /= self.step
-                np.rint(scaled, out=scaled)
-                # Nothing to cut is by far the most usual; a NaN is not in any range.
-                if not (scaled.min() >= -_STEPS and scaled.max() <= _STEPS):
-                    np.clip(scaled, -_STEPS, _STEPS, out=scaled)
-                    scaled[np.isnan(scaled)] = 0.0
-            return found
+            scaled = values - self.middle
+            scaled /= self.step
+            # Nothing to cut is by far the most usual; a NaN is not in any range.
+            if not (scaled.min(initial=0.0) >= -STEPS and scaled.max(initial=0.0) <= STEPS):
+                np.clip(scaled, -STEPS, STEPS, out=scaled)
+                scaled[np.isnan(scaled)] = 0.0
+            return scaled
 
 
 @dataclass(frozen=True)
@@ -151,7 +171,7 @@ class ToCells:
         return self.in_turn(part, places, columns)[1]()
 
     def in_turn(
-        self, people: UserData, places: Integers, columns: Sequence[Floats]
+        self, people: Crowd, places: Integers, columns: Sequence[Floats]
     ) -> tuple[UserData, Callable[[], UserData]]:
         """Return cells with counts alone, and what waits for the cells with everything.
 
@@ -159,7 +179,7 @@ class ToCells:
 
         Parameters
         ----------
-        people : UserData
+        people : Crowd
             Who there is; their records are not looked at.
         places : array of integers
             The number of each record's person times the number of groups, plus the number of its
@@ -192,9 +212,7 @@ class ToCells:
         matrix[:, 0], matrix[:, 1] = held, counts
 
         def made(matrix: Floats) -> UserData:
-            found = ordered_users(matrix, None, offsets, people.keys(), people.unit, None)
-            _SEEN_LAST[found] = Cells(owners, held, matrix, offsets)
-            return found
+            return holders_of(Cells(owners, held, matrix, offsets), people)
 
         def whole() -> UserData:
             for place, each in enumerate(sums(), start=2):
@@ -283,6 +301,19 @@ def cells_of(part: UserData) -> Cells:
     return found
 
 
+def holders_of(cells: Cells, people: Crowd) -> UserData:
+    """Return people with their cells for records.
+
+    >>> people = UserData.from_arrays([[5.0], [8.0]], users=["ann", "bob"])
+    >>> cells = Cells(np.array([1]), np.array([0]), np.array([[0.0, 3.0]]), np.array([0, 0, 1]))
+    >>> holders_of(cells, people).record_counts()
+    array([0, 1])
+    """
+    found = ordered_users(cells.X, None, cells.starts, people.keys(), people.unit, None)
+    _SEEN_LAST[found] = cells
+    return found
+
+
 def totals_by_group(groups: Integers, steps: Floats, size: int) -> Integers:
     """Return the exact sum of whole steps in each group, by whichever way is quicker.
 
@@ -311,7 +342,7 @@ class _Sums:
 
     def exact(self, places: Integers, most: int) -> NDArray[Any]:
         """Return the exact sums, if no place holds more than ``most`` records."""
-        if most * _STEPS < _EXACT:
+        if most * STEPS < _EXACT:
             return self.totals
         totals = np.zeros(len(self.totals), dtype=np.int64)
         np.add.at(totals, places, self.steps.astype(np.int64))

@@ -134,10 +134,11 @@ def column_places(column: Any, labels: Labels, *, name: str) -> NDArray[np.int64
         )
     found = [np.empty(0, np.int64)]
     for chunk in chunks:
-        if not coded:
-            found.append(_filled(pc.index_in(chunk, value_set=known)))
+        if not coded or len(chunk.dictionary) > len(chunk):
+            texts = chunk.dictionary_decode() if coded else chunk
+            found.append(_filled(pc.index_in(texts, value_set=known)))
             continue
-        # A dictionary holds each label once: look these up, and follow the indices.
+        # A short dictionary holds each label once: look these up, and follow the indices.
         table = np.append(_filled(pc.index_in(chunk.dictionary, value_set=known)), -1)
         indices = chunk.indices.fill_null(len(table) - 1) if len(chunk) else chunk.indices
         found.append(table[indices.to_numpy(zero_copy_only=False).astype(np.int64)])

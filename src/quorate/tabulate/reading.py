@@ -19,6 +19,7 @@ from quorate.estimators import as_feature_matrix
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.tabulate.cells import GroupNumbers, ToCells
 from quorate.tabulate.conditions import Condition
+from quorate.tabulate.frames import FrameRecords
 from quorate.tabulate.keys import (
     LabelNumbers,
     Labels,
@@ -31,8 +32,8 @@ from quorate.tabulate.keys import (
 from quorate.tabulate.turns import beside
 from quorate.users.assembly import without_rows
 from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
-from quorate.users.grouping import group, group_in_steps
+from quorate.users.grouping import group
+from quorate.users.seats import Seats
 from quorate.users.tables import check_features, check_missing, floats, is_frame, open_frame
 
 __all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "schema_of", "with_names"]
@@ -82,27 +83,13 @@ class _OneGroup:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Records of a frame column by column, as they were read.
-
-    Attributes
-    ----------
-    places : array of integers
-        The place of each record's cell in a table of all people and groups, or -1 for none.
-    values : list of arrays
-    """
-
-    places: NDArray[np.int64]
-    values: list[Floats]
-
-
-@dataclass(frozen=True)
 class Records:
     """Records with numbers for keys: who they are, and how their groups are found.
 
     Attributes
     ----------
-    crowd : Crowd
+    source : Crowd or FrameRecords
+        Where they are; a frame whose groups are known is read when its cells are asked for.
     values : dict
         In which column each value stands.
     by : tuple of int
@@ -114,18 +101,20 @@ class Records:
     keys : tuple
         One row a group.
     conditions : tuple
-    read : Columns or None
-        The records of a frame whose groups are known; the crowd holds nothing but people then.
     """
 
-    crowd: Crowd
+    source: Crowd | FrameRecords
     values: dict[str, int]
     by: tuple[int, ...] = ()
     labels: list[LabelNumbers] = field(default_factory=list)
     numbers: GroupNumbers = field(default_factory=_OneGroup)
     keys: tuple[Row, ...] = ((),)
     conditions: tuple[tuple[int, Condition], ...] = ()
-    read: Columns | None = None
+
+    @property
+    def crowd(self) -> Crowd:
+        """Who they are, and their records as far as they were read."""
+        return self.source.people() if isinstance(self.source, FrameRecords) else self.source
 
     def cells(self, change: ToCells) -> Crowd:
         """Return what each person holds in each group, wherever the records lie."""
@@ -133,11 +122,10 @@ class Records:
 
     def cells_in_turn(self, change: ToCells) -> tuple[Crowd, Callable[[], Crowd]]:
         """Return the cells as far as counts go, and what waits for them with all their sums."""
-        if self.read is None or not isinstance(self.crowd, UserData):
-            cells = self.crowd.derive(change, keep=True)
-            return cells, lambda: cells
-        read = self.read
-        return change.in_turn(self.crowd, read.places, read.values)
+        if isinstance(self.source, FrameRecords):
+            return self.source.cells_in_turn(change)
+        cells = self.source.derive(change, keep=True)
+        return cells, lambda: cells
 
     def with_keys(self, keys: tuple[Row, ...]) -> Records:
         """Return the same records in the groups of ``keys``, one label a column of ``by``."""
@@ -201,31 +189,27 @@ class Reading:
             return self._of_crowd(X)
         table = open_frame(X, self.columns) if self.columns else None
         length = len(X) if table is None else table.num_rows
-        waiting = beside(lambda: self._columns(table, length), rows=length)
         if self.keys is None:
+            waiting = beside(lambda: self._columns(table, length), rows=length)
             people = group(ids)
             columns, labels = waiting()
             first = len(self.by)
             matrix = np.column_stack([*columns, np.empty((length, 0))])
             values = {name: first + place for place, name in enumerate(self.values)}
             return Records(grouped(matrix, people), values, tuple(range(first)), labels)
-        keys = key_rows(self.keys)
-        places, nobody = group_in_steps(ids, len(keys))
-        (groups, *numbers), _ = waiting()
-        if len(places) != length:
+        seats = Seats.of(ids)
+        if len(seats) != length:
             raise SchemaError("Expected X and users with one entry per row, got several lengths.")
-        # Who there is does not depend on which of their records are of any use.
-        crowd = grouped(np.empty((0, max(1, len(self.values)))), nobody)
-        # Without a person a place is negative and stays so: a group's number is less than a step.
-        places += groups
-        if groups.min(initial=0) < 0:
-            places[groups < 0] = -1
         return Records(
-            crowd,
+            FrameRecords(table, seats, len(self.values), self._numbers, grouped),
             {name: place for place, name in enumerate(self.values)},
-            keys=keys,
-            read=Columns(places, numbers),
+            keys=key_rows(self.keys),
         )
+
+    def _numbers(self, table: Any, length: int) -> tuple[NDArray[np.int64], list[Floats]]:
+        """Return the number of each record's group, -1 for none, and its values."""
+        (groups, *values), _ = self._columns(table, length)
+        return groups, values
 
     def _columns(self, table: Any, length: int) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
         """Return the keys as numbers, NaN or -1 for none, then the values."""

@@ -2,16 +2,18 @@
 
 A view of a text is its length and, up to 12 bytes, the text itself, filled up with zeros. So a text
 is one of a few short labels exactly if its 16 bytes are those of the label, and a long one, whose
-length says so, is none. Mostly labels differ in one of the four pieces of 4 bytes, and otherwise in
-the 8 bytes that scramble all of them: a public multiplier spreads these over a small table without
-a collision. Then a column is looked up without a hash of its own and without being copied.
+length says so, is none. Mostly labels differ in one of the eight pairs of bytes, which is a place
+in a table as it is; or in one of the four pieces of 4 bytes, and otherwise in the 8 bytes that
+scramble all of them: a public multiplier spreads these over a small table without a collision. Then
+a column is looked up without a hash of its own and without being copied.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class ShortTexts:
-    """Labels with the piece and the multiplier that keep them apart.
+    """Labels with what keeps them apart.
 
     >>> import pyarrow as pa
     >>> labels = ShortTexts.of(("north", "south"))
@@ -41,12 +43,12 @@ class ShortTexts:
     [1, -1, -1, 0]
     """
 
-    slots: _Slots
+    slots: _Pair | _Slots
     table: NDArray[np.int64]
-    pairs: NDArray[np.complex128]
+    views: NDArray[np.complex128]
 
     @classmethod
-    @lru_cache(maxsize=32)
+    @lru_cache(maxsize=8)
     def of(cls, labels: tuple[str, ...]) -> ShortTexts | None:
         """Return the labels ready to be looked up; None if they are long, many or not different."""
         import pyarrow as pa
@@ -54,19 +56,14 @@ class ShortTexts:
         octets = [label.encode("utf-8", "surrogatepass") for label in labels]
         if not 0 < len(labels) <= _MOST or max(map(len, octets)) > _LONGEST:
             return None
-        views = _views(pa.array(octets, pa.binary_view()))
-        bits = 2 * max(3, (len(labels) - 1).bit_length())
-        apart = [p for p in range(_PIECES) if len(set(views[:, p].tolist())) == len(labels)]
-        for piece in (*apart[:1], None):
-            for multiplier in mix(np.arange(_TRIES, dtype=np.uint64)) | np.uint64(1):
-                slots = _Slots(piece, int(multiplier), bits)
-                numbers = slots(views, np.empty(len(labels), np.int64))
-                if len(set(numbers.tolist())) == len(labels):
-                    table = np.zeros(1 << bits, dtype=np.int64)
-                    table[numbers] = np.arange(len(labels))
-                    # All pieces of the label behind each slot, as one item of 16 bytes.
-                    pairs = views[table].view(np.complex128).ravel()
-                    return cls(slots, table, pairs)
+        views = np.ascontiguousarray(_views(pa.array(octets, pa.binary_view())))
+        for slots in _ways(views):
+            numbers = slots(views, np.empty(len(labels), np.int64))
+            if len(set(numbers.tolist())) == len(labels):
+                table = np.zeros(1 << slots.bits, dtype=np.int64)
+                table[numbers] = np.arange(len(labels))
+                # All bytes of a label as one item.
+                return cls(slots, table, views.view(np.complex128).ravel())
         return None
 
     def places(self, column: Any) -> NDArray[np.int64]:
@@ -75,33 +72,50 @@ class ShortTexts:
 
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
         found = np.empty(sum(map(len, chunks)), dtype=np.int64)
-        size = min(_BLOCK, len(found))
-        room = np.empty(size, np.int64), np.empty(size, np.complex128)
+        room = _Room(min(_BLOCK, len(found)))
         start = 0
         for chunk in chunks:
+            views, places = _views(chunk), found[start : start + len(chunk)]
             for begin in range(0, len(chunk), _BLOCK):
-                block = chunk.slice(begin, _BLOCK)
-                self._block(block, found[start : start + len(block)], *room)
-                start += len(block)
+                end = min(begin + _BLOCK, len(chunk))
+                self._block(views[begin:end], places[begin:end], room)
+            if chunk.null_count:
+                places[chunk.is_null().to_numpy(zero_copy_only=False)] = -1
+            start += len(chunk)
         return found
 
-    def _block(
-        self,
-        block: Any,
-        places: NDArray[np.int64],
-        numbers: NDArray[np.int64],
-        room: NDArray[np.complex128],
-    ) -> None:
-        views = _views(block)
-        numbers = self.slots(views, numbers[: len(block)])
+    def _block(self, views: Pieces, places: NDArray[np.int64], room: _Room) -> None:
+        size = len(views)
+        numbers = self.slots(views, room.numbers[:size])
         # A slot is always in the table, so nothing is clipped: it is the quickest way to look up.
         np.take(self.table, numbers, out=places, mode="clip")
-        pairs = np.take(self.pairs, numbers, out=room[: len(block)], mode="clip")
-        other = pairs.view(np.uint64) != views.view(np.uint64).ravel()
+        np.take(self.views, places, out=room.views[:size], mode="clip")
+        words, found = views.view(np.uint64).ravel(), room.views.view(np.uint64)[: 2 * size]
+        other = np.not_equal(found, words, out=room.other[: 2 * size])
         if other.any():
             places[other.view(np.uint16) != 0] = -1
-        if block.null_count:
-            places[block.is_null().to_numpy(zero_copy_only=False)] = -1
+
+
+class _Room:
+    """What a block of texts needs beside it."""
+
+    def __init__(self, size: int) -> None:
+        self.numbers = np.empty(size, np.int64)
+        self.views = np.empty(size, np.complex128)
+        self.other = np.empty(2 * size, np.bool_)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Views of texts stand where two of their bytes say."""
+
+    pair: int
+
+    bits: ClassVar[int] = 16
+
+    def __call__(self, views: Pieces, out: NDArray[np.int64]) -> NDArray[np.int64]:
+        out[...] = views.view(np.uint16)[:, self.pair]
+        return out
 
 
 @dataclass(frozen=True)
@@ -123,6 +137,21 @@ class _Slots:
         spread *= np.uint64(self.multiplier)
         spread >>= np.uint64(64 - self.bits)
         return out
+
+
+def _ways(views: Pieces) -> Iterator[_Pair | _Slots]:
+    """Yield what may keep labels apart, the quickest first."""
+    pairs = views.view(np.uint16)
+    yield from (_Pair(p) for p in range(2 * _PIECES) if _differ(pairs[:, p]))
+    bits = 2 * max(3, (len(views) - 1).bit_length())
+    apart = [p for p in range(_PIECES) if _differ(views[:, p])]
+    for piece in (*apart[:1], None):
+        for multiplier in mix(np.arange(_TRIES, dtype=np.uint64)) | np.uint64(1):
+            yield _Slots(piece, int(multiplier), bits)
+
+
+def _differ(values: NDArray[Any]) -> bool:
+    return len(set(values.tolist())) == len(values)
 
 
 def _views(texts: Any) -> Pieces:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["beside"]
+__all__ = ["beside", "shared_out"]
 
 Made = TypeVar("Made")
+Item = TypeVar("Item")
 
 # From so many rows on a second thread is worth its while.
 _MANY_ROWS = 1 << 17
@@ -31,3 +33,33 @@ def beside(work: Callable[[], Made], *, rows: int) -> Callable[[], Made]:
     later = thread.submit(work)
     thread.shutdown(wait=False)
     return later.result
+
+
+def shared_out(
+    work: Callable[[Item], Made], items: Sequence[Item], *, rows: int
+) -> Iterator[tuple[Item, Made]]:
+    """Yield each item with what ``work`` makes of it, with the help of a thread if rows are many.
+
+    The thread begins with the first items. Whoever asks takes what it has made and, where nothing
+    is ready, works on the last one. So items come in any order, and nothing that is made of all of
+    them may depend on it.
+
+    >>> sorted(shared_out(str, [1, 2], rows=10))
+    [(1, '1'), (2, '2')]
+    """
+    if rows < _MANY_ROWS:
+        yield from ((item, work(item)) for item in items)
+        return
+    thread = ThreadPoolExecutor(1)
+    try:
+        waiting = deque((item, thread.submit(work, item)) for item in items)
+        while waiting:
+            if not waiting[0][1].done() and waiting[-1][1].cancel():
+                item = waiting.pop()[0]
+                yield item, work(item)
+            else:
+                item, made = waiting.popleft()
+                yield item, made.result()
+    finally:
+        # If something went wrong nobody waits for what is left.
+        thread.shutdown(wait=False, cancel_futures=True)

@@ -38,13 +38,13 @@ __all__ = [
     "as_text",
     "count_keys",
     "group",
-    "group_in_steps",
     "is_array",
     "keep_smallest",
     "keys_of",
     "mix",
     "number_keys",
     "order_by_user",
+    "plain_integers",
     "ranges",
     "row_keys",
 ]
@@ -111,29 +111,17 @@ def group(users: Any) -> Groups:
     return Groups(codes, keys, len(columns))
 
 
-def group_in_steps(users: Any, step: int) -> tuple[NDArray[np.int64], Groups]:
-    """Return ``step`` times the number of each record's user, negative for none, and all keys.
+def plain_integers(users: Any) -> tuple[NDArray[Any] | None, Any]:
+    """Return ids as an array if they are one column of integers without nulls; and all columns.
 
-    The same as ``group(users)``, quicker for integers that lie close together: the numbers
-    themselves are never written down.
-
-    >>> found, people = group_in_steps(np.array([7, 5, 7]), 10)
-    >>> found.tolist(), people.keys.size, people.codes.size
-    ([10, 0, 10], 2, 0)
+    >>> plain_integers(np.array([7, 5]))[0], plain_integers([7, 5])[0] is None
+    (array([7, 5]), True)
     """
-    columns = [] if isinstance(users, Groups) else _columns(users)
-    plain = _plain_integers(columns[0]) if len(columns) == 1 else None
-    near = None
-    if plain is not None and plain.ndim == 1:
-        near = _near(np.ascontiguousarray(plain, dtype=plain.dtype.newbyteorder("=")))
-    if near is None:
-        groups = group(users if len(columns) != 1 else columns[0])
-        nobody = Groups(groups.codes[:0], groups.keys, groups.n_columns)
-        return np.multiply(groups.codes, step, dtype=np.int64), nobody
-    places, numbers, distinct = near
-    keys = mix(distinct.astype(np.int64).view(np.uint64))
-    firsts = np.take(np.multiply(numbers, step, dtype=np.int64), places, mode="clip")
-    return firsts, Groups(numbers[:0], keys)
+    columns = _columns(users)
+    found = _plain_integers(columns[0]) if len(columns) == 1 else None
+    if found is None or found.ndim != 1:
+        return None, tuple(columns)
+    return found.astype(found.dtype.newbyteorder("="), copy=False), (found,)
 
 
 def row_keys(users: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
