@@ -73,6 +73,18 @@ class TestAccuracy:
         assert said >= 7
         assert kept >= 9
 
+    def test_a_ball_around_people_who_thin_out_states_little_more_than_the_noise(self):
+        rng = np.random.default_rng(1)
+        errors, bounds = [], []
+        for seed in range(16):
+            people = 0.01 * rng.normal(size=(200, 1)) + rng.uniform(-0.5, 0.5)
+            release, _ = drift(people, seed=seed, size=200)
+            errors.append(abs(release.mean[0] - people.mean()))
+            bounds.append(release.error.bound)
+        assert np.sum(np.array(errors) > bounds) <= 1
+        # Allowances for whole radii stated a hundred times the error.
+        assert np.median(bounds) < 6.0 * np.quantile(errors, 0.95)
+
     def test_absent_users_are_no_centre(self):
         people = np.full((300, 2), np.nan)
         people[:200] = np.random.default_rng(0).normal(size=(200, 2)) * 1e-3 + 0.4
@@ -83,7 +95,23 @@ class TestAccuracy:
         people = np.random.default_rng(0).normal(size=(300, 40)) * 1e-6
         release, _ = drift(people, seed=0, epsilon=0.1)
         assert "did not settle" in release.route.reason
-        assert release.error.bound > math.sqrt(40)
+        # Nearly the whole range of root 40 is left for the mean.
+        assert release.error.bound > 0.8 * math.sqrt(40)
+
+    @pytest.mark.parametrize(("n", "d"), [(150, 20), (150, 5)])
+    def test_a_ball_that_did_not_settle_states_what_it_knows(self, n, d):
+        """Users in a corner of the range, where nobody expects them."""
+        rng = np.random.default_rng(n)
+        kept = failed = 0
+        for seed in range(8):
+            corner = 0.9 * rng.choice([-1.0, 1.0], size=d)
+            people = corner + 1e-4 * rng.normal(size=(n, d))
+            release, _ = drift(people, seed=seed, size=n)
+            failed += "did not settle" in release.route.reason
+            kept += np.linalg.norm(release.mean - people.mean(axis=0)) <= release.error.bound
+            assert release.error.bound < 0.2 * math.sqrt(d)
+        assert failed >= 2
+        assert kept >= 7
 
 
 class TestPrivacy:

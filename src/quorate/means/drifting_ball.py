@@ -6,6 +6,8 @@ offsets from its centre, and their lifts, which cost nothing and show how concen
 the known noise; the lifts move a distribution over the users' spread; the next ball is as large as
 spread and uncertainty ask for. A centre that missed the users shows in the mean itself. Everything
 but the sums is made of released numbers. There is no search that could fail before the mean begins.
+What clipping may have done to the mean is read off the lifts of all rounds
+(:mod:`quorate.means.pull_belief`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from quorate.grid import fitting_grid
 from quorate.guarantees import Relation
 from quorate.means.absence import OrAbsent, gaussian_vote, marked, present_users
 from quorate.means.lifted_ball import LiftedBall
+from quorate.means.pull_belief import Look, likely_pull
 from quorate.means.pure_routes import Size
 from quorate.means.released_mean import ErrorParts, MeanRelease
 from quorate.means.spread_belief import SpreadBelief
@@ -51,13 +54,9 @@ _NARROW, _EVIDENCE, _LIFT_MODEL = 2, 8.0, 0.2
 # The ball failed to settle if the centre is known worse than this share of the spread, or if the
 # last lifts are as low as this.
 _FAILED, _LOW = 0.75, 0.25
-# How far clipping is taken to pull the mean, in radii: in one dimension, where all of a long tail
-# can be on one side, in two, and in more; and how many users may be outside.
-_PULLS, _CUT = (0.4, 0.25, 0.08), 0.3
-# Many users who hold the same number draw a ball to them that the others are far outside of. In one
-# or two dimensions that is feared where the last lifts may be lower than this, and so many radii
-# are stated then.
-_SCATTERED, _SCATTERED_PULLS = (1.3, 1.1), (24.0, 2.0)
+# How far clipping is taken to pull the mean at least, in radii: in one dimension, in two, and in
+# more; and how many users may be outside.
+_PULLS, _CUT = (0.15, 0.06, 0.02), 0.3
 
 
 @dataclass(kw_only=True)
@@ -81,6 +80,7 @@ class DriftingBall:
     size: Size
     _absent: float = field(init=False, default=0.0)
     _absent_weight: float = field(init=False, default=0.0)
+    _looks: list[Look] = field(init=False, default_factory=list)
 
     def run(self, reason: str) -> MeanRelease:
         """Let the ball drift and release the mean."""
@@ -96,7 +96,6 @@ class DriftingBall:
         arrived = _ARRIVED_NARROW if d <= 2 else _ARRIVED
         centre, error, held, left = np.zeros(d), self.reach / (root + wide), 0, 1.0
         radius, height = self.reach, 0.0
-        last: list[tuple[float, float]] = []
         while left > 0.0:
             spread, unsure = belief.spread
             settled = error * root <= _KNOWN * spread and unsure < _SURE
@@ -111,7 +110,7 @@ class DriftingBall:
             radius = min(self.reach, math.hypot(size, (root + wide) * error))
             square = now * whole if left else float(self.account.square_left)
             moved, height, noise = self._round(centre, radius, square)
-            last = [*last[1 - _LAST_ROUNDS :], (height, noise**-2)]
+            self._looks.append(Look(centre=centre, radius=radius, lift=height, noise=noise))
             around = root * error
             missed = None
             if d <= _NARROW:
@@ -127,13 +126,10 @@ class DriftingBall:
             centre, error = _follow(centre, error, moved, noise * radius, wide, missed=missed)
         spread, _ = belief.spread
         failed = error * root > _FAILED * spread or height <= _LOW
-        pull = _PULLS[min(d, len(_PULLS)) - 1]
-        lifts, weights = np.array(last).T
-        lowest = np.average(lifts, weights=weights) - weights.sum() ** -0.5
-        if d <= _NARROW and lowest < _SCATTERED[d - 1]:
-            pull = _SCATTERED_PULLS[d - 1]
+        pull = likely_pull(self._looks, centre=centre, radius=radius, reach=self.reach)
+        if pull > radius / 2.0:
             reason = "a ball drifted to where most users are; many may lie outside of it."
-        pull = self.reach if failed else min(self.reach, pull * radius)
+        pull = min(self.reach, max(_PULLS[min(d, len(_PULLS)) - 1] * radius, pull))
         return self._result(centre, error, spread, radius, reason, pull=pull, failed=failed)
 
     @property
