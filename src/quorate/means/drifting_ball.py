@@ -57,6 +57,8 @@ _FAILED, _LOW = 0.75, 0.25
 # How far clipping is taken to pull the mean at least, in radii: in one dimension, in two, and in
 # more; and how many users may be outside.
 _PULLS, _CUT = (0.15, 0.06, 0.02), 0.3
+# A private number of users may be too large by so many scales of its noise.
+_CAREFUL = 3.0
 
 
 @dataclass(kw_only=True)
@@ -129,7 +131,11 @@ class DriftingBall:
         pull = likely_pull(self._looks, centre=centre, radius=radius, reach=self.reach)
         if pull > radius / 2.0:
             reason = "a ball drifted to where most users are; many may lie outside of it."
-        pull = min(self.reach, max(_PULLS[min(d, len(_PULLS)) - 1] * radius, pull))
+        pull = max(_PULLS[min(d, len(_PULLS)) - 1] * radius, pull)
+        if failed:
+            # With fewer users than it was told the ball went but a part of the way to them.
+            pull += _CAREFUL * self.size.scale / n * self.reach
+        pull = min(self.reach, pull)
         return self._result(centre, error, spread, radius, reason, pull=pull, failed=failed)
 
     @property
