@@ -97,7 +97,7 @@ class DriftingBall:
         belief = SpreadBelief.at_most(self.reach)
         arrived = _ARRIVED_NARROW if d <= 2 else _ARRIVED
         centre, error, held, left = np.zeros(d), self.reach / (root + wide), 0, 1.0
-        radius, height = self.reach, 0.0
+        radius = self.reach
         while left > 0.0:
             spread, unsure = belief.spread
             settled = error * root <= _KNOWN * spread and unsure < _SURE
@@ -127,16 +127,7 @@ class DriftingBall:
             belief = belief.after(height, radius=radius, around=around, noise=noise, users=n)
             centre, error = _follow(centre, error, moved, noise * radius, wide, missed=missed)
         spread, _ = belief.spread
-        failed = error * root > _FAILED * spread or height <= _LOW
-        pull = likely_pull(self._looks, centre=centre, radius=radius, reach=self.reach)
-        if pull > radius / 2.0:
-            reason = "a ball drifted to where most users are; many may lie outside of it."
-        pull = max(_PULLS[min(d, len(_PULLS)) - 1] * radius, pull)
-        if failed:
-            # With fewer users than it was told the ball went but a part of the way to them.
-            pull += _CAREFUL * self.size.scale / n * self.reach
-        pull = min(self.reach, pull)
-        return self._result(centre, error, spread, radius, reason, pull=pull, failed=failed)
+        return self._result(centre, error, spread, radius, reason)
 
     @property
     def _diameter(self) -> float:
@@ -178,26 +169,28 @@ class DriftingBall:
         return present_users(float(self.users.n_users), self._absent, 1.0 / math.sqrt(total))[0]
 
     def _result(
-        self,
-        centre: Vector,
-        error: float,
-        spread: float,
-        radius: float,
-        reason: str,
-        *,
-        pull: float,
-        failed: bool,
+        self, centre: Vector, error: float, spread: float, radius: float, reason: str
     ) -> MeanRelease:
+        d, last = centre.size, self._looks[-_LAST_ROUNDS:]
+        precision = np.array([look.noise**-2 for look in last])
+        height = float(np.average([look.lift for look in last], weights=precision))
+        failed = error * math.sqrt(d) > _FAILED * spread or height <= _LOW
+        pull = likely_pull(self._looks, centre=centre, radius=radius, reach=self.reach)
+        if pull > radius / 2.0:
+            reason = "a ball drifted to where most users are; many may lie outside of it."
+        pull = max(_PULLS[min(d, len(_PULLS)) - 1] * radius, pull)
+        if failed:
+            reason = "a ball drifted but did not settle: too few users for so wide a range."
+            # With fewer users than it was told the ball went but a part of the way to them.
+            pull += _CAREFUL * self.size.scale / self.size.number * self.reach
         parts = ErrorParts(
             noise=np.full(centre.shape, error),
             along=0.0,
-            pull=pull,
+            pull=min(self.reach, pull),
             worst_pull=_CUT * 2.0 * self.reach,
             radius=radius,
             cut_share=_CUT,
         )
-        if failed:
-            reason = "a ball drifted but did not settle: too few users for so wide a range."
         route = Route(name="drift", reason=reason, spread=spread)
         return MeanRelease(mean=centre, parts=parts, route=route)
 
