@@ -38,6 +38,25 @@ def adapted(vectors, *, seed=0, core=None, **changes):
         return run_on(vectors, **changes).adapt(core=core)
 
 
+class TestStated:
+    def test_three_in_ten_users_who_lie_apart_from_the_others(self):
+        """The radius may reach for them or not; what is left outside is all on one side."""
+        rng = np.random.default_rng(4)
+        kept = 0
+        for seed in range(16):
+            apart = (rng.random((500, 1)) < 0.3) * 2.0
+            users = apart + 0.4 * rng.normal(size=(500, 20))
+            release = adapted(users, seed=seed, reach=100.0)
+            assert release.route.name == "core"
+            kept += np.linalg.norm(release.mean - users.mean(axis=0)) <= release.error.bound
+        # 8 without the allowance.
+        assert kept >= 13
+
+    def test_users_around_one_centre_are_stated_little_more_than_the_noise(self):
+        release = adapted(crowd(1000, 30, centre=0.0), reach=100.0)
+        assert release.error.bound < 1.6 * release.error.standard_error
+
+
 class TestRoutes:
     def test_many_users_shrink_a_ball(self):
         assert adapted(crowd(5000, 3)).route.name == "ball"

@@ -56,8 +56,11 @@ _CAP_SHARE = 0.015
 _CAP_OUTSIDE = 0.25
 _NORMALISER_SHARE = 0.02
 _SIZE_SHARE = 0.03
-# How far users outside of the last radius are taken to pull the mean, in radii.
-_PULL = 0.15
+# How far users outside of the last radius are taken to pull the mean, in radii. A radius that is
+# larger by far than the spread had to reach for users who lie apart from the others. More of these
+# may have been left outside, all on one side: so much more for each spread beyond a usual radius,
+# and up to so much times the share that was left outside.
+_PULL, _USUAL, _APART, _MOST_APART = 0.15, 1.2, 5.0, 4.0
 _RECORD_CAPS = 2.0 ** np.arange(0.0, 20.5, 0.5)
 
 
@@ -243,10 +246,12 @@ class GaussianRun:
             hostile=self.hostile,
             relation=self.relation,
         )
+        share, beyond = final.cut_share, final.radius / self.setting.spread - _USUAL
+        pull = _PULL + min(_MOST_APART * share, max(0.0, _APART * beyond))
         parts = ErrorParts(
             noise=np.full(self.dimension, final.standard_error),
             along=final.along / math.sqrt(self.dimension),
-            pull=_PULL * final.cut_share * final.radius if final.is_known else self.reach,
+            pull=pull * share * final.radius if final.is_known else self.reach,
             worst_pull=final.cut_share * 2.0 * self.reach,
             radius=final.radius,
             cut_share=final.cut_share,
