@@ -151,7 +151,9 @@ class UserStatistic(UserEstimator):
         coordinates; L2 for Gaussian noise.
         """
         norm = noise_norm(account, coordinates, self.algorithm)
-        return account.rest() if norm == 2 else account.part_of(epsilon=account.left), norm
+        if norm == 1:
+            return account.part_of(epsilon=account.left), norm
+        return account if account.square_left == account.square else account.rest(), norm
 
     def _check_common(self) -> None:
         """Refuse what parameters show to be wrong, before the charge."""

@@ -136,8 +136,9 @@ def fill(
 
     blocks = [slice(start, min(start + _BLOCK, rows)) for start in range(0, rows, _BLOCK)]
     keep_freed_memory()
+    waiting = shared_out(added, blocks, rows=rows)
     tables = [np.zeros((seats + 1, groups + 1), dtype=np.int64) for _ in columns]
-    for block, (held, steps) in shared_out(added, blocks, rows=rows):
+    for block, (held, steps) in waiting:
         for table, each in zip(tables, steps, strict=True):
             add_into(table, seat(block), held, each)
     return _read_off(tables, rows, seats, groups, len(sums))

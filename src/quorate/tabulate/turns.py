@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 __all__ = ["beside", "shared_out"]
@@ -40,7 +40,7 @@ def shared_out(
 ) -> Iterator[tuple[Item, Made]]:
     """Yield each item with what ``work`` makes of it, with the help of a thread if rows are many.
 
-    The thread begins with the first items. Whoever asks takes what it has made and, where nothing
+    The thread begins at once, with the first items. Whoever asks takes what it has made and, where nothing
     is ready, works on the last one. So items come in any order, and nothing that is made of all of
     them may depend on it.
 
@@ -48,11 +48,18 @@ def shared_out(
     [(1, '1'), (2, '2')]
     """
     if rows < _MANY_ROWS:
-        yield from ((item, work(item)) for item in items)
-        return
+        return ((item, work(item)) for item in items)
     thread = ThreadPoolExecutor(1)
+    begun = deque((item, thread.submit(work, item)) for item in items)
+    return _taken(begun, work, thread)
+
+
+def _taken(
+    waiting: deque[tuple[Item, Future[Made]]],
+    work: Callable[[Item], Made],
+    thread: ThreadPoolExecutor,
+) -> Iterator[tuple[Item, Made]]:
     try:
-        waiting = deque((item, thread.submit(work, item)) for item in items)
         while waiting:
             if not waiting[0][1].done() and waiting[-1][1].cancel():
                 item = waiting.pop()[0]

@@ -29,6 +29,8 @@ from quorate.users.crowd import Crowd
 
 __all__ = ["UserTable", "table_route"]
 
+Ranges = dict[str, tuple[float, float]]
+
 _KEY_SHARE = Fraction(1, 5)
 # In so many groups a person counts fully in medians where nobody said or looked.
 _FEW_GROUPS = 4
@@ -196,14 +198,14 @@ class UserTable(UserStatistic):
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column that says so.
         """
-        request, reading = self._checked()
+        request, reading, ranges = self._checked()
         reading.check(schema_of(X))
         reserve = exact(self.delta) / 2 if reading.keys is None else Fraction(0)
         account = self._charge(X, None, users, reserve=reserve)
         records = self._read(X, users, reading)
         if reading.keys is None:
             records = self._popular(records, account, reserve)
-        columns, error, route = self._released(records, request, account)
+        columns, error, route = self._released(records, request, ranges, account)
         self.guarantee_ = self._promise(account)
         self.keys_ = records.keys
         self.table_ = arrow_table(reading.by, records.keys, columns)
@@ -211,14 +213,14 @@ class UserTable(UserStatistic):
         self.algorithm_ = route
         return self
 
-    def _checked(self) -> tuple[TableRequest, Reading]:
+    def _checked(self) -> tuple[TableRequest, Reading, Ranges]:
         """Refuse what parameters show to be wrong, before the charge."""
         self._check_common()
         request = as_request(self.statistics)
         names = [name for r in request.requests for name in _columns_of(r.name)]
         by = checked_names(self.by, reserved=names)
         stated(self.cap, name="cap"), stated(self.groups, name="groups")
-        request.ranges(self.bounds)
+        ranges = request.ranges(self.bounds)
         keys: tuple[tuple[Any, ...], ...] | None = None
         if not by:
             if self.keys is not None:
@@ -240,7 +242,7 @@ class UserTable(UserStatistic):
             where=as_conditions(self.where),
             missing=self.missing,
         )
-        return request, reading
+        return request, reading, ranges
 
     def _popular(self, records: Records, account: Account, reserve: Fraction) -> Records:
         keys = popular_keys(
@@ -255,7 +257,7 @@ class UserTable(UserStatistic):
         return records.with_keys(keys)
 
     def _released(
-        self, records: Records, request: TableRequest, account: Account
+        self, records: Records, request: TableRequest, ranges: Ranges, account: Account
     ) -> tuple[dict[str, Estimates], TableError, Route]:
         """Look, release the blocks, and compute every column of the table from them."""
         if not records.keys:
@@ -264,7 +266,7 @@ class UserTable(UserStatistic):
             found = {r.name: nothing for r in request.requests}
             return found, TableError(standard_error={}), Route(name="none", reason=reason)
         counted, waiting, added, middle = self._cells_in_turn(
-            records, request.added_up, request.medians, request.ranges(self.bounds)
+            records, request.added_up, request.medians, ranges
         )
         size, block = len(records.keys), bool(request.counted or added)
         coordinates = size * (request.counted + len(added) + request.people)
@@ -283,7 +285,8 @@ class UserTable(UserStatistic):
             )
         rest, crowd = rest.rest(), waiting()
         sizes = [request.counted + len(added), int(request.people), 2 * len(middle)]
-        parts = [rest.part(share) if share else rest for share in shares(sizes)]
+        # What is all that is left needs no account of its own.
+        parts = [rest.part(share) if 0 < share < 1 else rest for share in shares(sizes)]
         cells = people = None
         if block:
             cells = self._records(crowd, added, request, weights, parts[0], n_users, cap, norm)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,7 @@ _EVENLY = 1024
 _HALVINGS, _BETWEEN = 30, 4
 
 
+@lru_cache(maxsize=64)
 def value_ladder(lower: float, upper: float) -> Floats:
     """Return public candidates in a range: evenly spaced, and closer and closer towards zero.
 
@@ -61,7 +63,9 @@ def value_ladder(lower: float, upper: float) -> Floats:
     steps = 2.0 ** -np.arange(_HALVINGS)[:, None] * (1 - np.arange(_BETWEEN) / (2 * _BETWEEN))
     near = np.concatenate([[0.0], steps.ravel(), -steps.ravel()]) * width + anchor
     points = np.concatenate([np.linspace(lower, upper, _EVENLY + 1), near])
-    return np.unique(np.clip(points, lower, upper))
+    ladder = np.unique(np.clip(points, lower, upper))
+    ladder.flags.writeable = False
+    return ladder
 
 
 @dataclass(frozen=True)

@@ -444,7 +444,7 @@ def _near(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]] | None:
     """Return places in a table, the numbers that stand there, and the distinct values."""
     if not len(values):
-        return None
+        return np.empty(0, np.int64), np.empty(0, np.int32), values
     low, high = values.min(), values.max()
     span = int(high) - int(low) + 1
     if span > min(_SPAN * len(values), 2**31):
