@@ -43,7 +43,7 @@ Block = tuple[Integers, Sequence[Floats]]
 _COUNT = 50
 _MOST_ROWS = 1 << 27
 # So many rows at once: fewer would stay in a processor's cache, and keep threads waiting for turns.
-_BLOCK = 1 << 18
+_BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def fill(
     for block, (held, steps) in waiting:
         for table, each in zip(tables, steps, strict=True):
             add_into(table, seat(block), held, each)
-    return _read_off(tables, rows, seats, groups, len(sums))
+    return _read_off(tables, rows, seats, groups, sums=bool(sums))
 
 
 def _added(
@@ -157,24 +157,24 @@ def _added(
 
 
 def _read_off(
-    tables: list[Integers], rows: int, seats: int, groups: int, sums: int
+    tables: list[Integers], rows: int, seats: int, groups: int, *, sums: bool
 ) -> Filled | None:
     flat = [table.ravel() for table in tables]
     # Nobody's records come last.
     end, width = seats * (groups + 1), groups + 1
     cells = np.flatnonzero(flat[0][:end] != 0)
-    both = np.take(flat[0], cells, mode="clip").view(np.uint64)
-    counts = (both >> np.uint64(_COUNT)).view(np.int64)
+    # Every cell is in the table, so nothing is clipped: it is the quickest way to look up.
+    first, *found = (np.take(table, cells, mode="clip") for table in flat)
+    counts = (first.view(np.uint64) >> np.uint64(_COUNT)).view(np.int64)
     nobody = int((flat[0][end:].view(np.uint64) >> np.uint64(_COUNT)).sum())
     if int(counts.sum()) + nobody != rows:
         return None
-    found = []
     if sums:
-        first = (both & np.uint64(2**_COUNT - 1)).view(np.int64)
-        first -= counts * int(STEPS)
-        found = [first, *(np.take(table, cells, mode="clip") for table in flat[1:])]
+        room = np.multiply(counts, (1 << _COUNT) + int(STEPS))
+        first -= room
+        found.insert(0, first)
     owners = cells // width
-    held = cells - owners * width
+    held = np.subtract(cells, np.multiply(owners, width, out=room if sums else None), out=cells)
     sizes = np.bincount(owners, minlength=seats)
     taken = sizes > 0
     if tables[0][:seats, groups].any():

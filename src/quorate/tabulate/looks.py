@@ -417,7 +417,7 @@ def found_length(
             noise_multiplier=account.multiplier(part, count=looks_needed(LADDER.size)),
             relation=account.relation,
         )
-        found = search.release_counts(counts, account=account)
+        found = search.release_counts(counts, account=account, at_once=True)
     else:
         share = Fraction(max(1, round(_PARTS * target / max(n_users, 2 * target))), _PARTS)
         widths = np.rint(_POINTS * np.minimum(1.0, _USUAL / 2.0**-LADDER)).astype(np.int64)

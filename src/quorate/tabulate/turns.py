@@ -40,9 +40,9 @@ def shared_out(
 ) -> Iterator[tuple[Item, Made]]:
     """Yield each item with what ``work`` makes of it, with the help of a thread if rows are many.
 
-    The thread begins at once, with the first items. Whoever asks takes what it has made and, where nothing
-    is ready, works on the last one. So items come in any order, and nothing that is made of all of
-    them may depend on it.
+    The thread begins at once, with the first items. Whoever asks takes what it has made and, where
+    nothing is ready, works on the last one. So items come in any order, and nothing that is made of
+    all of them may depend on it.
 
     >>> sorted(shared_out(str, [1, 2], rows=10))
     [(1, '1'), (2, '2')]

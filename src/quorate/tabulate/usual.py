@@ -114,7 +114,7 @@ def rough_median(
             noise_multiplier=account.multiplier(price, count=looks),
             relation=account.relation,
         )
-        found = search.release_counts(crowd.counts(values, ladder), account=account)
+        found = search.release_counts(crowd.counts(values, ladder), account=account, at_once=True)
         return float(ladder[found])
     domain = (0, ladder.size - 1)
     places = crowd.map(_Places(values, tuple(ladder.tolist())))

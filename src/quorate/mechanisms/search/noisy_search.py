@@ -161,25 +161,33 @@ class NoisySearch:
         """Return the index of the threshold found; NaN counts as infinitely far."""
         return self.release_counts(counts_up_to(values, self.thresholds), account=account)
 
-    def release_counts(self, counts: NDArray[np.int64], *, account: Account | None = None) -> int:
+    def release_counts(
+        self,
+        counts: NDArray[np.int64],
+        *,
+        account: Account | None = None,
+        at_once: bool = False,
+    ) -> int:
         """Return the index of the threshold found, from the counts at all thresholds.
 
         Whoever holds the values in parts counts them there, all thresholds in one pass; the search
-        looks at few of the counts.
+        looks at few of the counts. With ``at_once`` all looks are paid before the first of them,
+        which is quicker.
         """
         if counts.shape != self.thresholds.shape:
             raise ParameterError("Expected one count for each threshold.")
         paying = Account.of_release(account, self)
-        low, high = -1, self.thresholds.size - 1
-        reach, sigma = Fraction(_FINENESS * self.sensitivity) ** 2, self.sigma
+        low, high, sigma = -1, self.thresholds.size - 1, self.sigma
+        reach = Fraction(_FINENESS * self.sensitivity) ** 2
+        paid = paying.pay(self.event) if at_once and self.looks else None
         while high - low > 1:
             middle = (low + high) // 2
-            noisy = paying.gaussian(
-                np.array([_FINENESS * int(counts[middle])], dtype=np.int64),
-                sensitivity_squared=reach,
-                sigma=sigma,
-            )[0]
-            noisy = noisy / _FINENESS
+            count = np.array([_FINENESS * int(counts[middle])], dtype=np.int64)
+            noisy = (
+                paying.gaussian(count, sensitivity_squared=reach, sigma=sigma)
+                if paid is None
+                else paid.discrete_gaussian(count, sigma=sigma)
+            )[0] / _FINENESS
             low, high = (low, middle) if noisy >= self.target else (middle, high)
         return high
 
