@@ -57,12 +57,9 @@ class Setting:
     def planned(self) -> int | None:
         """Ask the planner; people are alike unless the setting says how they differ."""
         alike: dict[str, Any] = {}
-        if self.task in ("threshold", "concept"):
+        if self.task in ("threshold", "concept", "select"):
             alike = {"alike": True}
-        elif (
-            self.task in ("mean", "select", "linear", "logistic")
-            and "heterogeneity" not in self.numbers
-        ):
+        elif self.task in ("mean", "linear", "logistic") and "heterogeneity" not in self.numbers:
             alike = {"between": 0.0}
         return plan(
             self.task,
@@ -220,7 +217,7 @@ def simulate_select(setting: Setting, n: int, rng: np.random.Generator) -> float
         mean = rng.uniform(0.3, 0.7, size)
     # Losses 0 or 1, independent over candidates: differences deviate by about 0.7.
     held = rng.binomial(m, mean, (n, size)) / m
-    selector = LossSelector(setting.epsilon, records=m).fit(one_row_each(held))
+    selector = LossSelector(setting.epsilon, records=m, alike=True).fit(one_row_each(held))
     return float(mean[selector.index_] - mean.min())
 
 

@@ -115,10 +115,12 @@ def concept_cases():
 
 def select_cases():
     cases = []
-    for size, records, relation in product((2, 40, 4200), (1, 8, 15, 16, 17, 200), RELATIONS):
-        selector = LossSelector(1.0, records=records, relation=relation)
-        numbers = {"size": size, "records": records, "relation": relation}
-        cases.append((5, 1.0, numbers, selector, np.zeros((5, size))))
+    sizes, records = (2, 40, 4200), (1, 8, 15, 16, 17, 200)
+    for size, held, relation, alike in product(sizes, records, RELATIONS, (False, True)):
+        numbers = {"records": held, "relation": relation, "alike": alike}
+        for epsilon in (1.0, 80.0):
+            selector = LossSelector(epsilon, **numbers)
+            cases.append((5, epsilon, {"size": size, **numbers}, selector, np.zeros((5, size))))
     return cases
 
 
@@ -269,8 +271,8 @@ def test_a_planner_with_a_constant_of_its_own_is_caught(monkeypatch):
     from quorate.mechanisms.search.rough_records import RecordRange
     from quorate.planning.tasks import select
 
-    def own(records, *, candidates):
-        return decide_selection(RecordRange.exactly(records.lower + 2), candidates=candidates)
+    def own(records, **known):
+        return decide_selection(RecordRange.exactly(records.lower + 2), **known)
 
     monkeypatch.setattr(select, "decide_selection", own)
     with pytest.raises(AssertionError):

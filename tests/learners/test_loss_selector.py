@@ -28,7 +28,7 @@ def mean_excess(algorithm, *, n=200, candidates=100, m=1000, repetitions=8):
     for seed in range(repetitions):
         data, mean = means_of(n, candidates, m, seed)
         with use_noise(SeededNoise(seed)):
-            selector = LossSelector(1.0, algorithm=algorithm, records=m).fit(data)
+            selector = LossSelector(1.0, algorithm=algorithm, records=m, alike=True).fit(data)
         excess.append(mean[selector.index_] - mean.min())
     return np.mean(excess)
 
@@ -44,9 +44,35 @@ class TestUtility:
     def test_too_many_candidates_for_duels_take_a_reference(self):
         data, mean = means_of(100, 5000, 100, 0)
         with use_noise(SeededNoise(0)):
-            selector = LossSelector(5.0, records=100).fit(data)
+            selector = LossSelector(5.0, records=100, alike=True).fit(data)
         assert selector.algorithm_.name == "reference"
         assert mean[selector.index_] < np.quantile(mean, 0.1)
+
+    def test_what_most_people_prefer_decides_only_where_they_are_said_to_be_alike(self):
+        # Two in three lose a little less by the first candidate, the others much more.
+        held = np.tile([[0.50, 0.55], [0.50, 0.55], [0.95, 0.05]], (200, 1))
+        data = UserData(held, offsets=np.arange(601))
+        with use_noise(SeededNoise(0)):
+            differ, alike, few = (
+                LossSelector(2.0, records=64).fit(data),
+                LossSelector(2.0, records=64, alike=True).fit(data),
+                LossSelector(2.0, records=64).fit(data.take(np.arange(60))),
+            )
+        assert (differ.algorithm_.name, differ.index_) == ("exponential", 1)
+        assert (alike.algorithm_.name, alike.index_) == ("duels", 0)
+        assert few.algorithm_.name == "duels"
+
+    def test_people_who_come_and_go_are_not_counted_to_decide(self):
+        data, _ = means_of(60, 5, 64, 0)
+        gone = LossSelector(records=64, relation=Relation.ADD_REMOVE)
+        assert gone.fit(data).algorithm_.name == "exponential"
+        assert clone(gone).set_params(alike=True).fit(data).algorithm_.name == "duels"
+
+    def test_records_are_bought_only_where_they_decide(self):
+        data, _ = means_of(300, 4, 50, 0)
+        selector = LossSelector().fit(data)
+        assert selector.records_ is None
+        assert selector.guarantee_.epsilon == 1.0
 
     def test_a_lipschitz_loss_is_minimised_over_a_box(self):
         rng = np.random.default_rng(0)
@@ -76,7 +102,7 @@ class TestPrivacy:
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_the_exact_audit_of_a_whole_fit_holds(self, algorithm, relation, record_property):
         rows = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (9.0, -9.0), (np.inf, 0.5))
-        selector = LossSelector(algorithm=algorithm, relation=relation, records=64)
+        selector = LossSelector(algorithm=algorithm, relation=relation, records=64, alike=True)
 
         def law(held):
             table = np.array([rows[i] for i in held], dtype=float).reshape(-1, 2)
@@ -117,6 +143,7 @@ class TestRefusals:
             {"candidates": [], "loss": min},
             {"records": 0},
             {"failure": 2.0},
+            {"alike": "yes"},
             {"algorithm": "published", "relation": Relation.ADD_REMOVE},
         ],
         ids=str,

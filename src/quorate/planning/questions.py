@@ -111,7 +111,7 @@ def plan(
     error_level : float, optional
         Error of the best rule.
     alike : bool, optional
-        Cut-offs and rules: whether users are alike, as the learner is told.
+        Cut-offs, rules and choices: whether users are alike, as the learner is told.
     plurality : float, optional
         Share of the users who agree on one rule, if it is known.
 

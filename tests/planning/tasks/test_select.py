@@ -15,11 +15,23 @@ from quorate.users import UserData
 
 
 @pytest.mark.parametrize("records", [4, 16, 100])
-def test_the_way_is_what_the_selector_does(records):
-    losses = np.random.default_rng(0).random((30, 5))
+@pytest.mark.parametrize("users", [30, 249, 250])
+@pytest.mark.parametrize("alike", [False, True])
+def test_the_way_is_what_the_selector_does(records, users, alike):
+    losses = np.random.default_rng(0).random((users, 5))
     with use_noise(SeededNoise(0)):
-        selector = LossSelector(1.0, records=records).fit(UserData(losses, offsets=range(31)))
-    assert SelectTask(size=5, records=records).way(30, 1.0)[0] == selector.algorithm_.name
+        selector = LossSelector(1.0, records=records, alike=alike)
+        selector.fit(UserData(losses, offsets=range(users + 1)))
+    task = SelectTask(size=5, records=records, alike=alike)
+    assert task.way(users, 1.0)[0] == selector.algorithm_.name
+
+
+@pytest.mark.parametrize("size", [2, 40, 5000])
+@pytest.mark.parametrize("alike", [False, True])
+def test_more_users_never_plan_a_larger_error(size, alike):
+    task = SelectTask(size=size, records=64, between=0.0, alike=alike)
+    errors = [task.error(n, 1.0) for n in (20, 100, 240, 249, 250, 300, 340, 341, 400, 2000, 10**6)]
+    assert errors == sorted(errors, reverse=True)
 
 
 def test_very_many_candidates_are_compared_with_a_reference():
@@ -33,7 +45,8 @@ def kept(n, records, error, repetitions=60):
         mean = rng.uniform(0.3, 0.7, 40)
         held = rng.binomial(records, mean, (n, 40)) / records
         with use_noise(SeededNoise([n, repetition])):
-            selector = LossSelector(1.0, records=records).fit(UserData(held, offsets=range(n + 1)))
+            selector = LossSelector(1.0, records=records, alike=True)
+            selector.fit(UserData(held, offsets=range(n + 1)))
         hits += mean[selector.index_] - mean.min() <= error
     return hits / repetitions
 
@@ -41,7 +54,7 @@ def kept(n, records, error, repetitions=60):
 @pytest.mark.parametrize(("records", "error"), [(32, 0.03), (4, 0.06)])
 def test_the_planned_users_keep_the_error_and_a_tenth_of_them_does_not(records, error):
     # The true chance is about 0.98; below 0.75 in 60 runs happens less than once in 10^8 times.
-    known = {"size": 40, "records": records, "scale": 0.7, "between": 0.0}
+    known = {"size": 40, "records": records, "scale": 0.7, "alike": True}
     users = plan("select", epsilon=1.0, error=error, **known).users
     assert kept(users, records, error) >= 0.75
     assert kept(users // 10, records, error) < 0.75
@@ -111,9 +124,9 @@ def test_people_are_sampled_by_every_way(baseline):
 
 
 @pytest.mark.parametrize(("records", "votes"), [(7, False), (8, True), (64, True)])
-def test_no_number_of_users_beats_what_a_majority_costs(records, votes):
+def test_what_a_majority_costs_is_in_the_plan_of_few_people_and_of_no_others(records, votes):
     # Records are looked at roughly: people who hold 8 may be taken for people who hold 16.
-    task = SelectTask(size=20, records=records, between=0.25)
-    floor = task.error(10**12, 1.0)
-    assert floor > 0.015 if votes else floor < 1e-5
-    assert SelectTask(size=20, records=records, between=0.0).error(10**12, 1.0) < 1e-5
+    task, none = (SelectTask(size=20, records=records, between=b) for b in (0.25, 0.0))
+    assert (task._majority(200, 1.0) > 0.015) == votes
+    assert task._majority(10**4, 1.0) == none._majority(200, 1.0) == 0.0
+    assert task.error(10**12, 1.0) < 1e-5

@@ -259,3 +259,30 @@ class PeopleTask(Task):
             "Assumes that half of the variance of records lies between people: state between= "
             "(0 if people are alike), or measure it with UserVariation.",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningTask(PeopleTask):
+    """A task of learners who may be told that people are alike.
+
+    Parameters
+    ----------
+    alike : bool, default=False
+        Whether users are alike, as the learner is told; then nothing lies ``between`` them.
+    """
+
+    alike: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.one_of((False, True), alike=self.alike)
+
+    @property
+    def share_between(self) -> float:
+        """Share of the variance of single records that lies between people."""
+        return 0.0 if self.alike else super().share_between
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        return () if self.alike else super().assumptions

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorate import _validate
 from quorate.exceptions import ParameterError
-from quorate.planning.tasks.base import PeopleTask
+from quorate.planning.tasks.base import LearningTask
 from quorate.planning.tasks.choices import people_excess
 
 __all__ = ["RuleTask", "check_error_level"]
@@ -23,34 +22,20 @@ def check_error_level(error_level: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RuleTask(PeopleTask):
+class RuleTask(LearningTask):
     """A rule that errs at most as often as a coin, and little more often than the best one.
 
     Parameters
     ----------
     error_level : float, default=0.1
         Error of the best rule.
-    alike : bool, default=False
-        Whether users are alike, as the learner is told; then nothing lies ``between`` them.
     """
 
     error_level: float = 0.1
-    alike: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.one_of((False, True), alike=self.alike)
         check_error_level(self.error_level)
-
-    @property
-    def share_between(self) -> float:
-        """Share of the variance of single records that lies between people."""
-        return 0.0 if self.alike else super().share_between
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
-        return () if self.alike else super().assumptions
 
     @property
     def largest_error(self) -> float:

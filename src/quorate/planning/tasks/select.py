@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from quorate import _validate
 from quorate.guarantees import Relation
-from quorate.learners.loss_selector import decide_selection
+from quorate.learners.loss_selector import decide_selection, sums_from
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.limits import (
@@ -21,7 +21,7 @@ from quorate.planning.limits import (
 from quorate.planning.packings import finite_class_packing, packing_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import ErrorModel, PeopleTask
+from quorate.planning.tasks.base import ErrorModel, LearningTask
 from quorate.planning.tasks.choices import Votes, normal_preference
 from quorate.ranges import half_width
 from quorate.releases.route import Route
@@ -38,7 +38,7 @@ _MAJORITY = 0.075
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectTask(PeopleTask):
+class SelectTask(LearningTask):
     """The best of many candidates, as in :class:`~quorate.learners.LossSelector`.
 
     The error is the excess loss: the expected loss of the chosen candidate minus the smallest one,
@@ -55,6 +55,8 @@ class SelectTask(PeopleTask):
         of the width of ``bounds``.
     between : float, optional
         Share of the variance of such differences that lies between people; by default a half.
+    alike : bool, default=False
+        Whether users are alike, as the selector is told; then nothing lies ``between`` them.
 
     Examples
     --------
@@ -96,10 +98,12 @@ class SelectTask(PeopleTask):
         """Return the excess at which the chosen way sees a difference."""
         if self.size == 1:
             return 0.0
-        if self._route.name == "exponential":
-            return min(self.sums_error(users, epsilon) + self._majority, self.largest_error)
+        name = self._route(users, epsilon).name
+        if name == "exponential":
+            found = self.sums_error(users, epsilon) + self._majority(users, epsilon)
+            return min(found, self.largest_error)
         each = self.deviation * math.sqrt(self.shrunk)
-        votes = _DUELS if self._route.name == "duels" else _REFERENCE
+        votes = _DUELS if name == "duels" else _REFERENCE
         found = votes.excess(
             lambda excess: normal_preference(excess / each),
             users=users,
@@ -108,14 +112,15 @@ class SelectTask(PeopleTask):
             beta=self.beta,
             largest=self.largest_error,
         )
-        found = max(found, self._unavoidable(users)) + self._majority
+        found = max(found, self._unavoidable(users)) + self._majority(users, epsilon)
+        if not self.alike:
+            # Nothing better is promised than at the budget at which losses are added up.
+            found = max(found, self.sums_error(users, sums_from(self.size) / users))
         return min(found, self.largest_error)
 
-    @cached_property
-    def _majority(self) -> float:
+    def _majority(self, users: int, epsilon: float) -> float:
         """Return what it costs that people vote, if a rough look at their records lets them."""
-        rough = decide_selection(RecordRange.exactly(2 * self.records), candidates=self.size)
-        if rough.name == "exponential":
+        if self._route(users, epsilon, 2 * self.records).name == "exponential":
             return 0.0
         return _MAJORITY * self.deviation * math.sqrt(self.share_between)
 
@@ -169,18 +174,23 @@ class SelectTask(PeopleTask):
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
         found = super().baselines()
-        if self._route.name != "exponential":
+        if self._route(1, 1.0).name != "exponential":
             found["clip to range"] = self.sums_error
         return found
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the algorithm that the selector would take."""
-        del users, epsilon
-        return self._route.name, f"{self._route.reason}."
+        route = self._route(users, epsilon)
+        return route.name, f"{route.reason}."
 
-    @cached_property
-    def _route(self) -> Route:
-        return decide_selection(RecordRange.exactly(self.records), candidates=self.size)
+    def _route(self, users: int, epsilon: float, records: int | None = None) -> Route:
+        return decide_selection(
+            RecordRange.exactly(records or self.records),
+            candidates=self.size,
+            epsilon=epsilon,
+            n_users=users if self.relation is Relation.REPLACE else None,
+            alike=self.alike,
+        )
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Corollary 3 of Levy et al., with constants 1."""
