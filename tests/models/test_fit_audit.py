@@ -106,9 +106,10 @@ class TestExactAudit:
             )
             return model.fit(held(data)).intercept_
 
-        found = audit(run, width=0.25, reach=4.0)
+        # Cells of half the width take four times the fits and see a loss larger by .3 %.
+        found = audit(run, width=0.5, reach=4.0)
         assert found.holds
-        assert found.tightness > 0.5
+        assert found.tightness > 0.6
 
 
 class NeverHopeless:

@@ -16,7 +16,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
 from quorate.models.losses import HuberLoss, LinearLoss, SquaredLoss
-from quorate.models.told import FeatureRange, refuse_weights
+from quorate.models.told import refuse_weights, target_range
 from quorate.public_randomness import RandomState
 
 __all__ = ["HuberRegression", "LinearRegression", "Ridge"]
@@ -169,7 +169,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             ``sample_weight`` is refused, with the reason.
         """
         refuse_weights(type(self).__name__, refused)
-        FeatureRange(self.target_bounds, 1)
+        target_range(self.target_bounds)
         self._fit(X, y, users)
         return self
 
@@ -193,14 +193,14 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         """
         predictions: Vector = self._predictions(X)[:, 0]
         if self.target_bounds is not None:
-            limits = FeatureRange(self.target_bounds, 1)
+            limits = target_range(self.target_bounds)
             reach = limits.half_width[0]
             predictions = np.clip(predictions, limits.centre[0] - reach, limits.centre[0] + reach)
         return (predictions, self._errors(X)[:, 0]) if return_std else predictions
 
     def record_marks(self, rows: Vector, targets: Vector) -> Vector:
         """Return 1 minus the squared error over the squared range of the target, from 0 to 1."""
-        limits = FeatureRange(self.target_bounds, 1)
+        limits = target_range(self.target_bounds)
         if not limits.bounded:
             raise ParameterError(
                 "Marks for a regression need target_bounds=: the scale of an error must be public."
@@ -209,7 +209,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         return np.asarray(np.clip(1.0 - errors**2, 0.0, 1.0))
 
     def _check_parameters(self) -> None:
-        FeatureRange(self.target_bounds, 1)
+        target_range(self.target_bounds)
         super()._check_parameters()
 
     def _loss(self) -> LinearLoss:
@@ -224,7 +224,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         return math.inf if self.target_bounds is None or not self.fit_intercept else 0.125
 
     def _scaled_targets(self, targets: Vector) -> Vector:
-        limits = FeatureRange(self.target_bounds, 1)
+        limits = target_range(self.target_bounds)
         if not limits.bounded:
             return targets
         scaled = limits.scaled(targets[:, None])[:, 0]
@@ -242,10 +242,10 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         return np.clip(means, -1.0, 1.0)
 
     def _unit(self) -> float:
-        return float(FeatureRange(self.target_bounds, 1).half_width[0])
+        return float(target_range(self.target_bounds).half_width[0])
 
     def _store(self, weights: Vector, offsets: Vector) -> None:
-        limits = FeatureRange(self.target_bounds, 1)
+        limits = target_range(self.target_bounds)
         factor = limits.half_width[0]
         shift = limits.centre[0] if self.fit_intercept else 0.0
         self.coef_ = weights[0] * factor
@@ -255,7 +255,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         return self.coef_[None, :], np.array([self.intercept_])
 
     def _warm(self, last: tuple[Vector, Vector], loss: LinearLoss) -> Vector:
-        target = FeatureRange(self.target_bounds, 1)
+        target = target_range(self.target_bounds)
         theta = super()._warm(last, loss)
         if loss.intercept:
             theta[-1] -= target.centre[0]
@@ -452,5 +452,5 @@ class HuberRegression(LinearRegression):
 
     def _loss(self) -> LinearLoss:
         _validate.positive(width=self.width)
-        scale = FeatureRange(self.target_bounds, 1).half_width[0]
+        scale = target_range(self.target_bounds).half_width[0]
         return HuberLoss(intercept=bool(self.fit_intercept), width=float(self.width / scale))

@@ -12,6 +12,7 @@ import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,14 @@ from quorate.ranges import as_limits
 from quorate.users import UserData
 from quorate.users.assembly import settled_users
 
-__all__ = ["ClassWeighted", "FeatureRange", "Scaled", "public_weights", "refuse_weights"]
+__all__ = [
+    "ClassWeighted",
+    "FeatureRange",
+    "Scaled",
+    "public_weights",
+    "refuse_weights",
+    "target_range",
+]
 
 Vector = NDArray[np.float64]
 
@@ -80,6 +88,21 @@ class FeatureRange:
         if not self.bounded:
             return weights, offsets
         return weights * self.half_width, offsets + weights @ self.centre
+
+
+def target_range(bounds: Any) -> FeatureRange:
+    """Return the limits of one target; a fit asks for them again and again.
+
+    >>> target_range((0.0, 8.0)).half_width
+    array([4.])
+    """
+    plain = isinstance(bounds, tuple) and all(type(limit) is float for limit in bounds)
+    return _remembered(bounds) if plain else FeatureRange(bounds, 1)
+
+
+@lru_cache
+def _remembered(bounds: tuple[float, ...]) -> FeatureRange:
+    return FeatureRange(bounds, 1)
 
 
 @dataclass(frozen=True)
