@@ -22,12 +22,15 @@ __all__ = [
     "as_array",
     "described",
     "finite_rows",
+    "minus_row",
     "readonly",
     "row_lengths",
     "row_products",
 ]
 
 _BLOCK_ROWS = 2**16
+# Numbers that one turn of a loop over short rows sees to.
+_TURN = 256
 
 # Longer lists than this are data rather than parameters.
 _SHORT = 4
@@ -83,8 +86,10 @@ def all_finite(array: NDArray[np.float64]) -> bool:
     False
     """
     with np.errstate(all="ignore"):
-        # A sum of finite numbers can overflow, but then only time is lost.
-        return bool(np.isfinite(array.sum()) or finite_rows(array).all())
+        # Squares of finite numbers can overflow, but then only time is lost.
+        flat = array.reshape(-1) if array.flags.c_contiguous else None
+        known = array.sum() if flat is None or flat.dtype != np.float64 else flat.dot(flat)
+        return bool(np.isfinite(known) or finite_rows(array).all())
 
 
 def finite_rows(array: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -125,6 +130,30 @@ def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     own = np.ascontiguousarray(rows)
     with np.errstate(all="ignore"):
         return np.asarray(np.sqrt(np.einsum("ij,ij->i", own, own, optimize=False)))
+
+
+def minus_row(
+    rows: NDArray[np.float64], row: NDArray[np.float64], out: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Write ``rows - row`` to ``out``, of the same shape and contiguous like ``rows``; return it.
+
+    Number by number, like ``np.subtract``, but for several short rows at once.
+
+    >>> rows = np.arange(6.0).reshape(3, 2)
+    >>> minus_row(rows, np.array([1.0, 2.0]), rows)
+    array([[-1., -1.],
+           [ 1.,  1.],
+           [ 3.,  3.]])
+    """
+    width = row.size
+    many = max(1, _TURN // max(1, width))
+    flat, into = rows.reshape(-1), out.reshape(-1)
+    end = flat.size // (many * width) * (many * width) if width else 0
+    shape = (-1, many * width)
+    np.subtract(flat[:end].reshape(shape), np.tile(row, many), out=into[:end].reshape(shape))
+    shape = (-1, width)
+    np.subtract(flat[end:].reshape(shape), row, out=into[end:].reshape(shape))
+    return out
 
 
 def described(value: Any) -> str:

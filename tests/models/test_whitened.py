@@ -1,6 +1,8 @@
 """Records in released coordinates are those of one user each, to the last bit."""
 
+import pickle
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +19,13 @@ from quorate.models.losses import (
 )
 from quorate.models.whitened import Room, Whitened, alike_users
 from quorate.users import UserData
-from quorate.users.assembly import rounded_users, settled_users
+from quorate.users.assembly import (
+    numbered_records,
+    records_at,
+    rounded_users,
+    rows_as_they_lie,
+    settled_users,
+)
 
 HELD = [0, 1, 3, 3, 40, 57, 40, 2, 0, 130, 40, 700, 5]
 
@@ -39,10 +47,10 @@ def geometry(features=20, seed=1):
     return Geometry(centre=np.linspace(2.0, 4.0, features), whitening=root @ root.T / features)
 
 
-def turned(users, change):
+def turned(users, change, *, upright=False):
     """Return the records of each key before they are rounded, as bytes."""
     whole = np.empty(users.X.shape)
-    for records, block in change._blocks(users):
+    for records, block in change._blocks(users, upright=upright):
         whole[records] = block.reshape(-1, whole.shape[1])
     owned = zip(users.keys().tolist(), pairwise(users.offsets.tolist()), strict=True)
     order = users.order_of_addition()
@@ -72,6 +80,7 @@ def differing(turn, features=20):
 @pytest.mark.parametrize("features", [1, 7, 20, 90])
 def test_nobody_moves_a_bit_of_anybody_elses_records(features):
     assert differing(turned, features) == 0
+    assert differing(partial(turned, upright=True), features) == 0
 
 
 def test_one_product_over_everybody_is_caught():
@@ -139,13 +148,61 @@ def test_gradients_in_32_bits_see_nobody_else_and_no_place_in_memory(loss):
     for user, key in enumerate(among.keys().tolist()):
         alone = loss.user_gradients(change(settled(among.take([user]))), theta)
         assert alone[0].tobytes() == expected[key].tobytes()
-    # The same rounded records, four bytes further each time.
-    for shift in range(1, 9):
-        room = np.empty(whole.X.size + 16, dtype=np.float32)
-        moved = room[shift : shift + whole.X.size].reshape(whole.X.shape)
-        moved[:] = whole.X
-        found = loss.user_gradients(rounded_users(settled(among), moved), theta)
-        assert found.tobytes() == loss.user_gradients(whole, theta).tobytes()
+    # The same rounded records, four bytes further each time; as they lie, and one by one.
+    rows, upright = rows_as_they_lie(whole)
+    assert upright
+    for given, stretches in ((rows, whole._store._upright), (whole.X, ())):
+        expected = loss.user_gradients(rounded_users(settled(among), given, stretches), theta)
+        for shift in range(1, 9):
+            room = np.empty(given.size + 16, dtype=np.float32)
+            moved = room[shift : shift + given.size].reshape(given.shape)
+            moved[:] = given
+            found = loss.user_gradients(rounded_users(settled(among), moved, stretches), theta)
+            assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, SoftmaxLoss(classes=33)], ids=repr)
+def test_numbers_that_lie_by_feature_are_the_same_records(loss):
+    users = settled(people())
+    whole = Whitened(geometry().centre, geometry().whitening)(users)
+    rows, upright = rows_as_they_lie(whole)
+    assert upright
+    assert not np.array_equal(rows, whole.X)
+    lying = rounded_users(users, np.array(whole.X))
+    assert not rows_as_they_lie(lying)[1]
+    theta = np.random.default_rng(4).normal(size=loss.dimension(20))
+    expected = loss.user_gradients(lying, theta)
+    np.testing.assert_allclose(loss.user_gradients(whole, theta), expected, atol=1e-5)
+    # Who asks for the records changes nothing about them, nor about parts of the users.
+    np.testing.assert_allclose(loss.user_gradients(whole, theta), expected, atol=1e-5)
+    parts = list(whole.batches(150))
+    assert any(rows_as_they_lie(part)[1] for part in parts)
+    found = np.concatenate([loss.user_gradients(part, theta) for part in parts])
+    assert found.tobytes() == loss.user_gradients(whole, theta).tobytes()
+    np.testing.assert_array_equal(np.concatenate([part.X for part in parts]), lying.X)
+
+
+def test_upright_records_come_back_lying():
+    users = settled(people())
+    whole = Whitened(geometry().centre, geometry().whitening)(users)
+    lying = rounded_users(users, np.array(whole.X))
+    some = [11, 4, 9, 0]
+    np.testing.assert_array_equal(whole.take(some).X, lying.take(some).X)
+    np.testing.assert_array_equal(whole.user_sums(), lying.user_sums())
+    np.testing.assert_array_equal(settled(whole).X, settled(lying).X)
+    np.testing.assert_array_equal(records_at(whole, slice(7, 99)), lying.X[7:99])
+    np.testing.assert_array_equal(numbered_records(whole)[0], lying.X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(whole)).X, lying.X)
+    exact = (users.X - geometry().centre) @ geometry().whitening
+    np.testing.assert_allclose(whole.X, exact, rtol=1e-6, atol=1e-5)
+
+
+def test_users_who_do_not_lie_by_count_keep_their_records_lying():
+    # Some of them lie alone or side by side with others like them, and some do not.
+    users = settled_users(people(), lambda rows, _: rows, np.copy)
+    whole = Whitened(geometry().centre, geometry().whitening)(users)
+    assert not rows_as_they_lie(whole)[1]
+    assert not rows_as_they_lie(Whitened(np.zeros(20), np.eye(20))(people()))[1]
 
 
 def test_values_that_32_bits_cannot_hold_stop_nobody():

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import readonly, row_lengths
+from quorate.arrays import minus_row, readonly, row_lengths
 from quorate.models.losses import LinearLoss, Loss
 from quorate.models.whitened import Room, alike_users, in_one_thread, multiplied
 from quorate.releases.user_releases import WIDE, NoisyMean, UserReleases, UserVectors
@@ -244,11 +244,14 @@ class SecondMoments:
             )
         # A product over one user's records at a time, in an order that no arrival can change.
         triangles = np.zeros((users.n_users, self.dimension))
-        room = Room()
-        for places, held in alike_users(users):
-            z = room.like((*held.shape[:2], self.size))
-            np.subtract(held, self.centre, out=z[:, :, :features])
-            z[:, :, features:] = 1.0
+        before, room = Room(), Room()
+        for places, held in alike_users(users, before):
+            if self.mean:
+                z = room.like((*held.shape[:2], self.size))
+                np.subtract(held, self.centre, out=z[:, :, :features])
+                z[:, :, features:] = 1.0
+            else:
+                z = minus_row(np.ascontiguousarray(held), self.centre, before.like(held.shape))
             products = self.triangles(_own_products(z))
             products /= held.shape[1]
             triangles[places.owners] = products

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.arrays import row_products
 from quorate.users import UserData, grouping
+from quorate.users.assembly import rows_as_they_lie
 from quorate.users.caller_code import call_quietly, is_of_caller
 from quorate.users.store import added_up, offsets_of, pattern_of
 
@@ -40,6 +41,7 @@ __all__ = [
     "SoftmaxLoss",
     "SquaredLoss",
     "Vectorized",
+    "by_products",
     "by_user",
     "sigmoid",
 ]
@@ -169,16 +171,18 @@ class _Part:
     they are added up are looked at where they lie; others are put in order each time.
     """
 
-    def __init__(self, batch: UserData, owners: NDArray[np.int64], *, many: bool) -> None:
+    def __init__(
+        self, batch: UserData, dtype: np.dtype[Any], owners: NDArray[np.int64], *, many: bool
+    ) -> None:
         counts = batch.record_counts()[owners]
         offsets = offsets_of(counts)
         places = batch.order_of_addition().take(grouping.ranges(batch.offsets[owners], counts))
         self.owners, self._places = _as_slice(owners), _as_slice(places)
         targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
         # Records of 32 bits have predictions and slopes of 32 bits.
-        self.targets = targets.astype(batch.X.dtype, copy=False)
+        self.targets = targets.astype(dtype, copy=False)
         self._offsets = offsets
-        self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=batch.X.dtype)
+        self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=dtype)
         self.n_users = len(counts)
         self._held = np.maximum(counts, 1.0)[:, None, None]
         cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
@@ -199,6 +203,13 @@ class _Part:
         else:
             means[self.owners] = sums / self._held
 
+    def each(self, rows: Vector, *, upright: bool) -> list[Vector]:
+        """Return (users, records, features) for each run; ``upright`` ones lie by feature."""
+        blocks, width = [(rows[records], held) for records, _, held in self.runs], rows.shape[1]
+        if upright:
+            return [b.reshape(-1, width, held).transpose(0, 2, 1) for b, held in blocks]
+        return [b.reshape(-1, held, width) for b, held in blocks]
+
     def rows(self, rows: Vector) -> Vector:
         """Return the records of these users among those of the batch."""
         if isinstance(self._places, slice):
@@ -213,12 +224,21 @@ def _as_slice(numbers: NDArray[np.int64]) -> slice | NDArray[np.int64]:
     return slice(numbers[0], numbers[-1] + 1) if np.all(np.diff(numbers) == 1) else numbers
 
 
-def _parts(batch: UserData) -> list[_Part]:
+def by_products(held: Any, n_features: int) -> Any:
+    """Tell whose gradients are products over the user's own records, from how many these are.
+
+    >>> by_products(np.array([10, 100, 1000]), 20)
+    array([False,  True, False])
+    """
+    return (held >= _MANY) & (held * n_features <= _LARGEST_PRODUCT)
+
+
+def _parts(batch: UserData, dtype: np.dtype[Any]) -> list[_Part]:
     """Return users in parts: those with few records or too many, then others by how many."""
     if batch not in _PARTS:
         counts = batch.record_counts()
-        is_product = (counts >= _MANY) & (counts * batch.n_features <= _LARGEST_PRODUCT)
-        most = max(1, 8 * _BLOCK // max(1, batch.X.itemsize * batch.n_features))
+        is_product = by_products(counts, batch.n_features)
+        most = max(1, 8 * _BLOCK // max(1, dtype.itemsize * batch.n_features))
         parts = []
         for many in (False, True):
             owners = np.flatnonzero(is_product == many)
@@ -226,7 +246,7 @@ def _parts(batch: UserData) -> list[_Part]:
                 owners = owners[np.argsort(counts[owners], kind="stable")]
             cuts = np.flatnonzero(np.diff(np.cumsum(counts[owners]) // most)) + 1
             each = np.split(owners, cuts) if owners.size else []
-            parts += [_Part(batch, some, many=many) for some in each]
+            parts += [_Part(batch, dtype, some, many=many) for some in each]
         _PARTS[batch] = parts
     return _PARTS[batch]
 
@@ -270,32 +290,36 @@ class LinearLoss(Loss):
 
         How it is computed depends on how many records this user holds, and on nobody else.
         """
-        features, rows = batch.n_features, batch.X
+        features, (rows, upright) = batch.n_features, rows_as_they_lie(batch)
         weights = np.ascontiguousarray(theta.reshape(self.outputs, -1))
         gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
-            for part in _parts(batch):
+            for part in _parts(batch, rows.dtype):
                 own = part.rows(rows)
-                whole = bool(part.runs) and self.outputs <= _MOST_OUTPUTS
-                add_up = self._by_products if whole else self._by_rows
-                part.put_means(add_up(part, own, weights), gradients)
+                if part.runs and self.outputs <= _MOST_OUTPUTS:
+                    held = part.each(own, upright=upright)
+                    sums = self._by_products(part, held, weights)
+                elif part.runs and upright:
+                    lying = [block.reshape(-1, features) for block in part.each(own, upright=True)]
+                    sums = self._by_rows(part, np.concatenate(lying), weights)
+                else:
+                    sums = self._by_rows(part, own, weights)
+                part.put_means(sums, gradients)
         return gradients.reshape(batch.n_users, self.dimension(features))
 
-    def _by_products(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
+    def _by_products(self, part: _Part, blocks: list[Vector], weights: Vector) -> Vector:
         """Return summed gradients of users with many records: two products for each of them."""
-        features = rows.shape[1]
-        inner = np.ascontiguousarray(weights[:, :features], dtype=rows.dtype).T
-        predictions = np.empty((len(rows), self.outputs), dtype=rows.dtype)
-        for records, _, held in part.runs:
-            into = predictions[records].reshape(-1, held, self.outputs)
-            np.matmul(rows[records].reshape(-1, held, features), inner, out=into)
+        features, dtype = blocks[0].shape[2], blocks[0].dtype
+        inner = np.ascontiguousarray(weights[:, :features], dtype=dtype).T
+        predictions = np.empty((len(part.targets), self.outputs), dtype=dtype)
+        for (records, _, held), own in zip(part.runs, blocks, strict=True):
+            np.matmul(own, inner, out=predictions[records].reshape(-1, held, self.outputs))
         if self.intercept:
-            predictions += weights[:, features].astype(rows.dtype)
-        slopes = np.asarray(self.slopes(predictions, part.targets), dtype=rows.dtype)
-        gradients = np.empty((part.n_users, *weights.shape), dtype=rows.dtype)
-        for records, users, held in part.runs:
+            predictions += weights[:, features].astype(dtype)
+        slopes = np.asarray(self.slopes(predictions, part.targets), dtype=dtype)
+        gradients = np.empty((part.n_users, *weights.shape), dtype=dtype)
+        for (records, users, held), own in zip(part.runs, blocks, strict=True):
             turned = slopes[records].reshape(-1, held, self.outputs).transpose(0, 2, 1)
-            own = rows[records].reshape(-1, held, features)
             np.matmul(turned, own, out=gradients[users, :, :features])
             if self.intercept:
                 np.matmul(turned, part.ones[:held], out=gradients[users, :, features])

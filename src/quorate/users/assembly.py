@@ -39,6 +39,7 @@ __all__ = [
     "ordered_users",
     "records_at",
     "rounded_users",
+    "rows_as_they_lie",
     "settled_users",
     "without_rows",
 ]
@@ -292,19 +293,42 @@ def settled_users(
     return UserData.__new__(UserData)._set(store, offsets, keys, users.unit, users.feature_names)
 
 
-def records_at(users: UserData, places: NDArray[Any] | slice) -> Rows:
+def records_at(
+    users: UserData,
+    places: NDArray[Any] | slice,
+    room: Callable[[tuple[int, ...]], Floats] | None = None,
+) -> Rows:
     """Return the records at these places of :attr:`UserData.X`, wherever they lie.
+
+    If they have to be copied, to what ``room`` returns for their shape.
 
     >>> records_at(UserData([[1.0], [3.0]], offsets=[0, 1, 2]), slice(1, 2))
     array([[3.]])
     """
-    return users._by_user().some(places)
+    return users._by_user().some(places, room)
 
 
-def rounded_users(users: UserData, rows: NDArray[np.float32]) -> UserData:
+def rows_as_they_lie(users: UserData) -> tuple[Rows, bool]:
+    """Return the records, and whether some lie feature by feature (:func:`rounded_users`).
+
+    >>> rows_as_they_lie(UserData([[1.0], [3.0]], offsets=[0, 1, 2]))[1]
+    False
+    """
+    rows, upright = users._by_user().as_they_lie()
+    return (rows, True) if upright else (users.X, False)
+
+
+def rounded_users(
+    users: UserData,
+    rows: NDArray[np.float32],
+    upright: tuple[tuple[int, int, int], ...] = (),
+) -> UserData:
     """Return users with other records, of 32 bits, in the places of theirs.
 
     They are added up in the order of the records before, and :attr:`UserData.X` has 32 bits too.
+    ``upright`` are stretches of users with equally many records, as they are added up, whose
+    numbers were written feature by feature: where the stretch begins and ends, and how many
+    records each of these users holds.
 
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
     >>> rounded_users(people, np.float32([[0.1], [0.3]])).X.dtype
@@ -313,7 +337,7 @@ def rounded_users(users: UserData, rows: NDArray[np.float32]) -> UserData:
     store = users._by_user()
     store.order(users.offsets)
     return UserData.__new__(UserData)._set(
-        store.rounded(rows), users.offsets, users.keys(), users.unit, users.feature_names
+        store.rounded(rows, upright), users.offsets, users.keys(), users.unit, users.feature_names
     )
 
 
@@ -338,7 +362,7 @@ def numbered_records(data: UserData) -> tuple[NDArray[np.float64], NDArray[Any]]
     >>> rows.ravel().tolist(), numbers.tolist()
     ([1.0, 5.0, 3.0], [0, 1, 0])
     """
-    store = data._store.wide()
+    store = data._store.wide().lying()
     return store.rows, data.user_index() if store.codes is None else store.codes
 
 

@@ -303,7 +303,7 @@ class UserData(Crowd):
     @property
     def X(self) -> NDArray[np.float64]:
         """Features, user by user. Private; finite; put into this order at the first use."""
-        return readonly(self._ordered().rows)
+        return readonly(self._ordered().lying().rows)
 
     @property
     def y(self) -> NDArray[np.float64] | None:

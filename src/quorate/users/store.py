@@ -12,6 +12,7 @@ rounded once need no order, but took six times as long.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -63,7 +64,9 @@ class RecordStore:
     Rows may be 32-bit floats, which hold what a narrow table declares; :meth:`wide` makes them 64
     bits, and sums are computed as if they were. Only those that were ``_rounded`` to 32 bits stay.
     Records that are ``_deferred`` count as if they lay at those places, one behind the other, and
-    are put there when somebody asks for all of them.
+    are put there when somebody asks for all of them. ``_upright`` are stretches of users who hold
+    equally many records, from the first one to the last and how many each holds: there the numbers
+    of a user lie feature by feature, and :meth:`lying` turns them back.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class RecordStore:
     _rounded: bool = field(default=False, repr=False, compare=False)
     _pattern: Any = field(default=None, repr=False, compare=False)
     _deferred: NDArray[Any] | None = field(default=None, repr=False, compare=False)
+    _upright: tuple[tuple[int, int, int], ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
     def numbered(
@@ -113,6 +117,8 @@ class RecordStore:
         Users lie in the order of ``ranks``, if there is one. The rows follow when all are asked
         for: a few passes over them are quicker than a copy in fresh memory.
         """
+        if self._upright:
+            return self.lying().settled(offsets, ranks)
         order = self.order(offsets)
         if ranks is not None:
             order = order.take(ranges(offsets[ranks], np.diff(offsets)[ranks]))
@@ -131,22 +137,50 @@ class RecordStore:
             return self
         return replace(self, rows=_wide(self.rows))
 
-    def some(self, places: NDArray[Any] | slice) -> Rows:
-        """Return the rows at these places, wherever they lie."""
+    def some(
+        self, places: NDArray[Any] | slice, room: Callable[[tuple[int, ...]], Floats] | None = None
+    ) -> Rows:
+        """Return the rows at these places, wherever they lie; ``room`` is where a copy may go."""
+        if self._upright:
+            return self.lying().some(places, room)
         if self._deferred is not None:
-            return self.rows.take(self._deferred[places], axis=0)
-        return self.rows[places] if isinstance(places, slice) else self.rows.take(places, axis=0)
+            places = self._deferred[places]
+        elif isinstance(places, slice):
+            return self.rows[places]
+        if room is None or self.rows.dtype != np.float64:
+            return self.rows.take(places, axis=0)
+        # They are known to exist: to look whether they do, numpy would copy twice.
+        out = room((*places.shape, self.rows.shape[1]))
+        return self.rows.take(places, axis=0, out=out, mode="clip")
 
-    def rounded(self, rows: Rows) -> RecordStore:
+    def rounded(self, rows: Rows, upright: tuple[tuple[int, int, int], ...] = ()) -> RecordStore:
         """Return other rows, of 32 bits, in the places of these; they stay so."""
-        return replace(self, rows=rows, _pattern=None, _rounded=True, _deferred=None)
+        return replace(
+            self, rows=rows, _pattern=None, _rounded=True, _deferred=None, _upright=upright
+        )
+
+    def lying(self) -> RecordStore:
+        """Return the same records, one behind the other."""
+        if not self._upright:
+            return self
+        rows, width = self.rows.copy(), self.rows.shape[1]
+        for first, end, held in self._upright:
+            block = self.rows[first:end].reshape(-1, width, held)
+            rows[first:end].reshape(-1, held, width)[...] = block.transpose(0, 2, 1)
+        return replace(self, rows=rows, _upright=())
+
+    def as_they_lie(self) -> tuple[Rows, bool]:
+        """Return the rows, and whether some users' lie feature by feature."""
+        return self.rows, bool(self._upright)
 
     def changed(self, rows: Floats, targets: Floats | None) -> RecordStore:
         """Return other rows and targets in the places of these, to be added up like them."""
-        return replace(self, rows=rows, targets=targets, _pattern=None, _deferred=None)
+        return replace(self, rows=rows, targets=targets, _pattern=None, _deferred=None, _upright=())
 
     def own_sums(self, offsets: NDArray[np.int64]) -> Floats:
         """Return the sum of the rows of each user, which are looked at where they lie."""
+        if self._upright:
+            return self.lying().own_sums(offsets)
         if self._deferred is not None:
             return added_up(pattern_of(offsets, self._deferred), self.rows)
         if self.rows.dtype == np.float32:
@@ -182,7 +216,16 @@ class RecordStore:
         """Return whole users of records that lie user by user, with their order of addition."""
         targets = None if self.targets is None else self.targets[places]
         order = self.order(offsets)[places] - int(places.start)
-        return RecordStore(self.rows[places], targets, None, order, self._is_settled, self._rounded)
+        begin, end = int(places.start), int(places.stop)
+        upright = tuple(
+            (max(a, begin) - begin, min(b, end) - begin, held)
+            for a, b, held in self._upright
+            if a < end and b > begin
+        )
+        rows = self.rows[places]
+        return RecordStore(
+            rows, targets, None, order, self._is_settled, self._rounded, _upright=upright
+        )
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
         """Return the records at these places of the order by user."""
