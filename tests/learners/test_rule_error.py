@@ -112,6 +112,21 @@ class TestWhatIsProved:
         # 120 people are too few for anything but what is proved.
         assert error.bound == error.worst
 
+    @pytest.mark.parametrize("way", [Way.DUELS, Way.CAPPED_REGRET, Way.REGRET])
+    def test_many_people_are_told_what_is_usual_beside_it(self, way):
+        known = {"epsilon": Fraction(1), "relation": Relation.REPLACE}
+        few, many = (
+            rule_error(way, Thresholds(0, ENUMERATED), n_users=n, **known) for n in (120, 200)
+        )
+        assert few.bound == few.worst == many.worst
+        assert 0.4 * many.worst < many.bound < 0.7 * many.worst
+        assert "assumes that rules" in many.covers
+        assert many.share == pytest.approx(many.bound / 200)
+        unsaid = rule_error(way, Thresholds(0, ENUMERATED), n_users=None, **known)
+        published = rule_error(way, Thresholds(0, ENUMERATED), n_users=200, published=True, **known)
+        assert unsaid.bound == unsaid.worst
+        assert published.bound == published.worst
+
     def test_given_scores(self, monkeypatch):
         witness = Witness(monkeypatch)
         for score in (Mistakes(records=1), Duels(), Crossing()):
