@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from quorate import _validate
@@ -124,7 +124,7 @@ class MeanTask(PeopleTask):
                     "variance that lies between people, or their standard deviation."
                 )
 
-    @property
+    @cached_property
     def half_width(self) -> float:
         """Half of the width of the public range."""
         return half_width(self.bounds)

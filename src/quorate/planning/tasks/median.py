@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,7 +86,7 @@ class MedianTask(Task):
         _validate.positive_integer(dimension=self.dimension)
         _validate.positive(half_width=self.half_width, scale=self.scale)
 
-    @property
+    @cached_property
     def half_width(self) -> float:
         """Half of the width of the public range."""
         return half_width(self.bounds)
