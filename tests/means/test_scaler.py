@@ -31,6 +31,14 @@ class TestUtility:
         assert np.abs(scaled.mean(axis=0)).max() < 0.5
         assert np.all((scaled.std(axis=0) > 0.3) & (scaled.std(axis=0) < 3.0))
 
+    def test_numbers_that_people_share_are_met(self):
+        # Quartiles 2, 3 and 3; a fine grid over the range passes them by.
+        visits = np.repeat(np.arange(6.0), [100, 150, 300, 400, 150, 100])
+        with use_noise(SeededNoise(0)):
+            fitted = scaler(delta=0.0, bounds=125.0).fit(visits[:, None], users=range(1200))
+        assert fitted.centre_[0] == 3.0
+        assert fitted.scale_[0] == pytest.approx(1.0 / 1.349)
+
     def test_the_way_back_leads_back(self):
         fitted = scaler().fit(RECORDS, users=IDS)
         assert np.allclose(fitted.inverse_transform(fitted.transform(RECORDS)), RECORDS)

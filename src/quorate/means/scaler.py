@@ -23,7 +23,7 @@ from quorate.means.released_mean import MeanError
 from quorate.means.vector_mean import private_mean
 from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors
-from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.mechanisms.round_quantile import RoundQuantile
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, half_widths, names_told, told_bound
 from quorate.releases.route import Route
@@ -33,7 +33,6 @@ from quorate.users.crowd import Crowd
 __all__ = ["UserScaler"]
 
 _CENTRE_SHARE = Fraction(2, 5)
-_HALVINGS = 40
 # Distance of the quartiles of a normal distribution in standard deviations.
 _QUARTILES_APART = 1.349
 # A scale below this part of the range is noise: the feature is left at the scale of its range.
@@ -185,15 +184,15 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         ranks = []
         for row, column in np.ndindex(*found.shape):
             middle, half = float(bound.centre[column]), float(widths[column])
-            mechanism = FloatQuantile(
+            mechanism = RoundQuantile(
                 lower=middle - half,
                 upper=middle + half,
-                resolution=half * 2.0**-_HALVINGS,
                 epsilon=each,
                 quantile=levels[row],
                 relation=self.relation,
             )
-            found[row, column] = mechanism.release(own[row].column(column), account=account)
+            points = mechanism.encode(own[row].column(column))
+            found[row, column] = mechanism.decode(mechanism.release(points, account=account))
             ranks.append(mechanism.error_bound(0.05))
         error = QuantileError(rank=max(ranks), confidence=0.95, coordinates=tuple(ranks))
         return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART, error
