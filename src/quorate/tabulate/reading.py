@@ -34,7 +34,14 @@ from quorate.users.assembly import without_rows
 from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
 from quorate.users.seats import Seats
-from quorate.users.tables import check_features, check_missing, floats, is_frame, open_frame
+from quorate.users.tables import (
+    check_features,
+    check_missing,
+    column_names,
+    floats,
+    is_frame,
+    open_frame,
+)
 
 __all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "schema_of", "with_names"]
 
@@ -52,8 +59,10 @@ def names_of(X: Any) -> tuple[str, ...]:
     if isinstance(X, Crowd):
         names = X.feature_names or tuple(f"x{place}" for place in range(X.n_features))
     if is_frame(X):
-        empty = without_rows(X)
-        names = tuple(open_frame(X if empty is None else empty).column_names)
+        names = column_names(X)
+        if names is None or len(set(names)) < len(names):
+            empty = without_rows(X)
+            names = tuple(open_frame(X if empty is None else empty).column_names)
     if names is None:
         raise SchemaError(
             "Expected a table with names of columns (pandas, polars, duckdb, pyarrow), or a crowd, "
