@@ -19,13 +19,19 @@ from quorate.bounds import Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.coefficient_error import CoefficientError, coefficient_error, parameter_noise
+from quorate.models.coefficient_error import coefficient_error, error_of_constant, parameter_noise
 from quorate.models.coefficients import Coefficients
-from quorate.models.descent_path import are_doubtful, are_drowned, are_only_noise
-from quorate.models.few_users import few_user_descent, release_scale
-from quorate.models.first_constant import FirstConstant, release_constant, release_first_constant
+from quorate.models.descent_path import are_doubtful, are_drowned, are_only_noise, evidence_of
+from quorate.models.few_users import few_user_descent, first_slope, release_scale
+from quorate.models.first_constant import (
+    FirstConstant,
+    first_share,
+    release_constant,
+    release_first_constant,
+)
 from quorate.models.geometry import WhitenedLoss, release_geometry, whitens_in_rounds
 from quorate.models.gradients import ClippedGradients
+from quorate.models.last_look import LastLook, Reach, shortened_noise
 from quorate.models.losses import LinearLoss
 from quorate.models.minimization import descend, plan_steps
 from quorate.models.optimizers import AveragedDescent
@@ -38,17 +44,24 @@ from quorate.models.runs import (
     open_run,
     setup_mu,
 )
-from quorate.models.told import FeatureRange, Scaled, refuse_weights
+from quorate.models.told import (
+    FeatureRange,
+    Scaled,
+    counted_once,
+    public_sizes,
+    refuse_features,
+    refuse_partial_fit,
+    refuse_weights,
+)
 from quorate.models.whitened import Whitened
 from quorate.public_randomness import RandomState
 from quorate.ranges import features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
 from quorate.releases.route import Route
 from quorate.releases.user_releases import UserReleases
-from quorate.users import grouping
 from quorate.users.crowd import Crowd
 
-__all__ = ["LinearModel", "public_sizes"]
+__all__ = ["LinearModel"]
 
 Vector = NDArray[np.float64]
 
@@ -115,11 +128,7 @@ class LinearModel(UserEstimator):
     @property
     def partial_fit(self) -> NoReturn:
         """Refused: see the message."""
-        raise AttributeError(
-            f"{type(self).__name__} has no partial_fit: every call would be another release about "
-            "the same users and would be charged again, without a bound on the sum. Fit once on "
-            "all records, or use warm_start=True with a ledger that adds up the fits."
-        )
+        refuse_partial_fit(type(self).__name__)
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None, **refused: Any) -> LinearModel:
         """Fit on records with their users, or on a UserData or another crowd."""
@@ -210,7 +219,7 @@ class LinearModel(UserEstimator):
         if self.bounds is not None:
             Box(*told_limits(self._public_bounds(X), X))
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
-            users = _counted_once(X, users)
+            users = counted_once(X, users)
             sizes = public_sizes(X, users)
             if sizes is not None:
                 self.refuse_hopeless(sizes[0] // halves, sizes[1])
@@ -230,7 +239,7 @@ class LinearModel(UserEstimator):
         self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self._public_bounds(X), data.n_features, names_told(X))
         if last is not None:
-            self._refuse_features(last.weights, data.n_features)
+            refuse_features(last.weights, data.n_features)
         scaled = data.derive(Scaled(limits, self._scaled_targets, self.batch_rate is None))
         self._release(scaled, account, limits, last)
         self._set_public()
@@ -280,9 +289,8 @@ class LinearModel(UserEstimator):
             )
         run = open_run(data, account, rate=rate, steps=steps)
         if self._feasibility(round(run.n_users), data.n_features).hopeless:
-            self._release_constant(
-                run, inner, "too few users for coefficients, by public numbers alone."
-            )
+            why = "too few users for coefficients, by public numbers alone."
+            self._release_constant(run, inner, why)
             return
         records = cache(partial(typical_records, run, self.records))
         few = rate is None and has_few_users(
@@ -292,14 +300,23 @@ class LinearModel(UserEstimator):
             relation=self.relation,
             records=records,
         )
+        wanted = last is None and rate is None and inner.intercept
+        # Whatever is asked later must not be paid from what is kept for the look.
+        needed = self._largest_slope is None if few else steps is None
+        held = records() if needed or records.cache_info().currsize else None
+        look = LastLook.after(run, dimension=dimension, wanted=wanted, records=held)
+        run = look.descent()
         geometry = (release_scale if few else release_geometry)(run, centred=inner.intercept)
-        initial, first = np.zeros(dimension), None
+        initial, first, bought, share = np.zeros(dimension), None, None, 0.0
         if last is not None:
             scaled = limits.rescaled(last.weights, last.offsets)
             initial = geometry.inward(self._warm(scaled, inner), inner)
         elif rate is None and inner.intercept and self._largest_slope is None:
             first = release_first_constant(run, reach=self._target_reach())
             initial[-1] = first.value
+        elif look.wanted and not few:
+            share = first_share(run)
+            bought = self._bought_offsets(run, share=share)
         noise_of = partial(
             parameter_noise,
             loss=inner,
@@ -319,6 +336,7 @@ class LinearModel(UserEstimator):
                 penalized=penalized,
                 largest=self._largest_slope if rate is None else None,
                 signal=signal,
+                looked=look.wanted,
             )
         if few:
             minimum = few_user_descent(
@@ -349,10 +367,9 @@ class LinearModel(UserEstimator):
                 doubtful=asked,
                 progress=self.progress,
             )
-        if minimum.given_up:
-            # Where the descent began was released by the last fit, and giving up follows from it.
+        if minimum.given_up:  # after a warm start this follows from what the last fit released
             self._release_constant(
-                run,
+                look.run,
                 inner,
                 "noise exceeds all that coefficients could gain, by released numbers.",
                 after=None if last is None else last.guarantee,
@@ -363,22 +380,44 @@ class LinearModel(UserEstimator):
         name, how = ("few", ", clips by lifts") if few else ("descent", "")
         reason = f"private descent on users' gradients, {len(minimum.trace)} steps{how}."
         noise = noise_of(minimum)
+        drowned = are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope)
+        constant = np.where(penalized | drowned, initial, theta)
+        if first is not None:
+            unsure = math.inf if isinstance(noise, str) else math.sqrt(noise[-1, -1])
+            constant[-1] = first.or_later(float(theta[-1]), error=unsure)
+        elif bought is not None:
+            constant[~penalized] = bought
+        doubt = partial(are_only_noise, minimum, noise, penalized=penalized, signal=signal)
+        if drowned or doubt(looked=look.wanted):
+            reach = Reach(0.0, 0.0)
+            if bought is not None:
+                # What was kept for the look buys a better constant.
+                again, kept = self._bought_offsets(look.run), look.share
+                constant[~penalized] = (share * bought + kept * again) / (share + kept)
+        else:
+            reach = look.reach(
+                inner,
+                geometry,
+                constant=constant,
+                model=theta,
+                radius=minimum.trace[-1].radius,
+                steepest=None if self._largest_slope is None else first_slope(inner),
+                shown=evidence_of(minimum, noise, penalized=penalized, signal=signal),
+            )
         error = coefficient_error(
-            noise,
+            shortened_noise(noise, theta - constant, reach),
             inner,
             geometry,
             centre=limits.centre,
             half_width=limits.half_width,
             unit=self._unit(),
         )
-        drowned = are_drowned(minimum.trace[0].noise, dimension, largest=self._largest_slope)
-        if drowned or are_only_noise(minimum, noise, penalized=penalized, signal=signal):
-            theta = np.where(penalized | drowned, initial, theta)
-            if first is not None:
-                unsure = math.inf if isinstance(noise, str) else math.sqrt(noise[-1, -1])
-                theta[-1] = first.or_later(float(theta[-1]), error=unsure)
-            name, reason = "constant", "released gradients do not show that coefficients help."
-            error = _error_of_constant(inner, data.n_features)
+        theta = constant + reach.part * (theta - constant)
+        if reach.part == 0.0:
+            error = error_of_constant(inner, data.n_features)
+            name, reason = "constant", "released numbers do not show that coefficients help."
+        elif reach.part < 1.0:
+            reason = f"{reason[:-1]}, and {reach.part:.2g} of the way from a constant."
         rows = geometry.outward(theta, inner).reshape(inner.outputs, -1)
         weights = rows[:, : data.n_features]
         offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
@@ -399,28 +438,22 @@ class LinearModel(UserEstimator):
         first: FirstConstant | None = None,
     ) -> None:
         """Spend what is left of the budget on the mean target."""
-        if first is not None:
-            offsets = np.array([first.last(run)])
-        else:
-            means = release_constant(run, self._constant_targets, reach=self._constant_reach())
-            offsets = self._constant_offsets(means)
+        offsets = self._bought_offsets(run) if first is None else np.array([first.last(run)])
         self.guarantee_ = self._promise(run.account, after=after)
         self.trace_ = ()
         self.algorithm_ = Route(name="constant", reason=reason)
-        self.error_ = _error_of_constant(loss, run.data.n_features)
+        self.error_ = error_of_constant(loss, run.data.n_features)
         zeros = np.zeros((loss.outputs, run.data.n_features))
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
 
+    def _bought_offsets(self, run: UserReleases, share: float | None = None) -> Vector:
+        """Return the offsets of a constant model for a share of the account, or for all of it."""
+        targets, reach = self._constant_targets, self._constant_reach()
+        return self._constant_offsets(release_constant(run, targets, reach=reach, share=share))
+
     def _refuse_warm_start(self, n_features: int | None) -> None:
         if self.warm_start and hasattr(self, "coef_") and n_features is not None:
-            self._refuse_features(self._stored()[0], n_features)
-
-    def _refuse_features(self, weights: Vector, n_features: int) -> None:
-        if weights.shape[1] != n_features:
-            raise ParameterError(
-                f"warm_start=True needs a model of {n_features} features, got one of "
-                f"{weights.shape[1]}; use a fresh model."
-            )
+            refuse_features(self._stored()[0], n_features)
 
     def _last_fit(self) -> _LastFit:
         weights, offsets = self._stored()
@@ -465,36 +498,3 @@ class LinearModel(UserEstimator):
         weights, offsets = self._stored()
         # Row by row, because marks in a private choice are made of predictions too.
         return np.asarray(row_products(rows, weights) + offsets)
-
-
-def _error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
-    return CoefficientError.unknown(
-        "A constant took the place of coefficients, which are zero by choice.",
-        outputs=loss.outputs,
-        features=n_features,
-        intercept=loss.intercept,
-    )
-
-
-def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
-    """Return users and features if they can be told without reading a record.
-
-    >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
-    (2, 2)
-    """
-    if isinstance(X, Crowd):
-        return X.n_users, X.n_features
-    if users is None or not _has_columns(X):
-        return None
-    return len(grouping.group(users).keys), int(X.shape[1])
-
-
-def _counted_once(X: Any, users: Any) -> Any:
-    """Return ids that need not be grouped again, where their number can be told."""
-    told = not isinstance(X, Crowd) and users is not None and _has_columns(X)
-    return grouping.group(users) if told else users
-
-
-def _has_columns(X: Any) -> bool:
-    shape = getattr(X, "shape", None)
-    return isinstance(shape, tuple) and len(shape) == 2

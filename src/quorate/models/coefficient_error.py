@@ -43,6 +43,7 @@ __all__ = [
     "CoefficientError",
     "CurvatureBelief",
     "coefficient_error",
+    "error_of_constant",
     "expected_curvature",
     "noise_covariance",
     "parameter_noise",
@@ -243,6 +244,16 @@ def coefficient_error(
     outward *= unit
     return CoefficientError.of_covariance(
         outward @ noise @ outward.T, outputs=loss.outputs, intercept=loss.intercept
+    )
+
+
+def error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
+    """Return that nothing is stated of coefficients that a constant replaced."""
+    return CoefficientError.unknown(
+        "A constant took the place of coefficients, which are zero by choice.",
+        outputs=loss.outputs,
+        features=n_features,
+        intercept=loss.intercept,
     )
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "are_doubtful",
     "are_drowned",
     "are_only_noise",
+    "evidence_of",
     "point_so_far",
     "shown_of",
     "way_over_noise",
@@ -44,6 +45,8 @@ LEAST_CURVED = 0.5
 _SHOWN = 0.75
 # Halfway, where less is known and a constant could still be bought, only shorter ones.
 _HALFWAY = 0.83
+# Where a last look follows, only still shorter ones.
+_LOOKED = 0.5
 # Regressions of few users: the covariance is the more cautious the more they tell together.
 _LEAST_SHOWN, _TELLING = 0.2, 2.5
 # Where the covariance is not known: gains below this, in standard deviations, are no gains.
@@ -139,13 +142,15 @@ def are_only_noise(
     penalized: NDArray[np.bool_],
     signal: float | None = None,
     halfway: bool = False,
+    looked: bool = False,
 ) -> bool:
     """Tell whether the coefficients that a descent ended at may as well be noise.
 
     ``noise`` is the covariance of the parameters, or why it cannot be told; ``penalized`` marks the
     coefficients among them. An intercept is no reason to prefer either. ``signal`` is told of
     regressions of few users: their number times the root of their records over the dimension, in
-    standard deviations of the noise. ``halfway`` tells that the descent may still go on.
+    standard deviations of the noise. ``halfway`` tells that the descent may still go on, ``looked``
+    that a last look follows (:mod:`quorate.models.last_look`), which may find out, too.
 
     >>> from quorate.accounting.events import Gaussian
     >>> from quorate.models.minimization import Minimum
@@ -163,7 +168,7 @@ def are_only_noise(
         return True
     if isinstance(noise, str):
         return False
-    shown = shown_of(signal) * (_HALFWAY if halfway else 1.0)
+    shown = shown_of(signal) * (_HALFWAY if halfway else 1.0) * (_LOOKED if looked else 1.0)
     return way_over_noise(minimum, noise, penalized=penalized) < shown
 
 
@@ -183,6 +188,7 @@ def are_doubtful(
     penalized: NDArray[np.bool_],
     largest: float | None,
     signal: float | None = None,
+    looked: bool = False,
 ) -> bool:
     """Tell on the way whether the rest of the budget had better buy a constant.
 
@@ -192,8 +198,22 @@ def are_doubtful(
     if len(so_far.path) == 1:
         return are_drowned(so_far.path[0].noise, penalized.size, largest=largest)
     return are_only_noise(
-        so_far, noise_of(so_far), penalized=penalized, signal=signal, halfway=True
+        so_far,
+        noise_of(so_far),
+        penalized=penalized,
+        signal=signal,
+        halfway=True,
+        looked=looked,
     )
+
+
+def evidence_of(
+    minimum: Minimum, noise: Vector | str, *, penalized: NDArray[np.bool_], signal: float | None
+) -> float:
+    """Return the squared way over one that shows something by itself; 1 if nobody can tell."""
+    if isinstance(noise, str):
+        return 1.0
+    return way_over_noise(minimum, noise, penalized=penalized) / shown_of(signal)
 
 
 def way_over_noise(minimum: Minimum, noise: Vector, *, penalized: NDArray[np.bool_]) -> float:

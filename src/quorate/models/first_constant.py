@@ -19,10 +19,17 @@ from numpy.typing import NDArray
 from quorate.guarantees import Relation
 from quorate.means.lifted_ball import LiftedBall
 from quorate.means.spread_belief import SpreadBelief
+from quorate.models.runs import signal_of
 from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, bounded_mean
 from quorate.users import UserData
 
-__all__ = ["FirstConstant", "mean_of_present", "release_constant", "release_first_constant"]
+__all__ = [
+    "FirstConstant",
+    "first_share",
+    "mean_of_present",
+    "release_constant",
+    "release_first_constant",
+]
 
 Vector = NDArray[np.float64]
 
@@ -35,6 +42,8 @@ _SPREADS, _ERRORS = 1.5, 2.5
 _EDGE = 0.6
 # A share of absent people is believed from so many standard deviations on, and at most so large.
 _SEEN, _MOST_ABSENT = 3.0, 0.95
+# Noise of a share of labels that a constant needs, and what it may cost.
+_SHARE_NOISE, _DEAREST_SHARE = 1.0 / 16.0, 0.03
 # A later constant farther away, in standard errors of the first one, is not believed.
 _FARTHEST = 3.5
 
@@ -121,9 +130,13 @@ def release_first_constant(run: UserReleases, *, reach: float | None) -> FirstCo
 
 
 def release_constant(
-    run: UserReleases, record_targets: Callable[[Vector], Vector], *, reach: float
+    run: UserReleases,
+    record_targets: Callable[[Vector], Vector],
+    *,
+    reach: float,
+    share: float | None = None,
 ) -> Vector:
-    """Spend what is left of the account on a mean over users of the means of their targets.
+    """Spend a share of the account, or what is left, on the mean over users of mean targets.
 
     ``record_targets`` turns targets into rows of length at most ``reach``. Who has no record votes
     for that in a column of its own, which is free: with zeros in all others the vote is no farther
@@ -145,9 +158,25 @@ def release_constant(
         return np.concatenate([means, np.where(counts > 0, 0.0, reach)], axis=1)
 
     size = record_targets(np.zeros(0)).shape[1]
-    square = float(run.account.square_left)
+    left = float(run.account.square_left)
+    square = left if share is None else share * float(run.account.square)
     noisy = run.mean(targets, dimension=size + 1, radius=reach, square=square)
     return mean_of_present(noisy, reach=reach)
+
+
+def first_share(run: UserReleases) -> float:
+    """Return the share of the account for a constant that may take the place of a classifier.
+
+    That of a descent is the offset at its centre, which is not known well where users are few.
+
+    >>> from quorate.accounting.account import Account
+    >>> people = UserData(np.zeros((1000, 1)), offsets=np.arange(1001))
+    >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+    >>> round(first_share(run), 4)
+    0.0046
+    """
+    signal = signal_of(n_users=run.n_users, mu=run.account.mu, relation=run.relation)
+    return min(_DEAREST_SHARE, max(_CHEAPEST, (1.0 / (_SHARE_NOISE * signal)) ** 2))
 
 
 def mean_of_present(noisy: NoisyMean, *, reach: float) -> Vector:

@@ -52,7 +52,7 @@ _DOUBT = 2.0
 # How much more is shrunk when noise costs a part of all that could be gained.
 _WARY = 400.0
 # A descent is given up when its noise costs this part of all that could be gained.
-_HOPELESS = 0.1
+_HOPELESS = 0.11
 # Where users agree, steps are at most so many times longer.
 _FASTEST = 1.6
 SHRINKAGE = 1.5

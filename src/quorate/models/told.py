@@ -13,7 +13,7 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,19 @@ from quorate.bounds import Box
 from quorate.exceptions import ParameterError
 from quorate.models.losses import LinearLoss
 from quorate.ranges import as_limits
-from quorate.users import UserData
+from quorate.users import UserData, grouping
 from quorate.users.assembly import settled_users
+from quorate.users.crowd import Crowd
 
 __all__ = [
     "ClassWeighted",
     "FeatureRange",
     "Scaled",
+    "counted_once",
+    "public_sizes",
     "public_weights",
+    "refuse_features",
+    "refuse_partial_fit",
     "refuse_weights",
     "target_range",
 ]
@@ -161,6 +166,27 @@ def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector | None:
     return np.asarray(shares / shares.max())
 
 
+def refuse_features(weights: Vector, n_features: int) -> None:
+    """Refuse to go on from a model of other features.
+
+    >>> refuse_features(np.zeros((1, 3)), 3)
+    """
+    if weights.shape[1] != n_features:
+        raise ParameterError(
+            f"warm_start=True needs a model of {n_features} features, got one of "
+            f"{weights.shape[1]}; use a fresh model."
+        )
+
+
+def refuse_partial_fit(name: str) -> NoReturn:
+    """Refuse to fit bit by bit, with the reason."""
+    raise AttributeError(
+        f"{name} has no partial_fit: every call would be another release about the same users and "
+        "would be charged again, without a bound on the sum. Fit once on all records, or use "
+        "warm_start=True with a ledger that adds up the fits."
+    )
+
+
 def refuse_weights(name: str, given: Mapping[str, Any]) -> None:
     """Refuse weights of single records with the reason, and unknown keywords as Python does.
 
@@ -211,3 +237,31 @@ class ClassWeighted(LinearLoss):
         for place, weight in enumerate(self.weights):
             held[targets == place] = weight
         return np.asarray(self.inner.slopes(predictions, targets) * held[:, None])
+
+
+def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
+    """Return users and features if they can be told without reading a record.
+
+    >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
+    (2, 2)
+    """
+    if isinstance(X, Crowd):
+        return X.n_users, X.n_features
+    if users is None or not _has_columns(X):
+        return None
+    return len(grouping.group(users).keys), int(X.shape[1])
+
+
+def counted_once(X: Any, users: Any) -> Any:
+    """Return ids that need not be grouped again, where their number can be told.
+
+    >>> counted_once([[1.0]], None) is None
+    True
+    """
+    told = not isinstance(X, Crowd) and users is not None and _has_columns(X)
+    return grouping.group(users) if told else users
+
+
+def _has_columns(X: Any) -> bool:
+    shape = getattr(X, "shape", None)
+    return isinstance(shape, tuple) and len(shape) == 2

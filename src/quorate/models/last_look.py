@@ -1,0 +1,277 @@
+"""One last question after a descent: how far to go on the way from a constant to the model.
+
+Noise makes coefficients too long, and with little signal they may be worse than none at all. What
+the steps released cannot tell, because the same noise is in the coefficients. So a small part of
+the account is kept for a fresh question about one line, from the constant to where the descent
+ended. Along it a convex loss has a slope that rises. Each user gives the slope at the end and by
+how much it rises on the way; both are numbers, whose noise is small beside that of a gradient. The
+loss is least where a slope that rises evenly is zero.
+
+The slope at the end is what is asked for, and not that at the constant: where the descent ended
+well its mean is near zero, and cutting it biases little.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.arrays import row_products
+from quorate.bounds import Box
+from quorate.models.geometry import Geometry
+from quorate.models.losses import LinearLoss
+from quorate.models.runs import signal_of
+from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
+from quorate.users import UserData
+
+__all__ = ["LastLook", "Reach", "look_share", "reach_of", "shortened_noise"]
+
+Vector = NDArray[np.float64]
+
+# Noise of the look, in widths of its answers; and what it may cost of the whole.
+_NOISE, _DEAREST, _CHEAPEST = 1.0 / 22.0, 0.06, 0.005
+# Records of a user from which on it costs less.
+_USUAL = 10.0
+# From so many users for each parameter on, n mu / p, noise is too small to ask.
+_MANY = 100.0
+# Slopes are cut at so many times the part of a clipped gradient that lies along a line; rises at so
+# many times what predictions of the expected spread have.
+_WIDE, _HIGH = 2.0, 2.0
+_SMALLEST = 1e-60
+# A mean slope beyond this part of its limit, by so many standard deviations, says that most users
+# are beyond.
+_EDGE, _BEYOND = 0.65, 1.0
+# Rises before anything is asked, and how much they differ, in their limit; none is below the last.
+_RISE, _RISES, _LEAST_RISE = 0.35, 0.2, 0.05
+# By how much coefficients are too long before anything is asked, where released gradients show
+# nothing and where they show all; those of classifiers are so in any case, as clipping takes most
+# from the records that pull back. Halfway at this evidence, falling this fast.
+_TOO_LONG, _CLIPPED, _HALF, _FALL = 0.8, 0.1, 0.4, 2.0
+# How much that differs from one model to another: at least, and where nothing is shown.
+_ALIKE, _DIFFER, _HALF_DIFFER, _FALL_DIFFER = 0.05, 0.25, 1.4, 1.6
+# So many standard deviations less are gone: at least, and where nothing is shown.
+_BOLD, _WARY, _HALF_WARY, _FALL_WARY = 0.25, 1.25, 0.6, 4.0
+# A shorter part is not worth its noise.
+_SHORTEST = 0.15
+# What released gradients can show against a constant.
+_LEAST_SHOWN = 0.05
+
+
+def look_share(*, signal: float, records: float = 10.0) -> float:
+    """Return which part of the account is kept, by n mu and the records of a typical user.
+
+    With many of them users' slopes differ little, and are cut early.
+
+    >>> look_share(signal=71.0), look_share(signal=71.0, records=40.0), look_share(signal=1e4)
+    (0.06, 0.015, 0.005)
+    """
+    dearest = _DEAREST * min(1.0, _USUAL / max(records, 1.0))
+    return max(_CHEAPEST, min(dearest, (1.0 / (_NOISE * max(signal, 1e-9))) ** 2))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The part of the way to go, 0 for the constant, and the standard deviation of its noise."""
+
+    part: float
+    error: float
+
+
+@dataclass(frozen=True)
+class LastLook:
+    """What is kept for the last question: ``run`` has the whole account, the descent a part.
+
+    If it is not ``wanted``, the descent has all of it and the whole way is gone. ``records`` are
+    those of a typical user, as far as they are known.
+    """
+
+    run: UserReleases
+    wanted: bool = True
+    records: float = _USUAL
+
+    @classmethod
+    def after(
+        cls, run: UserReleases, *, dimension: int, wanted: bool, records: float | None = None
+    ) -> LastLook:
+        """Return the look after a descent of the run; where users are very many, there is none."""
+        wanted = wanted and cls(run).signal < _MANY * dimension
+        return cls(run, wanted=wanted, records=_USUAL if records is None else records)
+
+    @property
+    def signal(self) -> float:
+        """What users tell together, in standard deviations of the noise of one of them."""
+        account = self.run.account
+        return signal_of(n_users=self.run.n_users, mu=account.mu, relation=account.relation)
+
+    @property
+    def share(self) -> float:
+        """Which part of the account is kept."""
+        return look_share(signal=self.signal, records=self.records)
+
+    def descent(self) -> UserReleases:
+        """Return the run that leaves enough for the look.
+
+        >>> from quorate.accounting.account import Account
+        >>> people = UserData(np.zeros((300, 1)), offsets=np.arange(301))
+        >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+        >>> left = LastLook(run).descent().account.square / run.account.square
+        >>> round(float(left), 6)
+        0.94
+        """
+        if not self.wanted:
+            return self.run
+        account = self.run.account
+        left = float(account.square_left) - self.share * float(account.square)
+        return replace(self.run, account=account.part_of(square=left))
+
+    def reach(
+        self,
+        loss: LinearLoss,
+        geometry: Geometry,
+        *,
+        constant: Vector,
+        model: Vector,
+        radius: float,
+        steepest: float | None,
+        shown: float,
+    ) -> Reach:
+        """Ask the users and say how far to go.
+
+        ``constant`` and ``model`` are parameters in the coordinates of the geometry, ``radius`` the
+        last clip of gradients there, ``steepest`` the slope of a record at zero, if it is public,
+        and ``shown`` what released gradients show (:func:`reach_of`).
+
+        Examples
+        --------
+        >>> from quorate.accounting.account import Account
+        >>> from quorate.models.losses import SquaredLoss
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(5000, 1))
+        >>> people = UserData(X, 0.5 * X[:, 0], offsets=np.arange(0, 5001, 5))
+        >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+        >>> as_they_are = Geometry(centre=np.zeros(1), whitening=np.ones(()))
+        >>> reach = LastLook(run).reach(
+        ...     SquaredLoss(),
+        ...     as_they_are,
+        ...     constant=np.zeros(2),
+        ...     model=np.array([1.0, 0.0]),
+        ...     radius=0.5,
+        ...     steepest=None,
+        ...     shown=1.0,
+        ... )
+        >>> 0.3 < reach.part < 0.7
+        True
+        """
+        if not self.wanted:
+            return Reach(1.0, 0.0)
+        run = self.run
+        length = float(np.linalg.norm(model - constant))
+        first, last = (_rows(geometry, loss, theta) for theta in (constant, model))
+        rise = loss.curvature * length**2
+        if steepest is not None:
+            # What a normal prediction meets where slopes have turned to their limits.
+            rise = min(rise, math.sqrt(2.0 / math.pi) * steepest * length)
+        cut = max(_WIDE * radius * length / math.sqrt(model.size), _SMALLEST)
+        top = max(_HIGH * rise, _SMALLEST)
+        noisy = bounded_mean(
+            run.data,
+            BoundedVectors(
+                _SlopesAlong(loss, first, last, cut=cut, top=top), Box([-1, -1], [1, 1])
+            ),
+            multiplier=run.account.multiplier(float(run.account.square_left)),
+            account=run.account,
+            n_users=run.n_users,
+        )
+        end, rise = map(float, noisy.value)
+        return reach_of(
+            end,
+            0.5 * (rise + 1.0),
+            noise=noisy.noise,
+            top=top / cut,
+            shown=shown,
+            clipped=steepest is not None,
+        )
+
+
+def reach_of(
+    end: float, risen: float, *, noise: float, top: float, shown: float, clipped: bool
+) -> Reach:
+    """Return how far to go from a noisy slope at the ``end`` and how much it has ``risen``.
+
+    The slope is in units of its limit and has standard deviation ``noise``; the rise is in units of
+    its own, ``top`` times the other, with half the noise. Both are weighed against what is known
+    before: ``shown`` is the squared way of the coefficients over what would show something by
+    itself, and the longer it is, the less they are too long; ``clipped`` marks classifiers.
+
+    >>> known = dict(noise=0.05, top=2.0, clipped=False)
+    >>> [round(reach_of(0.0, 0.4, shown=shown, **known).part, 2) for shown in (0.5, 2.0, 20.0)]
+    [0.89, 0.94, 0.99]
+    >>> [round(reach_of(end, 0.4, shown=1.0, **known).part, 2) for end in (0.0, 0.4, 0.71)]
+    [0.9, 0.43, 0.0]
+    """
+    if end > _EDGE + _BEYOND * noise:
+        return Reach(0.0, 0.0)
+    evidence = math.log(max(shown, _LEAST_SHOWN))
+    before = _TOO_LONG * _fallen(evidence, _HALF, _FALL) + _CLIPPED * clipped
+    differ = _ALIKE + _DIFFER * _fallen(evidence, _HALF_DIFFER, _FALL_DIFFER)
+    wary = _BOLD + (_WARY - _BOLD) * _fallen(evidence, _HALF_WARY, _FALL_WARY)
+    rise, _ = _weighed(risen, 0.5 * noise, before=_RISE, differ=_RISES)
+    rise = top * max(rise, _LEAST_RISE)
+    longer, error = _weighed(end / rise, noise / rise, before=before, differ=differ)
+    part = min(1.0, 1.0 - longer - wary * error)
+    return Reach(part, error) if part > _SHORTEST else Reach(0.0, 0.0)
+
+
+def _fallen(evidence: float, half: float, speed: float) -> float:
+    """Return what is left of one where ``half`` of the evidence leaves a half."""
+    return 1.0 / (1.0 + math.exp(min(speed * (evidence - half), 500.0)))
+
+
+def _weighed(value: float, noise: float, *, before: float, differ: float) -> tuple[float, float]:
+    """Return the best guess from a noisy number and what was known before, and its deviation."""
+    weight = differ**2 / (differ**2 + noise**2)
+    return weight * value + (1.0 - weight) * before, math.sqrt(weight) * noise
+
+
+def _rows(geometry: Geometry, loss: LinearLoss, theta: Vector) -> Vector:
+    """Return weights and an offset for each output, which act on the features."""
+    return geometry.outward(theta, loss).reshape(loss.outputs, -1)
+
+
+def shortened_noise(noise: Vector | str, way: Vector, reach: Reach) -> Vector | str:
+    """Return the covariance of parameters that go only a part of the ``way``.
+
+    >>> shortened_noise(np.eye(1), np.array([2.0]), Reach(0.5, 0.1))
+    array([[0.29]])
+    """
+    if isinstance(noise, str):
+        return noise
+    return np.asarray(reach.part**2 * noise + reach.error**2 * np.outer(way, way))
+
+
+@dataclass(frozen=True)
+class _SlopesAlong:
+    """Each user's slope at the end of the way and how much it rises, both within [-1, 1]."""
+
+    loss: LinearLoss
+    constant: Vector
+    model: Vector
+    cut: float
+    top: float
+
+    def __call__(self, users: UserData) -> Vector:
+        """Return two numbers a user, each from the user's own records."""
+        features = users.n_features
+        targets = np.zeros(users.n_records) if users.y is None else users.y
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+            predictions = row_products(users.X, self.model[:, :features]) + self.model[:, features]
+            offsets = np.broadcast_to(self.constant[:, features], predictions.shape)
+            way = predictions - offsets
+            last = self.loss.slopes(predictions, targets)
+            first = self.loss.slopes(np.array(offsets), targets)
+            along = np.column_stack([np.vecdot(last, way), np.vecdot(last - first, way)])
+            means = users.user_sums(along) / np.maximum(users.record_counts(), 1)[:, None]
+            return np.column_stack([means[:, 0] / self.cut, 2.0 * means[:, 1] / self.top - 1.0])
