@@ -54,6 +54,9 @@ _TOO_LONG, _CLIPPED, _HALF, _FALL = 0.8, 0.1, 0.4, 2.0
 _ALIKE, _DIFFER, _HALF_DIFFER, _FALL_DIFFER = 0.05, 0.25, 1.4, 1.6
 # So many standard deviations less are gone: at least, and where nothing is shown.
 _BOLD, _WARY, _HALF_WARY, _FALL_WARY = 0.25, 1.25, 0.6, 4.0
+# A regression that gradients show so clearly goes all the way, if the look is so many standard
+# deviations near to saying so.
+_CLEAR, _NEARLY = 1.0, 2.0
 # A shorter part is not worth its noise.
 _SHORTEST = 0.15
 # What released gradients can show against a constant.
@@ -208,7 +211,7 @@ def reach_of(
 
     >>> known = dict(noise=0.05, top=2.0, clipped=False)
     >>> [round(reach_of(0.0, 0.4, shown=shown, **known).part, 2) for shown in (0.5, 2.0, 20.0)]
-    [0.89, 0.94, 0.99]
+    [0.89, 0.94, 1.0]
     >>> [round(reach_of(end, 0.4, shown=1.0, **known).part, 2) for end in (0.0, 0.4, 0.71)]
     [0.9, 0.43, 0.0]
     """
@@ -222,6 +225,8 @@ def reach_of(
     rise = top * max(rise, _LEAST_RISE)
     longer, error = _weighed(end / rise, noise / rise, before=before, differ=differ)
     part = min(1.0, 1.0 - longer - wary * error)
+    if not clipped and evidence > _CLEAR and part + _NEARLY * error >= 1.0:
+        return Reach(1.0, 0.0)
     return Reach(part, error) if part > _SHORTEST else Reach(0.0, 0.0)
 
 

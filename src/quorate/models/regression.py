@@ -44,7 +44,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         gradients, each a Gaussian mechanism or a noisy search on one bounded contribution a user,
         each with its part of one :class:`~quorate.accounting.account.Account`. If halfway released
         gradients show nothing but noise, the rest pays for five more rounds about the mean target
-        instead of steps. All else is post-processing.
+        instead of steps. A small part asks in the end for two clipped slopes a user along the
+        line from a constant to the model. All else is post-processing.
 
     Utility
     -------
