@@ -54,9 +54,9 @@ _TOO_LONG, _CLIPPED, _HALF, _FALL = 0.8, 0.1, 0.4, 2.0
 _ALIKE, _DIFFER, _HALF_DIFFER, _FALL_DIFFER = 0.05, 0.25, 1.4, 1.6
 # So many standard deviations less are gone: at least, and where nothing is shown.
 _BOLD, _WARY, _HALF_WARY, _FALL_WARY = 0.25, 1.25, 0.6, 4.0
-# A regression that gradients show so clearly goes all the way, if the look is so many standard
-# deviations near to saying so.
-_CLEAR, _NEARLY = 1.0, 2.0
+# What gradients show so clearly, of numbers or of labels, goes all the way, if the look is so many
+# standard deviations near to saying so.
+_CLEAR, _CLEAR_LABELS, _NEARLY = 1.0, 1.5, 2.0
 # A shorter part is not worth its noise.
 _SHORTEST = 0.15
 # What released gradients can show against a constant.
@@ -225,7 +225,7 @@ def reach_of(
     rise = top * max(rise, _LEAST_RISE)
     longer, error = _weighed(end / rise, noise / rise, before=before, differ=differ)
     part = min(1.0, 1.0 - longer - wary * error)
-    if not clipped and evidence > _CLEAR and part + _NEARLY * error >= 1.0:
+    if evidence > (_CLEAR_LABELS if clipped else _CLEAR) and part + _NEARLY * error >= 1.0:
         return Reach(1.0, 0.0)
     return Reach(part, error) if part > _SHORTEST else Reach(0.0, 0.0)
 
