@@ -63,15 +63,6 @@ class TestAccuracy:
         release, _ = run(people)
         assert abs(release.mean[0] - people.mean()) < 0.005
 
-    def test_others_who_fill_the_range_are_cut_less(self):
-        rng = np.random.default_rng(0)
-        others = (rng.random((1000, 1)) < 0.3) * rng.exponential(0.47, size=(1000, 1))
-        people = np.clip(others - 0.2, -1.0, 1.0)
-        off = [run(people, seed=seed)[0].mean[0] - people.mean() for seed in range(30)]
-        clipping = math.sqrt(2.0) * 2.0 / 1000
-        # 3.6 times clipping to the range with these seeds; 5.5 if the tail is guessed to be light.
-        assert np.sqrt(np.mean(np.square(off))) < 4.5 * clipping
-
 
 class TestCost:
     @RELATIONS

@@ -31,6 +31,7 @@ from quorate.guarantees import Relation
 from quorate.means import ways
 from quorate.means.drifting_ball import DriftingBall
 from quorate.means.interval_route import IntervalRun, are_near
+from quorate.means.one_feature import OneFeatureRun
 from quorate.means.pure_routes import PureRun, Size
 from quorate.means.released_mean import MeanRelease
 from quorate.means.vector_mean import gaussian_run
@@ -39,13 +40,21 @@ from quorate.mechanisms.choose import ChooseBest
 from quorate.ranges import half_widths
 from quorate.users import UserData
 
-__all__ = ["AutoRun", "InHalfWidths", "fullest_cell", "how_crowded", "unit_bound"]
+__all__ = [
+    "AutoRun",
+    "InHalfWidths",
+    "are_in_a_corner",
+    "fullest_cell",
+    "how_narrow",
+    "unit_bound",
+]
 
 # So many scales of its noise a number of present users must be short before anyone is missed, and
 # so many are taken off it then.
 _MISSED, _CAREFUL = 6.0, 3.0
 # Users x epsilon for whom questions are set aside where their number is not public.
 _FEW = 200.0
+_SAME = "most users hold the same number; a small interval cuts all others."
 _WIDE = "the range is not much wider than the users."
 # Costs are added up in floating point.
 _ROUNDING = 1.0 + 2.0**-40
@@ -130,7 +139,7 @@ class AutoRun:
         asked = way.name == "quantile" or ways.is_tested(
             users=size.number, dimension=self.users.dimension, epsilon=self._whole
         )
-        if asked and self._corner(size) is None:
+        if asked and not self._is_in_a_corner(size):
             return self.clip(size, _WIDE)
         if way.name == "drift":
             return self.drift(size, way.reason)
@@ -157,8 +166,8 @@ class AutoRun:
                 kept += ways.present_cost(**told)
             self.account.set_aside(kept * _ROUNDING)
 
-    def _corner(self, size: Size) -> float | None:
-        """Ask how wide a corner of the range nearly all users are in, or if they are near."""
+    def _is_in_a_corner(self, size: Size) -> bool:
+        """Ask whether nearly all users are in a corner of the range, or near each other."""
         told: dict[str, Any] = {
             "users": size.number,
             "dimension": self.users.dimension,
@@ -166,17 +175,12 @@ class AutoRun:
         }
         cost = ways.question_cost(**told)
         if not ways.is_tested(**told):
-            near = are_near(self.users, epsilon=cost, account=self.account)
-            return ways.NEAR if near else None
-        first = ways.corner(mu=self.account.mu, **told)
-        return first.width if self._crowd(size, (first,), cost) else None
-
-    def _crowd(self, size: Size, corners: Sequence[ways.Corner], epsilon: float) -> int:
-        return how_crowded(
+            return are_near(self.users, epsilon=cost, account=self.account)
+        return are_in_a_corner(
             self.users,
-            widths=[corner.width for corner in corners],
-            at_least=[math.ceil(corner.share * size.number) for corner in corners],
-            epsilon=epsilon,
+            ways.corners(mu=self.account.mu, **told),
+            size=_surely(size),
+            epsilon=cost,
             account=self.account,
         )
 
@@ -187,18 +191,30 @@ class AutoRun:
         ).run(reason)
 
     def interval(self, size: Size) -> MeanRelease:
-        """Find an interval or an L1 ball by quantiles, or clip to the range."""
-        corner = None
-        if ways.is_tested(users=size.number, dimension=self.users.dimension, epsilon=self._whole):
-            corner = self._corner(size)
-            if corner is None:
-                return self.clip(size, _WIDE)
-            if self.users.dimension == 1:
-                cost = ways.question_cost(users=size.number, dimension=1, epsilon=self._whole)
-                finer = self._crowd(size, ways.FINER_CORNERS, cost)
-                corner = ways.FINER_CORNERS[finer - 1].width if finer else corner
-        run = IntervalRun(users=self.users, account=self.account, size=size)
-        return run.adapt(lambda reason: self.clip(size, reason), corner=corner)
+        """Find an interval or an L1 ball, or clip to the range."""
+        told: dict[str, Any] = {"users": size.number, "epsilon": self._whole}
+        d = self.users.dimension
+        if ways.is_tested(dimension=d, **told) and not self._is_in_a_corner(size):
+            return self.clip(size, _WIDE)
+        if d > 1:
+            run = IntervalRun(users=self.users, account=self.account, size=size)
+            return run.adapt(lambda reason: self.clip(size, reason))
+        first = max(
+            corner.width for corner in ways.corners(dimension=1, mu=self.account.mu, **told)
+        )
+        width = how_narrow(
+            self.users,
+            first=first,
+            size=_surely(size),
+            epsilon=ways.width_cost(**told),
+            account=self.account,
+        )
+        if width is None:
+            return self.clip(size, _SAME)
+        single = OneFeatureRun(users=self.users, account=self.account, size=size)
+        return single.adapt(
+            lambda reason: self.clip(size, reason), width=width, epsilon=self._whole
+        )
 
     def clip(self, size: Size | None, reason: str) -> MeanRelease:
         """Clip to the range, with Laplace or Gaussian noise."""
@@ -230,6 +246,11 @@ class AutoRun:
         return self.account.relation is Relation.REPLACE
 
 
+def _surely(size: Size) -> float:
+    """Return how many users there are at least, but for a few runs in a hundred."""
+    return max(1.0, size.number - _CAREFUL * size.scale)
+
+
 @dataclass(frozen=True)
 class _Cells:
     """How many users each cell of each shifted grid holds; vectors are between -1 and 1."""
@@ -257,34 +278,62 @@ def fullest_cell(users: VectorUsers, width: float) -> int:
     return int(users.add_up(_Cells(width)).max())
 
 
-def how_crowded(
+def are_in_a_corner(
     users: VectorUsers,
+    corners: Sequence[ways.Corner],
     *,
-    widths: Sequence[float],
-    at_least: Sequence[int],
+    size: float,
     epsilon: float,
     account: Account,
-) -> int:
-    r"""Release how many of ever smaller cells hold as many users as they should: 0, 1, ...
+) -> bool:
+    r"""Release whether one of some corners holds the share of ``size`` users that it should.
 
-    Answer j says that a cell of width j, the last one that does, holds ``at_least`` so many users.
-    Its score is the smaller of two numbers: by how many users that cell is above its threshold, and
-    by how many the next one is below. One user who is replaced, added or removed moves each of them
-    by at most 1. An answer is wrong with a probability of at most :math:`e^{-\epsilon k/2}` times
-    the right one's, k being the difference of their scores; between two answers that differ by one
-    cell only that is twice how far its fullest cell is from the threshold.
+    By how many users the best of them is above its threshold is a number that one user who is
+    replaced, added or removed moves by at most 1. The answer is wrong with a probability of at most
+    :math:`e^{-\epsilon k}`, k being how far that number is from 0.
 
     >>> people = WeightedUsers(np.full((400, 1), 0.3))
-    >>> account = Account.open(epsilon=1.0)
-    >>> how_crowded(people, widths=[0.2], at_least=[300], epsilon=1.0, account=account)
-    1
+    >>> told = {"size": 400.0, "epsilon": 1.0, "account": Account.open(epsilon=1.0)}
+    >>> are_in_a_corner(people, [ways.Corner(0.2, 0.75)], **told)
+    True
     """
-    more = [
-        fullest_cell(users, width) - least for width, least in zip(widths, at_least, strict=True)
-    ]
+    more = max(_above(users, corner, size) for corner in corners)
+    mechanism = ChooseBest(candidates=2, epsilon=epsilon, relation=account.relation)
+    return mechanism.release(np.array([-more, more], dtype=np.int64), account=account) == 1
+
+
+def _above(users: VectorUsers, corner: ways.Corner, size: float) -> int:
+    """Return by how many users the fullest cell is above its threshold; not private."""
+    return fullest_cell(users, corner.width) - math.ceil(corner.share * size)
+
+
+def how_narrow(
+    users: VectorUsers, *, first: float, size: float, epsilon: float, account: Account
+) -> float | None:
+    r"""Release how small a window most users of one feature are in; none if it is a point.
+
+    A window is full if it holds three in five of those who do not hold the most frequent number,
+    and all who do: :math:`m = 5 W - 2 P - 3 n` is not negative, where W users are in the window
+    and P at the point. Answer j says that window j, the last one that is, is full; its score is the
+    smallest of m of this window, -m of the next one and -m of the point, and the last answer's
+    score is m of the point, 5 P less what it should be. One user who is replaced, added or removed
+    moves W and P by at most 1 each, and a score by at most 7.
+
+    >>> people = WeightedUsers(np.random.default_rng(0).uniform(0.3, 0.31, size=(400, 1)))
+    >>> told = {"size": 400.0, "epsilon": 1.0, "account": Account.open(epsilon=1.0)}
+    >>> how_narrow(people, first=0.27, **told)
+    0.01
+    """
+    widths, point = ways.windows(first), ways.POINT
+    alike = fullest_cell(users, point.width)
+    more = [5 * fullest_cell(users, width) - 2 * alike - math.ceil(3 * size) for width in widths]
+    same = 5 * alike - math.ceil(5 * point.share * size)
     scores = [
-        min([*more[i - 1 : i], *(-below for below in more[i : i + 1])])
+        min([*more[i - 1 : i], *(-below for below in (*more[i : i + 1], same))])
         for i in range(len(more) + 1)
     ]
-    mechanism = ChooseBest(candidates=len(scores), epsilon=epsilon, relation=account.relation)
-    return int(mechanism.release(np.array(scores, dtype=np.int64), account=account))
+    mechanism = ChooseBest(
+        candidates=len(scores) + 1, epsilon=epsilon, sensitivity=7, relation=account.relation
+    )
+    found = int(mechanism.release(np.array([*scores, same], dtype=np.int64), account=account))
+    return None if found == len(scores) else (first, *widths)[found]

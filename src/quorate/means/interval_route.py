@@ -2,13 +2,10 @@
 
 In half-widths of the public range, everything pure and paid from one account:
 
-1. *spread*: how far apart people are. In one dimension that is known to a power of ten from the
-   corner of the range that most of them are in (:mod:`quorate.means.auto_route`); in more it is
-   found from hidden random pairs. Where it is not much less than the range, nothing more is spent
-   on a search and everybody is clipped to it.
+1. *spread*: how far apart people are, from hidden random pairs. Where it is not much less than the
+   range, nothing more is spent on a search and everybody is clipped to it.
 2. *centre*: a median of each coordinate, no finer than the spread asks for.
-3. *tail*: an outer quantile of the distances from the centre, and an inner one in several
-   dimensions; in one, with many users, both sides apart, because people are skewed.
+3. *tail*: an inner and an outer quantile of the distances from the centre.
 4. *sum*: everybody is clipped to an interval, or to an L1 ball, where noise and clipping are
    expected to cost least (:mod:`quorate.means.tails`).
 """
@@ -25,7 +22,7 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_down
-from quorate.bounds import Bound, Interval
+from quorate.bounds import Bound
 from quorate.guarantees import Relation
 from quorate.means import ways
 from quorate.means.diamond import Diamond
@@ -58,16 +55,10 @@ _MOST_PAIRED = 2**17
 _SEEDS = 2**128
 # Finest steps of distances, per doubling.
 _PER_DOUBLING = 4
-# What the number of users gets of the last step where it is private: in one dimension, and in more.
-_SIZE_SHARES = (0.3, 0.1)
-# The lightest tail that is believed: single numbers are often skewed; lengths of vectors vary less.
-_LIGHTEST = (1.1, 3.0)
-# Who looks at both sides together does not see that all of the tail is on one of them, and few
-# users do not show that most of them hold the same and the others do not: what is stated allows for
-# it by the larger of these, the second one times the share of users beyond the outer quantile.
-_SKEWED = (1.5, 11.0)
-# So many times as much where the others lie outside of the corner that most users are in.
-_SCATTERED = 2.0
+# What the number of users gets of the last step where it is private.
+_SIZE_SHARE = 0.1
+# The lightest tail that is believed.
+_LIGHTEST = 3.0
 # Users outside of an L1 ball are pulled in along several coordinates at once.
 _PULL = 0.8
 # So many times as many users as asked for may be beyond the outer quantile, in 98 % of runs.
@@ -138,17 +129,9 @@ class IntervalRun:
     def _left(self) -> float:
         return float_down(self.account.left)
 
-    def adapt(
-        self, clip: Callable[[str], MeanRelease], *, corner: float | None = None
-    ) -> MeanRelease:
-        """Find a clip and release the mean; ``clip`` clips to the range and says why.
-
-        Most users are known to be in a ``corner`` of this width.
-        """
+    def adapt(self, clip: Callable[[str], MeanRelease]) -> MeanRelease:
+        """Find a clip and release the mean; ``clip`` clips to the range and says why."""
         whole, n, d = self._left, self.size.number, self.dimension
-        if d == 1 and corner is not None:
-            spread = ways.spread_in_corner(corner)
-            return self._search(clip, spread, whole)
         costs = ways.search_costs(users=n, dimension=d, epsilon=whole)
         distances = hidden_distances(self.users, self.account)
         spread = find_typical_distance(distances, epsilon=costs.spread, account=self.account)
@@ -174,8 +157,7 @@ class IntervalRun:
         n, d = self.size.number, self.dimension
         costs = ways.search_costs(users=n, dimension=d, epsilon=whole, spread=spread)
         centre = np.array([self._median(j, spread, costs.centre / d) for j in range(d)])
-        found = self._sides if d == 1 else self._ball
-        bound, parts = found(centre, spread, costs)
+        bound, parts = self._ball(centre, spread, costs)
         if bound is None:
             return clip("no interval is seen to hold nearly all users but the range.")
         return self._release(bound, parts, spread)
@@ -213,63 +195,6 @@ class IntervalRun:
         pull = _PULL * float(tail.excess(cautious=True)[best])
         return Diamond(radius, centre=centre), self._cut(pull, tail, farthest - radius)
 
-    def _sides(
-        self, centre: NDArray[np.float64], spread: float, costs: ways.SearchCosts
-    ) -> tuple[Bound | None, _Cut]:
-        """Return an interval around ``centre``, or nothing if the range is as good.
-
-        Nothing either where nearly all hold the same number: it would cut away all others.
-        """
-        middle, n = float(centre[0]), self.size.number
-        start = 0.25 * spread
-        if ways.is_two_sided(
-            users=n, dimension=1, epsilon=float(self.account.epsilon), spread=spread
-        ):
-            each = {"spread": spread, "outer": costs.outer / 2.0, "whole": 0.5}
-            tails = [
-                self._tail(_Beyond(middle, sign), start=start, farthest=1.0 - sign * middle, **each)
-                for sign in (-1.0, 1.0)
-            ]
-        else:
-            both = self._tail(
-                _Beyond(middle),
-                start=start,
-                spread=spread,
-                farthest=1.0 + abs(middle),
-                outer=costs.outer,
-            )
-            tails = [both]
-        if max(tail.outer for tail in tails) <= start:
-            return None, _Cut(0.0, 0.0, 0.0)
-        below, above = tails[0].candidates, tails[-1].candidates
-        # How far the others lie says little about how far they reach.
-        scattered = max(tail.outer for tail in tails) > ways.corner_of(spread)
-        moved = [tail.excess(cautious=scattered) for tail in tails]
-        if len(tails) == 1:
-            low, high = np.minimum(below, 1.0 + middle), np.minimum(above, 1.0 - middle)
-            loss = np.hypot(self._noise_of_width(low + high), moved[0])
-            i = j = int(np.argmin(loss))
-            least = float(loss[i])
-        else:
-            low, high = below, above
-            noise = self._noise_of_width(low[:, None] + high)
-            losses = np.sqrt(noise**2 + moved[0][:, None] ** 2 + moved[1] ** 2)
-            i, j = (int(k) for k in np.unravel_index(np.argmin(losses), losses.shape))
-            least = float(losses[i, j])
-        if least > ways.WORTHWHILE * float(self._noise_of_width(2.0)):
-            return None, _Cut(0.0, 0.0, 0.0)
-        lower, upper = middle - float(low[i]), middle + float(high[j])
-        pulls = [
-            float(tail.excess(cautious=True)[k]) for tail, k in zip(tails, (i, j), strict=False)
-        ]
-        if len(tails) == 1:
-            skew = max(_SKEWED[0], _SKEWED[1] * tails[0].outer_share)
-            if scattered:
-                skew *= _SCATTERED
-            pulls = [skew * pull for pull in pulls]
-        farthest = max(1.0 - upper, lower + 1.0, 0.0)
-        return Interval(lower, upper), self._cut(max(pulls), tails[0], farthest, len(tails))
-
     def _noise_of_width(self, width: NDArray[np.float64] | float) -> NDArray[np.float64]:
         """Return the noise of a sum in one coordinate, in users, by how far one user moves it."""
         change = 1.0 if self.relation is Relation.REPLACE else 0.5
@@ -282,14 +207,10 @@ class IntervalRun:
         start: float,
         spread: float,
         farthest: float,
+        inner: float,
         outer: float,
-        inner: float = 0.0,
-        whole: float = 1.0,
     ) -> Tail:
-        """Release an outer quantile of the users' distances at the price ``outer``.
-
-        And the distance within which half of them are, if a price is told for it.
-        """
+        """Release how far half and nearly all of the users are, at these prices."""
         steps = max(1, math.ceil(_PER_DOUBLING * math.log2(max(farthest / start, 1.0))))
         grid = np.minimum(start * 2.0 ** (np.arange(steps + 1.0) / _PER_DOUBLING), farthest)
         grid[-1] = farthest
@@ -298,20 +219,16 @@ class IntervalRun:
         counts = np.diff(below, prepend=0)
         counts[-1] += int(total[0]) - int(below[-1])
         cells = np.repeat(np.arange(steps + 1), counts)
-        outside = ways.outside_users(
-            users=whole * self.size.number, dimension=self.dimension, epsilon=outer, spread=spread
-        )
-        outer_share, half = outside / self.size.number, whole / 2.0
-        within = float(grid[self._quantile(cells, steps, half, inner)]) if inner else None
+        outside = ways.outside_users(users=self.size.number, epsilon=outer, spread=spread)
+        outer_share = outside / self.size.number
+        within = float(grid[self._quantile(cells, steps, 0.5, inner)])
         return Tail(
             outer=float(grid[self._quantile(cells, steps, outer_share, outer)]),
             outer_share=outer_share,
             farthest=farthest,
             users=self.size.number,
             inner=within,
-            inner_share=half,
-            whole=whole,
-            lightest=_LIGHTEST[self.dimension > 1],
+            lightest=_LIGHTEST,
         )
 
     def _quantile(self, cells: NDArray[np.int64], last: int, share: float, epsilon: float) -> int:
@@ -323,10 +240,10 @@ class IntervalRun:
             relation=self.relation,
         ).release(cells, account=self.account)
 
-    def _cut(self, pull: float, tail: Tail, farthest: float, sides: int = 1) -> _Cut:
+    def _cut(self, pull: float, tail: Tail, farthest: float) -> _Cut:
         """Return what clipping may have moved, per user."""
         n = self.size.number
-        outside = min(1.0, sides * _OUTSIDE * tail.outer_share)
+        outside = min(1.0, _OUTSIDE * tail.outer_share)
         return _Cut(pull / n, outside * farthest, outside)
 
     def _release(self, bound: Bound, cut: _Cut, spread: float) -> MeanRelease:
@@ -335,7 +252,7 @@ class IntervalRun:
         if self.relation is not Relation.REPLACE:
             # The mean may lie far from the middle of a skewed interval, where the noise of the
             # number of users counts.
-            better, epsilon = run.count_users(epsilon, _SIZE_SHARES[self.dimension > 1])
+            better, epsilon = run.count_users(epsilon, _SIZE_SHARE)
             size = size.combined(better)
         found = run.noisy_mean(slice(None), bound, epsilon, size)
         parts = ErrorParts(
@@ -367,18 +284,6 @@ class _Apart:
     def __call__(self, users: WeightedUsers) -> Distances:
         away = np.abs(users.vectors - self.centre)
         return np.asarray(np.vecdot(away, np.ones(self.centre.size)))
-
-
-@dataclass(frozen=True)
-class _Beyond:
-    """How far each user lies from a number, on one side (sign 1 or -1) or on both (sign 0)."""
-
-    middle: float
-    sign: float = 0.0
-
-    def __call__(self, users: WeightedUsers) -> Distances:
-        away = users.vectors[:, 0] - self.middle
-        return np.asarray(self.sign * away if self.sign else np.abs(away))
 
 
 @dataclass(frozen=True)

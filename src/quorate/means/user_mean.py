@@ -64,7 +64,8 @@ class UserMean(UserEstimator):
         sums, and the core of ``docs/proofs/friendly_core.md``, each with a part of one
         :class:`~quorate.accounting.account.Account`; decisions use released numbers only; every
         run costs the account plus the reserve of the core test. *Pure routes*: quantiles of pairs,
-        of coordinates and of distances, a count and a Laplace sum, adding up to ``epsilon``.
+        of coordinates and of distances, choices of windows and of ends by the users inside and
+        beyond, a count and a Laplace sum, adding up to ``epsilon``.
         *Drift*: Gaussian sums in balls, with lifts that cost nothing
         (``docs/proofs/lifted_ball.md``).
 
@@ -77,7 +78,7 @@ class UserMean(UserEstimator):
     clipping are expected to cost least. For n users whose means spread by :math:`\tau` (L2) in
     d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` =
     ``gdp_mu(epsilon, delta)``: about 4 times the sampling error at n = 1000, d = 100, epsilon = 1,
-    delta = 1e-6. From some 100 to 400 users / epsilon (675 and more in more dimensions) a ball
+    delta = 1e-6. From some 100 to 260 users / epsilon (675 and more in more dimensions) a ball
     drifts to where they are; with fewer, or where the range is not much wider than the people, the
     noise is that of clipping to the range, and ``algorithm_`` says so.
 
@@ -98,7 +99,7 @@ class UserMean(UserEstimator):
         Public values by column; each becomes a column of zeros and ones, whose mean is a share
         (:mod:`quorate.users.coding`).
     algorithm : str, default="auto"
-        ``"clip"`` to the range; ``"interval"``: clip to where quantiles say that users are, for few
+        ``"clip"`` to the range; ``"interval"``: clip to where users are seen to be, for few
         dimensions; ``"quantile"`` (pure, per coordinate); ``"drift"``: a ball that drifts to few
         users; ``"ball"``: private radius, shrinking ball; ``"core"``: private radius, friendly
         core; ``"winsorized"`` as published (needs ``radius``).

@@ -21,8 +21,7 @@ __all__ = [
     "core_is_possible",
     "core_is_worthwhile",
     "core_reserve",
-    "corner",
-    "corner_of",
+    "corners",
     "first_way",
     "interval_radius",
     "is_few",
@@ -34,10 +33,12 @@ __all__ = [
     "present_cost",
     "question_cost",
     "search_costs",
-    "spread_in_corner",
     "spread_is_affordable",
     "users_to_search",
     "widening",
+    "width_cost",
+    "window_costs",
+    "windows",
 ]
 
 
@@ -51,9 +52,9 @@ class Corner:
 
 # From so many dimensions on Gaussian noise in a ball costs less than Laplace noise in an L1 ball.
 GAUSSIAN_DIMENSIONS = 10
-# Users x epsilon from which on a search by quantiles leaves most of epsilon for the mean: in one
-# dimension, and in more, where there is a median to find in each.
-SEARCH_USERS, SEARCH_USERS_OF_MANY = 400.0, 450.0
+# Users x epsilon from which on a search leaves most of epsilon for the mean: in one dimension, and
+# in more, where there is a median to find in each.
+SEARCH_USERS, SEARCH_USERS_OF_MANY = 260.0, 450.0
 # Without Gaussian noise no ball can drift, and a search pays earlier.
 PURE_SEARCH_USERS = 225.0
 # Users x epsilon a coordinate below which a median is too often anywhere.
@@ -83,38 +84,53 @@ FEW_USERS, FEWEST_USERS = 110.0, 17.0
 # coordinates at once.
 TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
 _CROWDED = (0.8, 0.65)
-# The width of the corner. Where a ball drifts to it: for the fewest; for more in one dimension, who
-# lose less by clipping to the range; for more in two. And where quantiles are asked in two.
-_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELL = (200.0, 400.0, 675.0), (0.15, 0.1, 0.3), 0.5
-# Where quantiles are asked in one dimension, the wider the less a search costs: up to so many users
-# x epsilon. How much smaller a corner they are in is asked then, of fewer of them: that many hold
-# the same number is no reason to clip any more.
-_CORNERS = ((700.0, 0.2), (1300.0, 0.3), (2000.0, 0.4), (math.inf, 0.8))
-_OF_CORNER = 0.1
-FINER_CORNERS = tuple(Corner(width, 0.6) for width in (0.06, 0.006, 6e-4, 6e-5, 6e-6))
+# The width of the corner. Where a ball drifts to it: for few in two dimensions; in one, who lose
+# less by clipping to the range; for more in two. And where quantiles are asked in two.
+_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELL = (400.0, 675.0), (0.15, 0.1, 0.3), 0.5
+# Where an interval is searched in one dimension, the wider the less a search costs: up to so many
+# users x epsilon. A small corner may hold fewer of them: who is outside costs more in a large one.
+_CORNERS = (
+    (700.0, (Corner(0.3, 0.92), Corner(0.1, 0.84))),
+    (1000.0, (Corner(0.5, 0.95), Corner(0.1, 0.84))),
+    (2000.0, (Corner(0.6, 0.93), Corner(0.1, 0.84))),
+    (math.inf, (Corner(0.8, 0.8), Corner(0.1, 0.84))),
+)
+# How small a window they are in is asked then: each width is a third of the one before. Who is in a
+# point holds the same number; if so many do, no search would see the others.
+_FINER, POINT = 3.0, Corner(6e-6, 0.82)
 # In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
 # other if their distance is below this.
 NEAR = 0.12
 # A search must promise an error this much below that of clipping to the range before it begins, and
 # when it has ended.
 PROMISING, WORTHWHILE = 0.95, 0.9
-# Users x epsilon from which on, and spread up to which, the two sides of one dimension are looked
-# at apart: people are skewed, but two looks cost more than one.
-TWO_SIDES, NARROW, MANY_USERS = 3000.0, 0.05, 10_000.0
+# Users x epsilon from which on the two sides of one dimension are looked at apart: people are
+# skewed, but two looks cost more than one.
+TWO_SIDES = 1000.0
+# A search of one dimension that would cost more than this share of what is left is not begun.
+MOST_SEARCHED = 0.75
 # A search that costs no more than this share of epsilon is tried unless users fill the range.
 _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
 _PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 220.0
 _TEST = (36.0, 20.0)
+# In one dimension: the corner and the width of the window, for few users and where the sides are
+# looked at apart; the window's place; and how far users reach from it.
+# The corner costs at most so much where a ball drifts, and where an interval is searched.
+_MOST_ASKED = (0.15, 0.13)
+_CORNER, _WIDTH, _MOST_WIDTH = (40.0, 60.0), (75.0, 120.0), 0.2
+_PLACE_CERTAINTY, _PLACE_SHARE = 8.0, 0.6
+_END, _MOST_END, _ENDS, _LEAST_ENDS = 110.0, 0.2, 200.0, 0.1
 _CENTRE, _CENTRE_CERTAINTY = 4.0, 9.0
 # The outer quantile leaves so many users outside, times epsilon: with fewer, noise would send it to
 # the far end too often. That costs the noise of the range, so the second is multiplied by the
 # logarithm of how much wider it is than the users.
 _OUTSIDE, _OUTSIDE_WIDE = 7.0, 3.0
-# At most this share of epsilon goes there, and at most this share of the users is outside: in one
-# dimension, where two in three people often hold the same number, and in more.
-_OUTER_SHARES, _MOST_OUTSIDE = (0.3, 0.25), (0.2, 0.35)
+# At most this share of epsilon goes there, and at most this share of the users is outside.
+_OUTER_SHARE, _MOST_OUTSIDE = 0.25, 0.35
+# A window that most users are in, in their typical distances.
+_IN_WINDOW = 4.5
 # Radius of the L1 ball (or half an interval) that holds nearly all, in typical distances: of an
 # average of light and heavy tails.
 _RADIUS = 5.5
@@ -164,7 +180,7 @@ def users_to_search(*, dimension: int, mu: float) -> float:
     """Return from how many users x epsilon on an interval or an L1 ball is searched by quantiles.
 
     >>> users_to_search(dimension=1, mu=0.24), users_to_search(dimension=2, mu=0.24)
-    (400.0, 675.0)
+    (260.0, 675.0)
     """
     if dimension == 1:
         return PURE_SEARCH_USERS if mu == 0.0 else SEARCH_USERS
@@ -182,55 +198,81 @@ def present_cost(*, users: float, epsilon: float) -> float:
 
 
 def question_cost(*, users: float, dimension: int, epsilon: float) -> float:
-    """Return what it costs to ask few users whether they are in a corner of the range.
+    """Return what it costs to ask users whether they are in a corner of the range.
 
-    >>> [question_cost(users=n, dimension=d, epsilon=1.0) for n, d in ((300, 1), (320, 2))]
-    [0.12, 0.0625]
+    >>> [question_cost(users=n, dimension=d, epsilon=1.0) for n, d in ((500, 1), (320, 2))]
+    [0.08, 0.0625]
     """
     small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
-    needed = _TEST[small] / max(users, 1.0)
-    return min(max(needed, 0.005 * epsilon), 0.15 * epsilon)
+    many = is_two_sided(users=users, epsilon=epsilon)
+    needed = (_CORNER[many] if dimension == 1 else _TEST[small]) / max(users, 1.0)
+    most = _MOST_ASKED[dimension == 1 and users * epsilon >= SEARCH_USERS]
+    return min(max(needed, 0.005 * epsilon), most * epsilon)
 
 
-def corner(*, users: float, dimension: int, epsilon: float, mu: float) -> Corner:
-    """Return the corner of the range that users are asked about before anything is searched.
+def corners(*, users: float, dimension: int, epsilon: float, mu: float) -> tuple[Corner, ...]:
+    """Return corners of the range; a search begins if users are in one of them.
 
-    >>> corner(users=300, dimension=2, epsilon=1.0, mu=0.0)
-    Corner(width=0.15, share=0.65)
-    >>> corner(users=500, dimension=1, epsilon=1.0, mu=0.24)
-    Corner(width=0.2, share=0.8)
+    >>> corners(users=300, dimension=2, epsilon=1.0, mu=0.0)
+    (Corner(width=0.15, share=0.65),)
+    >>> corners(users=500, dimension=1, epsilon=1.0, mu=0.24)
+    (Corner(width=0.3, share=0.92), Corner(width=0.1, share=0.84))
     """
-    few, some, many = _CELL_USERS
+    some, many = _CELL_USERS
     told = users * epsilon
     if dimension > 1:
         width = _SEARCH_CELL if told >= many else _DRIFT_CELLS[2 if told >= some else 0]
         small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
-        return Corner(width, _CROWDED[small])
+        return (Corner(width, _CROWDED[small]),)
     if told < users_to_search(dimension=1, mu=mu):
-        return Corner(_DRIFT_CELLS[1 if told >= few else 0], _CROWDED[0])
-    return Corner(next(width for most, width in _CORNERS if told < most), _CROWDED[0])
+        return (Corner(_DRIFT_CELLS[1], _CROWDED[0]),)
+    return next(these for most, these in _CORNERS if told < most)
 
 
-def spread_in_corner(width: float) -> float:
-    """Return the spread that a search begins with where the last corner has this width.
+def windows(first: float) -> tuple[float, ...]:
+    """Return widths of ever smaller windows where most users are in a corner of width ``first``.
 
-    >>> spread_in_corner(0.5)
-    0.05
+    >>> [round(width, 3) for width in windows(0.3)[:3]], len(windows(0.3))
+    ([0.1, 0.033, 0.011], 9)
     """
-    return _OF_CORNER * width
+    count = math.floor(math.log(first / POINT.width) / math.log(_FINER))
+    return tuple(first * _FINER**-i for i in range(1, count + 1))
 
 
-def corner_of(spread: float) -> float:
-    """Return the width of the corner that a search with this spread began in.
+def width_cost(*, users: float, epsilon: float) -> float:
+    """Return what it costs to ask how small a window most users of one feature are in.
 
-    >>> corner_of(spread_in_corner(0.25))
-    0.25
+    >>> width_cost(users=750, epsilon=1.0), width_cost(users=60, epsilon=1.0)
+    (0.1, 0.2)
     """
-    return spread / _OF_CORNER
+    needed = _WIDTH[is_two_sided(users=users, epsilon=epsilon)] / max(users, 1.0)
+    return min(max(needed, 0.005 * epsilon), _MOST_WIDTH * epsilon)
+
+
+def window_costs(*, users: float, epsilon: float, width: float) -> SearchCosts:
+    """Return what a search of one dimension costs, with the questions before it.
+
+    >>> costs = window_costs(users=10_000, epsilon=1.0, width=0.05)
+    >>> costs.after_spread < 0.12
+    True
+    """
+    places = math.log(8.0 / width) + _PLACE_CERTAINTY
+    centre = 2.0 * places / (_PLACE_SHARE * users)
+    if is_two_sided(users=users, epsilon=epsilon):
+        outer = max(_ENDS / users, _LEAST_ENDS * epsilon)
+    else:
+        outer = min(_END / users, _MOST_END * epsilon)
+    asked = question_cost(users=users, dimension=1, epsilon=epsilon)
+    return SearchCosts(
+        spread=asked + width_cost(users=users, epsilon=epsilon),
+        centre=max(centre, 0.003 * epsilon),
+        inner=0.0,
+        outer=outer,
+    )
 
 
 def _is_small_corner(*, users: float, dimension: int, epsilon: float) -> bool:
-    return dimension == TESTED_DIMENSIONS and users * epsilon < _CELL_USERS[1]
+    return dimension == TESTED_DIMENSIONS and users * epsilon < _CELL_USERS[0]
 
 
 def is_tested(*, users: float, dimension: int, epsilon: float) -> bool:
@@ -254,47 +296,40 @@ def is_few(*, users: float, dimension: int, epsilon: float) -> bool:
 def search_costs(
     *, users: float, dimension: int, epsilon: float, spread: float = 1.0
 ) -> SearchCosts:
-    """Return what a search costs; ``spread`` is the released typical distance of users.
+    """Return what a search costs; ``spread`` is the typical distance of users.
 
     >>> costs = search_costs(users=10_000, dimension=1, epsilon=1.0, spread=0.01)
     >>> costs.after_spread < 0.2
     True
     """
-    skewed = is_two_sided(users=users, dimension=dimension, epsilon=epsilon, spread=spread)
-    sides = 2.0 if skewed else 1.0
-    cells = math.log(4.0 / spread) + _CENTRE_CERTAINTY
     if dimension == 1:
-        paid = 2.0 * question_cost(users=users, dimension=1, epsilon=epsilon)
-    else:
-        paid = min(max(_SPREAD / users, 0.012 * epsilon), 0.12 * epsilon)
+        return window_costs(users=users, epsilon=epsilon, width=_IN_WINDOW * spread)
+    cells = math.log(4.0 / spread) + _CENTRE_CERTAINTY
     return SearchCosts(
-        spread=paid,
+        spread=min(max(_SPREAD / users, 0.012 * epsilon), 0.12 * epsilon),
         centre=max(_CENTRE * dimension * cells / users, 0.003 * epsilon),
-        inner=0.0 if dimension == 1 else _INNER / users,
-        outer=min(
-            sides * max(_OUTER / users, 0.025 * epsilon), _OUTER_SHARES[dimension > 1] * epsilon
-        ),
+        inner=_INNER / users,
+        outer=min(max(_OUTER / users, 0.025 * epsilon), _OUTER_SHARE * epsilon),
     )
 
 
-def is_two_sided(*, users: float, dimension: int, epsilon: float, spread: float) -> bool:
+def is_two_sided(*, users: float, epsilon: float) -> bool:
     """Whether an interval may reach farther to one side than to the other.
 
-    >>> is_two_sided(users=10_000, dimension=1, epsilon=1.0, spread=0.01)
+    >>> is_two_sided(users=10_000, epsilon=1.0)
     True
     """
-    told = users * epsilon
-    return dimension == 1 and told >= TWO_SIDES and (spread <= NARROW or told >= MANY_USERS)
+    return users * epsilon >= TWO_SIDES
 
 
-def outside_users(*, users: float, dimension: int, epsilon: float, spread: float) -> float:
+def outside_users(*, users: float, epsilon: float, spread: float) -> float:
     """Return how many users an outer quantile that costs ``epsilon`` leaves outside.
 
-    >>> round(outside_users(users=10_000, dimension=1, epsilon=0.1, spread=0.01))
+    >>> round(outside_users(users=10_000, epsilon=0.1, spread=0.01))
     208
     """
     needed = _OUTSIDE + _OUTSIDE_WIDE * math.log(1.0 / min(spread, 1.0))
-    return min(needed / epsilon, _MOST_OUTSIDE[dimension > 1] * users)
+    return min(needed / epsilon, _MOST_OUTSIDE * users)
 
 
 def interval_radius(spread: float, *, dimension: int) -> float:

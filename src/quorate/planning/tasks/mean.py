@@ -22,7 +22,6 @@ from quorate.means.ways import (
     core_reserve,
     first_way,
     interval_radius,
-    is_two_sided,
     present_cost,
     search_costs,
     users_to_search,
@@ -211,9 +210,7 @@ class MeanTask(PeopleTask):
         spread = max(_TYPICAL * self.deviation / self.half_width, 1e-6)
         public: dict[str, Any] = {"users": users, "dimension": self.dimension, "epsilon": epsilon}
         costs = search_costs(spread=spread, **public)
-        # Both sides of an interval are looked at apart only where that gains more than it costs.
-        outer = costs.outer / (2.0 if is_two_sided(spread=spread, **public) else 1.0)
-        paid = costs.spread + costs.centre + costs.inner + outer
+        paid = costs.spread + costs.after_spread
         left = epsilon - paid - present_cost(users=users, epsilon=epsilon)
         clipped = self.clip_error(users, epsilon)
         if left <= 0:
