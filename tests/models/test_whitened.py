@@ -141,7 +141,7 @@ def test_gradients_are_those_of_the_preconditioned_loss(loss):
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradients_in_32_bits_see_nobody_else_and_no_place_in_memory(loss):
     theta = np.random.default_rng(3).normal(size=loss.dimension(20))
-    change = Whitened(geometry().centre, geometry().whitening)
+    change = Whitened(geometry().centre, geometry().whitening, by_count=True)
     among = people()
     whole = change(settled(among))
     expected = dict(zip(whole.keys().tolist(), loss.user_gradients(whole, theta), strict=True))
@@ -164,7 +164,7 @@ def test_gradients_in_32_bits_see_nobody_else_and_no_place_in_memory(loss):
 @pytest.mark.parametrize("loss", [*LOSSES, SoftmaxLoss(classes=33)], ids=repr)
 def test_numbers_that_lie_by_feature_are_the_same_records(loss):
     users = settled(people())
-    whole = Whitened(geometry().centre, geometry().whitening)(users)
+    whole = Whitened(geometry().centre, geometry().whitening, by_count=True)(users)
     rows, upright = rows_as_they_lie(whole)
     assert upright
     assert not np.array_equal(rows, whole.X)
@@ -184,7 +184,7 @@ def test_numbers_that_lie_by_feature_are_the_same_records(loss):
 
 def test_upright_records_come_back_lying():
     users = settled(people())
-    whole = Whitened(geometry().centre, geometry().whitening)(users)
+    whole = Whitened(geometry().centre, geometry().whitening, by_count=True)(users)
     lying = rounded_users(users, np.array(whole.X))
     some = [11, 4, 9, 0]
     np.testing.assert_array_equal(whole.take(some).X, lying.take(some).X)
@@ -200,9 +200,23 @@ def test_upright_records_come_back_lying():
 def test_users_who_do_not_lie_by_count_keep_their_records_lying():
     # Some of them lie alone or side by side with others like them, and some do not.
     users = settled_users(people(), lambda rows, _: rows, np.copy)
-    whole = Whitened(geometry().centre, geometry().whitening)(users)
+    whole = Whitened(geometry().centre, geometry().whitening, by_count=True)(users)
     assert not rows_as_they_lie(whole)[1]
-    assert not rows_as_they_lie(Whitened(np.zeros(20), np.eye(20))(people()))[1]
+    assert not rows_as_they_lie(Whitened(np.zeros(20), np.eye(20), by_count=True)(people()))[1]
+
+
+def test_nobody_decides_how_the_numbers_of_others_lie():
+    """Sampled users lie by their keys: that all hold equally many is no public fact."""
+    rng = np.random.default_rng(0)
+    rows, change = rng.normal(size=(2401, 20)), Whitened(geometry().centre, geometry().whitening)
+    one, other = np.arange(61) * 40, np.arange(61) * 40 + (np.arange(61) > 30)
+    loss, theta = SquaredLoss(), np.linspace(-1.0, 1.0, 21)
+    found = []
+    for held, offsets in ((rows[np.r_[:1240, 1241:2401]], one), (rows, other)):
+        users = UserData(held, np.zeros(len(held)), offsets=offsets, ids=np.arange(60))
+        users = settled_users(users, None, np.copy)
+        found.append(np.delete(loss.user_gradients(change(users), theta), 30, axis=0))
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 def test_values_that_32_bits_cannot_hold_stop_nobody():

@@ -355,8 +355,9 @@ class LinearModel(UserEstimator):
             steps = steps or plan_steps(
                 n_users=run.n_users, mu=account.mu, records=records(), dimension=dimension
             )
+            whitened = Whitened(geometry.centre, geometry.whitening, by_count=rate is None)
             minimum = descend(
-                replace(run, data=run.data.derive(Whitened(geometry.centre, geometry.whitening))),
+                replace(run, data=run.data.derive(whitened)),
                 WhitenedLoss(inner, geometry),
                 steps=steps,
                 optimizer=AveragedDescent(),
@@ -423,9 +424,8 @@ class LinearModel(UserEstimator):
         offsets = rows[:, data.n_features] if inner.intercept else np.zeros(inner.outputs)
         # The result carries what the last fit released, so it promises no more than both together.
         self.guarantee_ = self._promise(account, after=None if last is None else last.guarantee)
-        self.trace_ = minimum.trace
+        self.trace_, self.error_ = minimum.trace, error
         self.algorithm_ = Route(name=name, reason=reason)
-        self.error_ = error
         self._store(*limits.unscaled(weights, offsets))
 
     def _release_constant(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quorate.arrays import minus_row
 from quorate.models.losses import by_products
 from quorate.users import UserData
-from quorate.users.assembly import records_at, rounded_users
+from quorate.users.assembly import is_settled, records_at, rounded_users
 
 __all__ = ["AlikeUsers", "Room", "Whitened", "alike_users", "in_one_thread", "multiplied"]
 
@@ -112,9 +112,9 @@ def alike_users(users: UserData, room: Room | None = None) -> Iterator[tuple[Ali
 
 
 def _lie_by_count(users: UserData) -> bool:
-    """Whether records lie as they are added up, and users by how many they hold."""
-    order, counts = users.order_of_addition(), users.record_counts()
-    return bool(np.all(order[1:] > order[:-1]) and np.all(counts[1:] >= counts[:-1]))
+    """Whether records were laid as they are added up, and users lie by how many they hold."""
+    counts = users.record_counts()
+    return is_settled(users) and bool(np.all(counts[1:] >= counts[:-1]))
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,9 @@ class Whitened:
     by feature, which such products pass over in four fifths of the time.
 
     ``whitening`` is a symmetric matrix, or a number if it is the same in all directions.
+    ``by_count`` is told of users who were laid by how many records they hold, a public fact: that
+    they happen to lie so would follow from everybody's records, and how numbers lie decides the
+    last bits of products.
 
     Examples
     --------
@@ -136,13 +139,14 @@ class Whitened:
 
     centre: Vector
     whitening: Vector
+    by_count: bool = False
 
     def __call__(self, users: UserData) -> UserData:
         """Return the users, each of whom is turned on their own."""
         features = users.n_features
         whole = np.empty((users.n_records, features), dtype=np.float32)
         standing: list[tuple[int, int, int]] = []
-        upright = _lie_by_count(users)
+        upright = self.by_count and _lie_by_count(users)
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             for records, turned in self._blocks(users, upright=upright):
                 held = turned.shape[1]

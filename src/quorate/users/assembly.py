@@ -31,6 +31,7 @@ __all__ = [
     "check_targets",
     "column_names",
     "grouped_users",
+    "is_settled",
     "joined_users",
     "load_users",
     "named_users",
@@ -291,6 +292,15 @@ def settled_users(
         room = None if np.may_share_memory(whole, users._store.rows) else whole
         store = store.changed(rows(whole, room), told)
     return UserData.__new__(UserData)._set(store, offsets, keys, users.unit, users.feature_names)
+
+
+def is_settled(users: UserData) -> bool:
+    """Whether users were made by :func:`settled_users`: no record decides it.
+
+    >>> is_settled(UserData([[1.0]], offsets=[0, 1]))
+    False
+    """
+    return users._store._is_settled
 
 
 def records_at(
