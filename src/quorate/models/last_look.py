@@ -47,8 +47,8 @@ _EDGE, _BEYOND = 0.65, 1.0
 # Rises before anything is asked, and how much they differ, in their limit; none is below the last.
 _RISE, _RISES, _LEAST_RISE = 0.35, 0.2, 0.05
 # By how much coefficients are too long before anything is asked, where released gradients show
-# nothing and where they show all; those of classifiers are so in any case, as clipping takes most
-# from the records that pull back. Halfway at this evidence, falling this fast.
+# nothing and where they show all; those of classifiers are so the longer, as clipping takes
+# most from the records that pull back. Halfway at this evidence, falling this fast.
 _TOO_LONG, _CLIPPED, _HALF, _FALL = 0.8, 0.1, 0.4, 2.0
 # How much that differs from one model to another: at least, and where nothing is shown.
 _ALIKE, _DIFFER, _HALF_DIFFER, _FALL_DIFFER = 0.05, 0.25, 1.4, 1.6
@@ -218,7 +218,8 @@ def reach_of(
     if end > _EDGE + _BEYOND * noise:
         return Reach(0.0, 0.0)
     evidence = math.log(max(shown, _LEAST_SHOWN))
-    before = _TOO_LONG * _fallen(evidence, _HALF, _FALL) + _CLIPPED * clipped
+    before = _TOO_LONG * _fallen(evidence, _HALF, _FALL)
+    before += _CLIPPED * clipped * _fallen(evidence, _CLEAR_LABELS, _FALL)
     differ = _ALIKE + _DIFFER * _fallen(evidence, _HALF_DIFFER, _FALL_DIFFER)
     wary = _BOLD + (_WARY - _BOLD) * _fallen(evidence, _HALF_WARY, _FALL_WARY)
     rise, _ = _weighed(risen, 0.5 * noise, before=_RISE, differ=_RISES)
