@@ -55,8 +55,8 @@ _ALIKE, _DIFFER, _HALF_DIFFER, _FALL_DIFFER = 0.05, 0.25, 1.4, 1.6
 # So many standard deviations less are gone: at least, and where nothing is shown.
 _BOLD, _WARY, _HALF_WARY, _FALL_WARY = 0.25, 1.25, 0.6, 4.0
 # What gradients show so clearly, of numbers or of labels, goes all the way, if the look is so many
-# standard deviations near to saying so.
-_CLEAR, _CLEAR_LABELS, _NEARLY = 1.0, 1.5, 2.0
+# standard deviations near to saying so, or asks for so little less.
+_CLEAR, _CLEAR_LABELS, _NEARLY, _LITTLE = 1.0, 1.5, 2.0, 0.15
 # A shorter part is not worth its noise.
 _SHORTEST = 0.15
 # What released gradients can show against a constant.
@@ -226,7 +226,8 @@ def reach_of(
     rise = top * max(rise, _LEAST_RISE)
     longer, error = _weighed(end / rise, noise / rise, before=before, differ=differ)
     part = min(1.0, 1.0 - longer - wary * error)
-    if evidence > (_CLEAR_LABELS if clipped else _CLEAR) and part + _NEARLY * error >= 1.0:
+    clear = evidence > (_CLEAR_LABELS if clipped else _CLEAR)
+    if clear and part + max(_NEARLY * error, _LITTLE) >= 1.0:
         return Reach(1.0, 0.0)
     return Reach(part, error) if part > _SHORTEST else Reach(0.0, 0.0)
 
