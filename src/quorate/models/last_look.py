@@ -215,9 +215,10 @@ def reach_of(
     >>> [round(reach_of(end, 0.4, shown=1.0, **known).part, 2) for end in (0.0, 0.4, 0.71)]
     [0.9, 0.43, 0.0]
     """
-    if end > _EDGE + _BEYOND * noise:
-        return Reach(0.0, 0.0)
     evidence = math.log(max(shown, _LEAST_SHOWN))
+    clear = evidence > (_CLEAR_LABELS if clipped else _CLEAR)
+    if end > _EDGE + _BEYOND * noise and not clear:
+        return Reach(0.0, 0.0)
     before = _TOO_LONG * _fallen(evidence, _HALF, _FALL)
     before += _CLIPPED * clipped * _fallen(evidence, _CLEAR_LABELS, _FALL)
     differ = _ALIKE + _DIFFER * _fallen(evidence, _HALF_DIFFER, _FALL_DIFFER)
@@ -226,7 +227,6 @@ def reach_of(
     rise = top * max(rise, _LEAST_RISE)
     longer, error = _weighed(end / rise, noise / rise, before=before, differ=differ)
     part = min(1.0, 1.0 - longer - wary * error)
-    clear = evidence > (_CLEAR_LABELS if clipped else _CLEAR)
     if clear and part + max(_NEARLY * error, _LITTLE) >= 1.0:
         return Reach(1.0, 0.0)
     return Reach(part, error) if part > _SHORTEST else Reach(0.0, 0.0)
