@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quorate import Ledger
+from quorate import Ledger, LogisticRegression
 from quorate.engines import files
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
@@ -20,6 +20,7 @@ from quorate.engines.part_files import PartFiles
 from quorate.exceptions import SchemaError
 from quorate.grid import Ball, choose_grid
 from quorate.means import UserMean
+from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 from quorate.users.caller_code import UserMeans
 
@@ -330,3 +331,36 @@ class TestMemory:
         crowd.add_up(lambda part: np.array([part.n_users]))
         assert len(most) == 40
         assert max(most) <= 4
+
+
+@pytest.fixture(scope="module")
+def crowds(tmp_path_factory):
+    place = tmp_path_factory.mktemp("products")
+    rng = np.random.default_rng(0)
+    users = rng.permutation(np.repeat(np.arange(200), rng.integers(30, 60, 200)))
+    x = rng.standard_normal((len(users), 6))
+    columns = {f"x{number}": column for number, column in enumerate(x.T)}
+    table = {"id": users, **columns, "y": (x[:, 0] > rng.standard_normal(len(x))).astype(int)}
+    pq.write_table(pa.table(table), place / "all.parquet")
+    options = {"user": "id", "features": list(columns), "target": "y"}
+    whole = UserData.from_parquet(place, **options)
+    return whole, FileCrowd.from_parquet(place, n_parts=4, **options)
+
+
+class TestProducts:
+    """Gradients of users with many records are products, whose last bits follow the layout."""
+
+    @staticmethod
+    def fitted(crowd):
+        with use_noise(SeededNoise(0)):
+            return LogisticRegression(20.0, delta=1e-6, classes=[0, 1]).fit(crowd).coef_
+
+    def test_a_model_is_that_of_the_whole_in_memory(self, crowds):
+        whole, files = crowds
+        assert np.array_equal(self.fitted(files), self.fitted(whole))
+
+    def test_another_layout_would_be_seen(self, crowds, monkeypatch):
+        whole, files = crowds
+        expected = self.fitted(whole)
+        monkeypatch.setattr("quorate.models.whitened.is_settled", lambda users: False)
+        assert not np.array_equal(self.fitted(files), expected)
