@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import all_finite
 from quorate.estimators import as_feature_matrix
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.tabulate.cells import GroupNumbers, ToCells
@@ -230,7 +231,7 @@ class Reading:
                 column[~chosen] = -1 if column.dtype == np.int64 else np.nan
         for name in self.values:
             values = _floats_of(table.column(name))
-            if not _all_finite(values):
+            if not all_finite(values):
                 known = np.isfinite(values)
                 if self.missing != "drop":
                     values = np.where(known, values, float(self.missing))
@@ -295,12 +296,6 @@ def _floats_of(column: Any) -> Floats:
     if column.num_chunks == 1:
         return floats(column.chunk(0))
     return np.concatenate([np.empty(0), *map(floats, column.chunks)])
-
-
-def _all_finite(values: Floats) -> bool:
-    # A sum, not a product: products have threads of their own, which wait for those of the reader.
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(values.sum()) or np.isfinite(values).all())
 
 
 def _numeric(column: Any, name: str) -> None:
