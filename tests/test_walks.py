@@ -29,8 +29,8 @@ def logistic():
     LogisticRegression(8.0, delta=1e-6, hopeless="constant").fit(ROWS, SIDES, users=USERS)
 
 
-# The goal was 20: decisions/0024-shorter-walks.md.
-FLOOR, MOST = 16, {"mean": 29, "cut-off": 30, "logistic": 37}
+# The goal was 20: decisions/0024-shorter-walks.md, 0027-a-last-look.md.
+FLOOR, MOST = 16, {"mean": 29, "cut-off": 30, "logistic": 38}
 WALKS = {"mean": mean, "cut-off": cut_off, "logistic": logistic}
 
 

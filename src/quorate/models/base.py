@@ -22,7 +22,7 @@ from quorate.guarantees import Guarantee, Relation
 from quorate.models.coefficient_error import coefficient_error, error_of_constant, parameter_noise
 from quorate.models.coefficients import Coefficients
 from quorate.models.descent_path import are_doubtful, are_drowned, are_only_noise, evidence_of
-from quorate.models.few_users import few_user_descent, first_slope, release_scale
+from quorate.models.few_users import few_user_descent, release_scale
 from quorate.models.first_constant import (
     FirstConstant,
     first_share,
@@ -402,7 +402,7 @@ class LinearModel(UserEstimator):
                 constant=constant,
                 model=theta,
                 radius=minimum.trace[-1].radius,
-                steepest=None if self._largest_slope is None else first_slope(inner),
+                steepest=None if self._largest_slope is None else inner.first_slope,
                 shown=evidence_of(minimum, noise, penalized=penalized, signal=signal),
             )
         error = coefficient_error(

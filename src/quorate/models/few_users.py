@@ -33,7 +33,6 @@ __all__ = [
     "few_user_descent",
     "few_user_loss",
     "few_user_steps",
-    "first_slope",
     "longest_start",
     "release_scale",
 ]
@@ -125,7 +124,7 @@ def begin_clips(
     """
     longest = math.sqrt(run.data.n_features + 1.0)
     if public:
-        return LiftedGradients(radius=_FIRST_CLIP * longest * first_slope(loss.inner))
+        return LiftedGradients(radius=_FIRST_CLIP * longest * loss.inner.first_slope)
     rough = run.gallop(
         gradients_at(loss, initial),
         guess=0.5 * longest,
@@ -165,7 +164,7 @@ def few_user_descent(
         shrinkage=FEW_SHRINKAGE,
         longest=longest_start(inner) if bounded else math.inf,
         worth=worth,
-        agreed=_AGREED * first_slope(inner) if bounded else 0.0,
+        agreed=_AGREED * inner.first_slope if bounded else 0.0,
         doubtful=doubtful,
         progress=progress,
     )
@@ -181,17 +180,7 @@ def longest_start(loss: LinearLoss) -> float:
     >>> longest_start(LogisticLoss())
     0.3
     """
-    return 0.6 * first_slope(loss)
-
-
-def first_slope(loss: LinearLoss) -> float:
-    """Return the length of the slopes of a record at zero, a public number for classifiers.
-
-    >>> from quorate.models.losses import LogisticLoss
-    >>> first_slope(LogisticLoss())
-    0.5
-    """
-    return float(np.linalg.norm(loss.slopes(np.zeros((1, loss.outputs)), np.zeros(1))))
+    return 0.6 * loss.first_slope
 
 
 def _look(run: UserReleases) -> float:

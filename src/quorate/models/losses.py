@@ -274,6 +274,11 @@ class LinearLoss(Loss):
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the derivative in each prediction: (records, outputs)."""
 
+    @property
+    def first_slope(self) -> float:
+        """Length of the slopes of a record at zero, a public number for classifiers."""
+        return float(np.linalg.norm(self.slopes(np.zeros((1, self.outputs)), np.zeros(1))))
+
     def dimension(self, n_features: int) -> int:
         """Return outputs x (features + intercept)."""
         return self.outputs * (n_features + self.intercept)
