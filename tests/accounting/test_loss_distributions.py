@@ -72,6 +72,12 @@ class TestAgainstClosedForms:
         never = 1 - 0.99**3
         assert never <= composed.delta(50.0) <= never + 1e-8
 
+    def test_little_events_beside_a_large_one(self):
+        # They have thirteen places on the grid: the powers of their places must not overflow.
+        composed = loss(((Pure(0.25), 1), (Pure(0.001), 2)))
+        truth = repeated_response(1, 0.25, 0.1)
+        assert truth <= composed.delta(0.1) <= truth + 0.001
+
 
 class TestAgainstDpAccounting:
     """Independent discretization of the same losses; two pessimists agree to a thousandth."""

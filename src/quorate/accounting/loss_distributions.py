@@ -234,9 +234,10 @@ def _largest_sum(masses: NDArray[np.float64], count: int) -> int:
     """
     # Powers of places are products of powers of their block and of their place in it.
     size, orders = masses.size, np.arange(1, 21) / masses.size
-    blocks = np.concatenate([masses, np.zeros(-size % _BLOCK)]).reshape(-1, _BLOCK)
-    inside = np.exp(np.outer(np.arange(_BLOCK), orders))
-    outside = np.exp(np.outer(_BLOCK * np.arange(len(blocks)), orders))
+    block = min(_BLOCK, size)
+    blocks = np.concatenate([masses, np.zeros(-size % block)]).reshape(-1, block)
+    inside = np.exp(np.outer(np.arange(block), orders))
+    outside = np.exp(np.outer(block * np.arange(len(blocks)), orders))
     moments = ((blocks @ inside) * outside).sum(axis=0)
     largest = count * (size - 1)
     for order, moment in zip(orders.tolist(), moments.tolist(), strict=True):
