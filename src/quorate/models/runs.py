@@ -52,8 +52,9 @@ __all__ = [
 
 SETUP_SHARE = Fraction(3, 10)
 """Share of mu squared for radii and geometry, which see all users, in a run with minibatches."""
-# Below this many users, n mu over the root of the parameters, whitening costs more than it saves.
-_FEW = 35.0
+# Below this many users, n mu over the root of the parameters, whitening costs more than it saves;
+# below so many, n mu, its searches do, however few the parameters.
+_FEW, _FEWEST_SEARCHED = 35.0, 88.0
 # From here on, n mu, a search for a radius is safe, and it is taken if users have fewer records.
 _SAFELY_SEARCHED, _FEW_RECORDS = 65.0, 4.0
 # Half of the users are then 2.5 standard deviations of the noise of a look that costs its largest
@@ -267,8 +268,11 @@ def has_few_users(
     False
     >>> has_few_users(n_users=1000, records=lambda: 10.0, **known)
     False
+    >>> known = dict(mu=0.2367, dimension=2, relation=Relation.REPLACE, records=lambda: 10.0)
+    >>> has_few_users(n_users=350, **known), has_few_users(n_users=400, **known)
+    (True, False)
     """
     signal = signal_of(n_users=n_users, mu=mu, relation=relation)
-    if signal >= _FEW * math.sqrt(dimension):
+    if signal >= max(_FEW * math.sqrt(dimension), _FEWEST_SEARCHED):
         return False
     return n_users * mu < _SAFELY_SEARCHED or records() >= _FEW_RECORDS
