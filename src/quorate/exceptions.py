@@ -8,6 +8,7 @@ The tree::
     ├── SchemaError                    (ValueError)      a table has a wrong shape, column or type
     ├── GridOverflowError              (OverflowError)   public numbers: a sum could overflow
     ├── NotEnoughUsersError            (RuntimeError)    public numbers: the analysis is hopeless
+    ├── NothingReadableError           (RuntimeError)    a paid count: hardly a row could be read
     ├── AccountingError                (RuntimeError)
     │   ├── UnsupportedEventError                        no rule prices this event
     │   ├── RelationMismatchError                        two neighbouring relations in one sum
@@ -41,6 +42,7 @@ __all__ = [
     "MissingExtraError",
     "MixedArithmeticError",
     "NotEnoughUsersError",
+    "NothingReadableError",
     "NumericalFailure",
     "ParameterError",
     "QueriesExhaustedError",
@@ -77,6 +79,10 @@ class GridOverflowError(QuorateError, OverflowError):
 
 class NotEnoughUsersError(QuorateError, RuntimeError):
     """Public numbers alone say that the analysis cannot work."""
+
+
+class NothingReadableError(QuorateError, RuntimeError):
+    """A count that was paid for says that hardly a row could be read: no answer is given."""
 
 
 class AccountingError(QuorateError, RuntimeError):

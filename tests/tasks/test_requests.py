@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import json
+import re
+import tomllib
 from dataclasses import replace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from quorate import Ledger, Relation
+from quorate.catalogue import TASKS
+from quorate.catalogue.descriptor import Target
 from quorate.cli import main
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.files.table_files import Columns
@@ -88,6 +97,12 @@ def test_a_mistake_is_named_and_costs_nothing(text, words, tmp_path):
         read_request(path)
 
 
+def _written(folder, text):
+    path = folder / "request.toml"
+    path.write_text(text)
+    return path
+
+
 class TestCheck:
     def test_two_tables_of_one_schema_give_the_same_text(self, tmp_path):
         texts = set()
@@ -97,6 +112,62 @@ class TestCheck:
             texts.add(blank_request(path, user=("patient",)))
         assert len(texts) == 1
         assert '"age"' in texts.pop()
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        rows=st.lists(
+            st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"))] * 3),
+            max_size=20,
+        ),
+        numbers=st.lists(st.floats(), min_size=1, max_size=20),
+        task=st.sampled_from([None, *TASKS]),
+    )
+    def test_any_two_tables_of_one_schema_give_the_same_text(
+        self, tmp_path_factory, rows, numbers, task
+    ):
+        folder = tmp_path_factory.mktemp("check")
+        given = {"user": ("patient",), "task": task}
+        texts = {}
+        for name, held in (("one", rows), ("other", [("7", "8", "9")])):
+            path = folder / "visits.csv"
+            with path.open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([("patient", "age", "dose"), *held])
+            texts[name] = blank_request(path, **given)
+        assert texts["one"] == texts["other"]
+        for name, held in (("one", numbers), ("other", [0.0])):
+            path = folder / "visits.parquet"
+            columns = {"patient": list(range(len(held))), "age": held, "dose": held}
+            pq.write_table(pa.table(columns), path)
+            texts[name] = blank_request(path, **given)
+        assert texts["one"] == texts["other"]
+
+    @pytest.mark.parametrize("task", TASKS)
+    def test_a_request_for_a_task_asks_for_what_the_task_needs(self, task, tmp_path):
+        path = tmp_path / "visits.csv"
+        path.write_text("patient,age,ill\n")
+        text = blank_request(path, user=("patient",), task=task)
+        told = TASKS[task]
+        open_keys = tomllib.loads(text)
+        assert ("target" in open_keys) is told.supervised
+        assert ("classes" in open_keys) is bool(told.most_classes)
+        assert set(told.asks) <= set(open_keys.get("set", {}))
+        with pytest.raises(ParameterError, match="Fill in"):
+            read_request(_written(tmp_path, text))
+        text = text.replace('["<lowest>", "<highest>"]', "[0, 100]")
+        if told.target is not Target.NUMBER:
+            text = text.replace('"ill" = [0, 100]\n', "")  # delete what you do not need
+        if told.frame is None:
+            text = re.sub(r"features = .*", 'features = ["age"]', text)
+            text = text.replace('target = "<column>"', 'target = "ill"')
+            text = re.sub(r"\[\"<label>.*\]", '["no", "yes"]', text)
+            for name, example in told.asks.items():
+                text = text.replace(f'{name} = "<{example}>"', f'{name} = "{example}"')
+        else:
+            text = text.replace('by = "<column>"', 'by = "ill"').replace("<column>", "age")
+            text = re.sub(r"\[\"<label>.*\]", '["no", "yes"]', text)
+        request = read_request(_written(tmp_path, text)).request
+        columns = request.columns if told.frame else replace(request.columns, features=("age",))
+        request.build(columns)  # refuses what is missing
 
     def test_no_row_is_read(self, tmp_path, monkeypatch):
         path = tmp_path / "visits.csv"

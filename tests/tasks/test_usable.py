@@ -11,7 +11,8 @@ import pytest
 from quorate import Ledger, Relation
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed
-from quorate.exceptions import ParameterError
+from quorate.cli import main
+from quorate.exceptions import NothingReadableError, ParameterError
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee
 from quorate.noise import SeededNoise, use_noise
@@ -122,6 +123,60 @@ def test_it_can_be_left_out_and_is_where_the_schema_says_enough(tmp_path):
     labelled = Columns(user=("id",), features=("spent",), target="ill", classes=("no", "yes"))
     asked = request(task="threshold", columns=labelled)
     assert fit(asked, parquet).usable is not None
+
+
+@pytest.mark.parametrize("name", ["a number with a comma", "good"])
+def test_a_table_by_group_counts_rows_whose_numbers_can_be_read(name, tmp_path):
+    row, share = ROWS[name]
+    asked = FitRequest(
+        task="table",
+        columns=Columns(user=("id",)),
+        epsilon=50.0,
+        delta=1e-6,
+        limits=(Limit(0, 100, "spent"),),
+        options={"by": "region", "keys": "north", "statistics": "visits=count,spent=mean"},
+    )
+    with use_noise(SeededNoise(0)):
+        if share == 0.0:
+            with pytest.raises(NothingReadableError, match="about nothing"):
+                fit(asked, table(tmp_path, row))
+            return
+        result = fit(asked, table(tmp_path, row))
+        counts_alone = replace(asked, options=asked.options | {"statistics": "visits=count"})
+        assert fit(counts_alone, table(tmp_path, row)).usable is None
+    assert abs(result.usable.share - share) <= result.usable.bound
+    promise = result.estimator.guarantee_
+    assert promise.epsilon == 50.0
+    assert price(Composed(promise.events), delta=1e-6, relation=promise.relation) <= 50.0
+
+
+def test_an_answer_about_nothing_is_withheld_and_the_budget_is_spent(tmp_path, capsys):
+    ledger = Ledger(tmp_path / "book.db")
+    ledger.set_budget("visits", epsilon=90.0, unit="id")
+    row, _ = ROWS["a number with a comma"]
+    path = table(tmp_path, row).path
+    given = "--task mean --user id --features spent --bounds 0,100 --epsilon 40 --unit id"
+    given += f" --ledger {ledger.path} --data-name visits --model {tmp_path / 'model.json'}"
+    assert main(["fit", str(path), *given.split()]) == 1
+    said = capsys.readouterr()
+    assert "about nothing" in said.err
+    assert "mean" not in said.out
+    assert not (tmp_path / "model.json").exists()
+    assert ledger.spent("visits").epsilon == 40.0
+    assert main(["fit", str(path), *given.split(), "--uncounted"]) == 0
+
+
+def test_few_people_and_a_wide_range_withhold_nothing(tmp_path):
+    found = usable.Usable(
+        share=0.0,
+        bound=0.6,
+        confidence=0.95,
+        unit="id",
+        rows=True,
+        guarantee=Guarantee(epsilon=0.05, delta=0.0),
+    )
+    assert found.is_little
+    assert not found.is_nothing
 
 
 def test_crowds_count_people_with_a_row(tmp_path, monkeypatch):

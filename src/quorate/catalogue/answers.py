@@ -10,7 +10,7 @@ __all__ = ["NOT_ASKED", "Answer", "figure", "way"]
 
 NOT_ASKED = (
     "How often the model errs is itself a question about people; it was not asked, so it is not "
-    "answered. The forecast says how much worse than the best one it may be."
+    "answered."
 )
 
 

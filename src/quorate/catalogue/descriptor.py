@@ -8,6 +8,7 @@ file of its room; nothing else has to be told that it exists.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -247,6 +248,11 @@ class Descriptor:
     def supervised(self) -> bool:
         """Whether a target is needed."""
         return self.target is not Target.NONE
+
+    @property
+    def usual_delta(self) -> float:
+        """The delta that it takes if nobody says another: 0 where it can be purely private."""
+        return float(inspect.signature(self.kind).parameters["delta"].default)
 
     @property
     def stored(self) -> bool:

@@ -186,8 +186,11 @@ def _say_table(estimator: Any, _: tuple[str, ...], __: Any) -> Answer:
         rows.append(tuple(cells))
     header = [*by, *(text for name in names for text in (name, "bound"))]
     cut = estimator.error_.people_cut
+    sentence = f"{', '.join(names)} {'by ' + ', '.join(by) if by else 'of all records'}."
+    if by and not rows:
+        sentence += " No group is shared by so many people that its name could be told."
     return Answer(
-        sentence=f"{', '.join(names)} {'by ' + ', '.join(by) if by else 'of all records'}.",
+        sentence=sentence,
         caption=f"A row for each {' and '.join(by) if by else 'table'}",
         header=tuple(header),
         rows=tuple(rows),

@@ -1,8 +1,8 @@
 """The command line: it parses and prints; what it prints is made elsewhere.
 
-Exit codes: 0 done, 1 refused (the budget is not there, too few users, an audit failed), 2 wrong
-use, 70 a fault of the program, 130 interrupted. Every refusal is one line on the standard error
-stream.
+Exit codes: 0 done, 1 refused (the budget is not there, too few users, hardly a row that could be
+read, an audit failed), 2 wrong use, 70 a fault of the program, 130 interrupted. Every refusal is
+one line on the standard error stream.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from quorate.exceptions import (
     BudgetExceededError,
     GridOverflowError,
     NotEnoughUsersError,
+    NothingReadableError,
     NumericalFailure,
     QueriesExhaustedError,
     QuorateError,
@@ -33,6 +34,7 @@ _REFUSALS = (
     BudgetExceededError,
     GridOverflowError,
     NotEnoughUsersError,
+    NothingReadableError,
     NumericalFailure,
     QueriesExhaustedError,
 )

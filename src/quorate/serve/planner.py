@@ -15,11 +15,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from quorate.catalogue import TASKS as FITTED
 from quorate.exceptions import MissingExtraError, ParameterError, QuorateError
 from quorate.guarantees import Relation
 from quorate.planning.questions import TASKS, plan, task_kind
 from quorate.planning.tasks.base import Task
-from quorate.tasks.requests import TABLE_LINES
+from quorate.tasks.requests import asked_lines
 
 __all__ = ["LOOPBACK", "PlannerPage", "ask", "describe_tasks", "page", "request_file"]
 
@@ -91,19 +92,20 @@ def request_file(query: Mapping[str, str]) -> tuple[int, str]:
     code, answer = ask(query)
     if code != 200:
         return code, str(answer["refused"])
-    is_table = answer["task"] == "table"
+    # What a plan knows and no fit does (agreement without a server) is filled in by hand.
+    before, after = asked_lines(answer["task"] if answer["task"] in FITTED else None)
     lines = [
         f"# {answer['sentence']}",
         "# Fill in what stands in angle brackets, then: quorate fit request.toml",
         'table = "<table.csv>"',
         f"task = {json.dumps(answer['task'])}",
         'user = "<user column>"',
-        *([] if is_table else ['features = ["<column>"]']),
+        *before,
         f"epsilon = {_toml(answer['epsilon'])}",
         f"delta = {_toml(answer['delta'])}",
         f"relation = {json.dumps(answer['relation'].replace('_', '-'))}",
         f"records = {answer['records']}",
-        *(TABLE_LINES if is_table else ()),
+        *after,
     ]
     return 200, "\n".join(lines) + "\n"
 

@@ -21,6 +21,7 @@ from quorate.engines.base import Schema
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
+    NothingReadableError,
     ParameterError,
 )
 from quorate.files.table_files import Columns, TableFile
@@ -201,9 +202,8 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         request = _with_flags(request, columns, table)
     if task.named_classes and columns.classes is None:
         columns = replace(columns, classes=(0, 1))
-    # A table by group counts its own records, wherever it is asked to.
-    countable = request.counted and task.frame is None
-    counts = countable and needs_count(table, columns, request.epsilon)
+    counted = columns if task.frame is None else _numbers_of(request, columns)
+    counts = request.counted and needs_count(table, counted, request.epsilon)
     answer, count = split_epsilon(request.epsilon) if counts else (request.epsilon, 0.0)
     estimator = replace(request, epsilon=answer).build(columns)
     is_public = request.relation is Relation.REPLACE
@@ -223,8 +223,8 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         n_users = people.n_users if is_public else None
     usable = None
     if counts:
-        in_rows = Place(request.engine).is_in_memory(table)
-        seen = readable_rows(table, columns) if in_rows else people.derive(held_by_users)
+        in_rows = task.frame is not None or Place(request.engine).is_in_memory(table)
+        seen = readable_rows(table, counted) if in_rows else people.derive(held_by_users)
         usable = release_usable(seen, epsilon=count, relation=request.relation, rows=in_rows)
         estimator.guarantee_ = _together(estimator.guarantee_, usable.guarantee, request.epsilon)
     account = None
@@ -235,6 +235,11 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
             for receipt in receipts:
                 ledger.settle(receipt, estimator.guarantee_.events)
             account = Account.of(ledger, name)
+    if usable is not None and usable.is_nothing:
+        raise NothingReadableError(
+            f"{usable} No answer is shown or written: it would be about nothing. The budget was "
+            "spent all the same; look at the table, then ask again (or say --uncounted)."
+        )
     return Fit(
         request=request,
         columns=columns,
@@ -268,6 +273,13 @@ def _resolved(request: FitRequest, table: TableFile) -> Columns:
         )
     labels, numbers = frame(request.wish(request.columns))
     return replace(request.columns, features=tuple(dict.fromkeys([*labels, *numbers])))
+
+
+def _numbers_of(request: FitRequest, columns: Columns) -> Columns:
+    """Return the columns that a table by group reads as numbers; labels are read as they are."""
+    frame = TASKS[request.task].frame
+    numbers = () if frame is None else frame(request.wish(request.columns))[1]
+    return replace(columns, features=numbers, categories={}, dates={}, classes=None)
 
 
 def _with_flags(request: FitRequest, columns: Columns, table: TableFile) -> FitRequest:

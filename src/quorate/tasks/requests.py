@@ -21,19 +21,16 @@ from quorate.guarantees import Relation
 from quorate.ranges import Limit
 from quorate.tasks.fitting import FitRequest
 
-__all__ = ["TABLE_LINES", "RequestFile", "blank_request", "read_request", "request_text"]
+__all__ = ["RequestFile", "asked_lines", "blank_request", "read_request", "request_text"]
 
 _ALL = "*"
-TABLE_LINES = (
-    '# out = "<table.csv>"',
-    "",
+_TABLE_LINES = (
     "# the columns of the groups, their public labels (or popular), and what to tell of each group",
     "[set]",
     'by = "<column>"',
     'keys = ["<label>", "<label>"]',
     'statistics = { records = "count", people = "users", "<column>" = "sum" }',
 )
-"""What a request for a table by group still asks for."""
 
 _KEYS = frozenset(
     {
@@ -198,25 +195,22 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
     if task is not None and task not in TASKS:
         raise ParameterError(f"Expected a task among {', '.join(TASKS)}, got {task!r}.")
     others = [name for name in names if name not in user]
-    is_table = task is not None and TASKS[task].frame is not None
+    before, after = asked_lines(task, features=others)
     lines = [
         "# Made from the names of the columns; no row was read. Fill in what stands in angle",
         "# brackets, delete what you do not need, then: quorate fit <this file>",
         *_lines(table=str(table)),
         f"# one of: {', '.join(TASKS)}",
         *_lines(task=task or "<task>", user=list(user), unit=" x ".join(user)),
-        *([] if is_table else _lines(features=others)),
-        "# for models and rules: the column to be predicted, and its public labels",
-        '# target = "<column>"',
-        "# classes = [0, 1]",
+        *before,
         "# what one person may lose at most by this answer; delta = 0 is pure privacy",
         "epsilon = 1.0",
-        "delta = 0.0",
+        f"delta = {0.0 if task is None else TASKS[task].usual_delta}",
         '# ledger = "<budget.sqlite>"',
         '# data_name = "<name>"',
         '# model = "<model.json>"',
         '# report = "<report.html>"',
-        *(TABLE_LINES if is_table else ()),
+        *after,
         "",
         "# Public ranges: what could anybody have brought? Not the smallest and largest record.",
         "[bounds]",
@@ -228,6 +222,46 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
         '# region = ["north", "south"]',
     ]
     return "\n".join(lines) + "\n"
+
+
+def asked_lines(
+    task: str | None, *, features: list[str] | None = None
+) -> tuple[list[str], list[str]]:
+    """Return what a request for ``task`` leaves open: before the budget, and after it.
+
+    ``features`` are the columns that there are, if they are known; ``None`` stands for any task.
+
+    >>> asked_lines("linear")
+    (['features = ["<column>"]', '# what is predicted', 'target = "<column>"'], [])
+    >>> asked_lines("shares")[1]
+    ['', '# what this task has to be told', '[set]', 'categories = "<1,2,3>"']
+    """
+    told = None if task is None else TASKS[task]
+    if told is not None and told.frame is not None:
+        return [], ['# out = "<table.csv>"', "", *_TABLE_LINES]
+    if features is None or (told is not None and told.one_feature):
+        before = _lines(features=["<column>"])
+    else:
+        before = _lines(features=features)
+    if told is None:
+        before += [
+            "# for models and rules: the column to be predicted, and its public labels",
+            '# target = "<column>"',
+            "# classes = [0, 1]",
+        ]
+    elif told.supervised:
+        before += [
+            "# what is predicted" + ("; it is no feature" if features is not None else ""),
+            'target = "<column>"',
+        ]
+        if told.most_classes:
+            before.append("# its public labels, spelt as in the table")
+            before.append('classes = ["<label>", "<label>"]')
+    if told is None or not told.asks:
+        return before, []
+    after = ["", "# what this task has to be told", "[set]"]
+    after += [f'{name} = "<{text}>"' for name, text in told.asks.items()]
+    return before, after
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ SHARE = Fraction(1, 20)
 """Part of epsilon that is spent on the count."""
 
 _LITTLE = 0.5
+# Nearly nothing: below this, with the confidence of the count, there is nothing to answer about.
+_NOTHING = 0.1
 # Below this no part is taken: a count that says nothing would only cost.
 _SMALLEST_EPSILON = 1e-3
 
@@ -61,6 +63,11 @@ class Usable:
     def is_little(self) -> bool:
         """Whether what was released is less than half."""
         return self.share < _LITTLE
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether surely less than a tenth could be read."""
+        return self.share + self.bound < _NOTHING
 
     def __str__(self) -> str:
         share = min(max(self.share, 0.0), 1.0)
@@ -92,7 +99,7 @@ def needs_count(table: TableFile, columns: Columns, epsilon: float) -> bool:
 
     It does for a file without declared types, and for labels, categories and dates in text.
     """
-    if not epsilon >= _SMALLEST_EPSILON:
+    if not epsilon >= _SMALLEST_EPSILON or not columns.features:
         return False
     return table.separator is not None or columns.classes is not None or not columns.coding.is_plain
 
