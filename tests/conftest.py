@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import steady
 import workers
 
 # How long an example takes says something about the machine and nothing about the code.
@@ -19,8 +20,9 @@ gc.set_threshold(100_000, 20, 100)
 
 
 def pytest_configure(config):
-    """Share out among the workers what every one of them would compile."""
+    """Share out what every worker would compile; let every test draw the same in every run."""
     workers.compile_share(config)
+    steady.steadily(config)
 
 
 def pytest_sessionstart(session):

@@ -14,6 +14,8 @@ from quorate import exact_draws
 from quorate.exact_draws import LARGEST_SCALE, exact_integers
 from quorate.noise import SecureNoise, SeededNoise
 
+pytestmark = pytest.mark.entropy
+
 LAWS = ["discrete_gaussian", "discrete_laplace", "geometric"]
 WORDS = 2**64
 CASES = [

@@ -29,6 +29,8 @@ from quorate.noise import (
     use_noise,
 )
 
+pytestmark = pytest.mark.entropy
+
 LARGEST, SMALLEST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 SOURCES = [SecureNoise, lambda: SeededNoise(11), lambda: RecordedNoise(11)]
 every_source = pytest.mark.parametrize("make", SOURCES, ids=["secure", "seeded", "recorded"])
