@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as reference
 
+from quorate.accounting import loss_distributions
 from quorate.accounting.events import Approximate, Gaussian, Laplace, Pure, Subsampled
 from quorate.accounting.loss_distributions import LossDistribution, loss_distribution
 from quorate.exceptions import NumericalFailure
@@ -136,6 +137,18 @@ class TestSafety:
     def test_the_margin_grows_with_the_number_of_events(self):
         few, many = loss(((Pure(0.1), 10),)), loss(((Pure(0.1), 1000),))
         assert 0 < few.margin < many.margin < 1e-7
+
+    @pytest.mark.parametrize("size", [2, 13, 511, 512, 513, 1500])
+    @pytest.mark.parametrize("count", [2, 30])
+    def test_a_cut_leaves_no_more_than_it_may(self, size, count):
+        """On grids of few places and of many; a warning would be an error here."""
+        masses = np.random.default_rng(size).dirichlet(np.full(size, 0.3))
+        law = np.ones(1)
+        for _ in range(count):
+            law = np.convolve(law, masses)
+        last = loss_distributions._largest_sum(masses, count)
+        assert law[last + 1 :].sum() <= loss_distributions._TRUNCATED_MASS
+        assert last < len(law)
 
     def test_nan_is_an_error_and_never_a_price(self):
         class Broken:
