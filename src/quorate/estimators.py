@@ -17,7 +17,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.account_parts import close, only_gaussian
+from quorate.accounting.account_parts import SharedAccount, close, only_gaussian
 from quorate.accounting.compose import price
 from quorate.accounting.events import Event
 from quorate.accounting.ledger import Charge, Ledger
@@ -42,7 +42,13 @@ from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
 from quorate.ranges import NO_FEATURES, coded_bounds, dates_among, names_told
 from quorate.users import UserData
-from quorate.users.assembly import check_ids, check_targets, named_users, without_rows
+from quorate.users.assembly import (
+    check_ids,
+    check_lengths,
+    check_targets,
+    named_users,
+    without_rows,
+)
 from quorate.users.coding import CodedTable, Coding, coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.tables import as_matrix, column_names, is_frame, open_frame
@@ -105,21 +111,6 @@ def _two_dimensions(found: int) -> str:
     )
 
 
-def _check_lengths(**columns: Any) -> None:
-    """Refuse columns of different lengths, as far as they tell their lengths."""
-    lengths = {
-        name: column.shape[0] if hasattr(column, "shape") else len(column)
-        for name, column in columns.items()
-        if getattr(column, "shape", None) or isinstance(column, list | range)
-    }
-    if len(set(lengths.values())) > 1:
-        # How many records there are is private, so the lengths themselves are not told.
-        raise SchemaError(
-            "Found input variables with inconsistent numbers of samples: expected "
-            f"{', '.join(lengths)} of the same length."
-        )
-
-
 class UserEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of all estimators that protect whole users.
 
@@ -144,6 +135,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     _takes_crowds = False
     # The charge of a fit that is not over.
     _receipt: Charge | None = None
+    # The account that the next fit borrows from, if any.
+    _lender: SharedAccount | None = None
     # Whether ``fit`` opens a desk that goes on drawing from its account.
     _draws_later = False
     # Whether a delta is of any use: one that is not would be charged for nothing.
@@ -238,7 +231,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             public_generator(self.random_state)
         self._check_use(X, y, users, target=target)
         receipt: Charge | None = None
-        account = Account.open(
+        opened = Account.open if self._lender is None else self._lender.lend
+        account = opened(
             epsilon=self.epsilon,
             delta=self._charged_delta,
             relation=self.relation,
@@ -247,6 +241,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             unit=X.unit if isinstance(X, Crowd) else "user",
             trust=self._trust,
         )
+        self._lender = None
         if self._caveat is not None:
             account.declared = account.declared.idealized(self._caveat)
         if self.ledger is not None:
@@ -269,6 +264,14 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         self._receipt = receipt
         self._declared = account.declared
         return account
+
+    def draw_from(self, account: SharedAccount) -> Self:
+        """Let the next fit borrow its budget from an account, which shows all that was drawn.
+
+        For what asks several questions about the same people under one promise.
+        """
+        self._lender = account
+        return self
 
     def _settle(self, account: Account) -> None:
         """Tell the ledger what was drawn, if the fit is over: it may have been charged more."""
@@ -364,7 +367,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                     "name use UserData.from_frame(table, user=...)."
                 )
             has_target = y is not None
-            _check_lengths(X=X, y=y, users=users)
+            check_lengths(X=X, y=y, users=users)
             if getattr(X, "ndim", 2) != 2 and not (self._single_feature and X.ndim == 1):
                 raise SchemaError(_two_dimensions(X.ndim))
             check_ids(users)

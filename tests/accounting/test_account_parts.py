@@ -5,10 +5,20 @@ from fractions import Fraction
 import pytest
 
 from quorate.accounting.account import Account
-from quorate.accounting.account_parts import SampleAccount, disjoint_groups
+from quorate.accounting.account_parts import SampleAccount, SharedAccount, disjoint_groups
 from quorate.accounting.compose import price
-from quorate.accounting.events import Approximate, Composed, Gaussian, Pure, Repeated, Subsampled
-from quorate.exceptions import NumericalFailure, ParameterError
+from quorate.accounting.events import (
+    Approximate,
+    Composed,
+    Gaussian,
+    Nothing,
+    Pure,
+    Repeated,
+    Subsampled,
+)
+from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.guarantees import Numerics, Relation
+from quorate.noise import SeededNoise, use_noise
 
 
 class TestPlans:
@@ -74,6 +84,20 @@ class TestPlans:
     def test_a_plan_above_the_budget_is_refused(self):
         with pytest.raises(NumericalFailure, match="plan costs"):
             Account.open(epsilon=1.0, delta=1e-6).plan(Repeated(self.STEP, 10**5))
+
+    def test_a_plan_leaves_what_was_set_aside(self):
+        """A chain that costs the whole epsilon leaves nothing for a pure draw beside it."""
+        chain = Repeated(Subsampled(Gaussian(1.0), rate=0.02), 40)
+        cost = price(chain, delta=1e-6)
+        for aside, fits in ((0.0, True), (cost / 10, False)):
+            whole = Account.open(epsilon=1.01 * cost, delta=1e-6, aside=aside)
+            groups = Account.open(epsilon=1.01 * cost, delta=1e-6, aside=aside)
+            for account in (whole, disjoint_groups(groups, 2)[0]):
+                if fits:
+                    account.plan(chain)
+                else:
+                    with pytest.raises(NumericalFailure, match="plan costs"):
+                        account.plan(chain)
 
     def test_a_plan_comes_before_the_first_draw(self):
         account = Account.open(epsilon=1.0, delta=1e-6)
@@ -149,3 +173,51 @@ class TestGroups:
         half, _ = disjoint_groups(account, 2)
         half.pay(Gaussian(100.0))
         assert account.left == 0
+
+
+class TestShared:
+    def test_parts_add_up_to_at_most_the_whole(self):
+        account = SharedAccount.open(epsilon=Fraction(1, 3), delta=1e-6)
+        account.lend(epsilon=Fraction(1, 4), delta=1e-6)
+        for epsilon, delta in ((Fraction(1, 12) + Fraction(1, 10**20), 0.0), (0.01, 1e-9)):
+            with pytest.raises(NumericalFailure, match="does not fit"):
+                account.lend(epsilon=epsilon, delta=delta)
+        account.lend(epsilon=Fraction(1, 12))
+        assert account.left == 0
+
+    def test_a_part_is_held_to_its_own_budget(self):
+        account = SharedAccount.open(epsilon=1.0, delta=1e-6)
+        part = account.lend(epsilon=0.25)
+        part.pay(Fraction(1, 4))
+        for event in (Fraction(1, 100), Gaussian(50.0)):
+            with pytest.raises(NumericalFailure):
+                part.pay(event)
+
+    def test_it_shows_all_that_was_drawn(self):
+        account = SharedAccount.open(epsilon=1.0, delta=1e-6)
+        assert account.event == Nothing()
+        one, other = account.lend(epsilon=0.5, delta=1e-6), account.lend(epsilon=0.5)
+        for group in disjoint_groups(one, 2):
+            group.pay(Gaussian(20.0))
+        other.pay(Fraction(1, 8))
+        assert account.event == Composed((Gaussian(20.0), Pure(0.125)))
+        assert account.guarantee().events == (account.event,)
+        assert price(account.event, delta=1e-6) <= 1.0
+
+    def test_it_draws_nothing_itself(self):
+        account = SharedAccount.open(epsilon=1.0, delta=1e-6)
+        for event in (Fraction(1, 2), Gaussian(20.0)):
+            with pytest.raises(NumericalFailure, match="only lends"):
+                account.pay(event)
+        with pytest.raises(NumericalFailure, match="only lends"):
+            account.part(0.5).pay(Fraction(1, 4))
+
+    def test_all_parts_are_about_the_same_neighbours(self):
+        account = SharedAccount.open(epsilon=1.0, relation=Relation.ADD_REMOVE)
+        with pytest.raises(RelationMismatchError):
+            account.lend(epsilon=0.5)
+
+    def test_noise_is_that_of_the_moment_in_which_it_was_opened(self):
+        with use_noise(SeededNoise(0)):
+            account = SharedAccount.open(epsilon=1.0)
+        assert account.lend(epsilon=0.5).declared.numerics is Numerics.VOID

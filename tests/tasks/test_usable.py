@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from bill import Bill
 from quorate import Ledger, Relation
+from quorate.accounting.account_parts import SharedAccount
 from quorate.accounting.compose import price
 from quorate.accounting.events import Composed
 from quorate.cli import main
-from quorate.exceptions import NothingReadableError, ParameterError
+from quorate.exceptions import NothingReadableError, NumericalFailure, ParameterError
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee
 from quorate.noise import SeededNoise, use_noise
@@ -66,7 +68,9 @@ def test_what_can_be_read_is_found(name, tmp_path):
     assert rows.n_users == 60
     assert rows.user_means().ravel().tolist() == [share] * 60
     with use_noise(SeededNoise(0)):
-        found = usable.release_usable(rows, epsilon=5.0, relation=Relation.REPLACE, rows=True)
+        account = SharedAccount.open(epsilon=5.0)
+        found = usable.release_usable(rows, account, epsilon=5.0, rows=True)
+    assert account.event == found.guarantee.events[0]
     assert abs(found.share - share) <= found.bound < 0.1
     assert found.is_little == (share == 0.0 or found.share < 0.5)
 
@@ -109,6 +113,27 @@ def test_the_promise_covers_the_answer_and_the_count(tmp_path):
     assert price(alone, delta=0.0, relation=promise.relation) > 0.04
     assert ledger.spent("visits").epsilon == 1.0
     assert "rows could be read" in str(result.usable)
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_answer_and_count_draw_from_the_account_of_the_fit(tmp_path, relation, delta):
+    """Somebody else adds up what both of them drew: all of the budget, and no more."""
+    bill = Bill()
+    with use_noise(bill):
+        result = fit(request(relation=relation, delta=delta), table(tmp_path, GOOD))
+    promise = result.estimator.guarantee_
+    assert result.usable is not None
+    assert 0.9 <= bill.epsilon(delta) <= 1.0 + 1e-9  # rounding of this bill itself
+    assert promise.epsilon == 1.0
+    # The promise names both, wherever they were drawn.
+    assert 0.97 <= price(Composed(promise.events), delta=delta, relation=relation) <= 1.0
+
+
+def test_a_count_that_the_answer_left_no_budget_for_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("quorate.tasks.fitting.split_epsilon", lambda epsilon: (epsilon, 0.05))
+    with pytest.raises(NumericalFailure, match="does not fit"):
+        fit(request(), table(tmp_path, GOOD))
 
 
 def test_it_can_be_left_out_and_is_where_the_schema_says_enough(tmp_path):

@@ -34,7 +34,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +142,7 @@ class Account:
         noise: NoiseSource | None = None,
         unit: str = "user",
         trust: Trust = Trust.CENTRAL,
-    ) -> Account:
+    ) -> Self:
         """Open an account for a declared budget.
 
         >>> Account.open(epsilon=1.0, delta=1e-6).square > Fraction(5, 100)
@@ -381,7 +381,7 @@ class Account:
             if self._drawn or self._parent is not None:
                 raise ParameterError("Expected a plan before anything is drawn, for a whole fit.")
             cost = price(event, delta=self.declared.delta, relation=self.relation)
-            if not cost <= self.declared.epsilon:
+            if not cost <= float_down(exact(self.declared.epsilon) - self.aside):
                 raise NumericalFailure(
                     f"A plan costs epsilon={cost!r} where {self.declared.epsilon!r} was declared: "
                     "nothing was drawn."

@@ -1,7 +1,8 @@
-"""Accounts of part of the users: one secret sample of them, or groups that share nobody.
+"""Accounts within the account of a fit: of part of the users, or of part of the budget.
 
-Both pay through the account of the fit. What they write down there is what a user can lose by being
-in the part, which is less than a release about everybody would cost.
+One secret sample of the users and groups that share nobody pay through the account of the fit. What
+they write down there is what a user can lose by being in the part, which is less than a release
+about everybody would cost. A part of the budget that is lent is priced by itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -19,16 +21,24 @@ from quorate.accounting.events import (
     Approximate,
     Event,
     Gaussian,
+    Nothing,
     Pure,
     Subsampled,
     compose_events,
 )
-from quorate.accounting.rounding import float_up, root_down
-from quorate.exceptions import NumericalFailure, ParameterError
+from quorate.accounting.rounding import exact, float_up, root_down
+from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
 from quorate.guarantees import Relation
 from quorate.noise import PiecewiseLaw
 
-__all__ = ["GroupAccount", "SampleAccount", "close", "disjoint_groups", "only_gaussian"]
+__all__ = [
+    "GroupAccount",
+    "SampleAccount",
+    "SharedAccount",
+    "close",
+    "disjoint_groups",
+    "only_gaussian",
+]
 
 
 def only_gaussian(account: Account) -> Event:
@@ -174,11 +184,12 @@ class GroupAccount(Account):
         parent = self._parent
         if parent is None or parent._drawn or self._drawn:
             raise ParameterError("Expected a plan before anything is drawn, for whole groups.")
-        self._parent = None
+        # What the fit has set aside is for everybody, beside the chains.
+        self._parent, self.aside = None, parent.aside
         try:
             super().plan(event)
         finally:
-            self._parent = parent
+            self._parent, self.aside = parent, Fraction(0)
         # Everything goes to chains that were priced as a whole, one for each group.
         self._is_planned = True
         parent.epsilon = parent.square = parent.reserve = Fraction(0)
@@ -205,6 +216,70 @@ class GroupAccount(Account):
         self._spend(event, costs)
         if self._parent is not None and not self._is_planned:
             self._parent._spend(event, more)
+
+
+class SharedAccount(Account):
+    """The account of several releases about the same users: each borrows a part of the budget.
+
+    A part is priced by itself. The epsilons and deltas of all parts add up to at most what the
+    account was opened with, which draws nothing of its own and shows all that was drawn.
+
+    >>> account = SharedAccount.open(epsilon=1.0, delta=1e-6)
+    >>> _ = account.lend(epsilon=0.75, delta=1e-6).pay(Gaussian(9.0))
+    >>> account.left, account.event
+    (Fraction(1, 4), Gaussian(noise_multiplier=9.0))
+    """
+
+    def __init__(self, **opened: Any) -> None:
+        super().__init__(**opened)
+        self._lent: list[Account] = []
+        self._delta_left = exact(self.declared.delta)
+
+    @property
+    def left(self) -> Fraction:
+        """How much epsilon nobody has borrowed."""
+        return self.epsilon
+
+    @property
+    def event(self) -> Event:
+        """Everything that was drawn from all parts."""
+        with self._lock:
+            drawn = [event for part in self._lent if (event := part.event) != Nothing()]
+        return compose_events(drawn) if drawn else Nothing()
+
+    def lend(
+        self,
+        *,
+        epsilon: float | Fraction,
+        delta: float | Fraction = 0.0,
+        relation: Relation = Relation.REPLACE,
+        **others: Any,
+    ) -> Account:
+        """Open an account for a part of the budget; refuse one that does not fit."""
+        if relation is not self.relation:
+            raise RelationMismatchError(
+                f"Expected a part for neighbours that {self.relation.value}, as the whole "
+                f"account, got neighbours that {relation.value}."
+            )
+        with self._lock:
+            if exact(epsilon) > self.epsilon or exact(delta) > self._delta_left:
+                raise NumericalFailure(
+                    f"A part of epsilon={float(epsilon):.6g}, delta={float(delta):.6g} does not "
+                    f"fit into what is left of epsilon={self.declared.epsilon:.6g}, "
+                    f"delta={self.declared.delta:.6g}: nothing was drawn. Please report this."
+                )
+            part = Account.open(
+                epsilon=epsilon, delta=delta, relation=relation, noise=self._noise, **others
+            )
+            self.epsilon -= exact(epsilon)
+            self._delta_left -= exact(delta)
+            self._lent.append(part)
+        return part
+
+    def _check(self, event: Event, costs: Costs) -> None:
+        raise NumericalFailure(
+            "A draw from an account that only lends: nothing was drawn. Please report this."
+        )
 
 
 def forgo(account: Account, price: Fraction) -> None:

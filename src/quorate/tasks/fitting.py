@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from quorate.accounting.account_parts import SharedAccount
 from quorate.accounting.ledger import Budget, Ledger
 from quorate.catalogue import TASKS, Wish
 from quorate.engines.base import Schema
@@ -205,7 +206,10 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     counted = columns if task.frame is None else _numbers_of(request, columns)
     counts = request.counted and needs_count(table, counted, request.epsilon)
     answer, count = split_epsilon(request.epsilon) if counts else (request.epsilon, 0.0)
-    estimator = replace(request, epsilon=answer).build(columns)
+    whole = SharedAccount.open(
+        epsilon=request.epsilon, delta=request.delta, relation=request.relation
+    )
+    estimator = replace(request, epsilon=answer).build(columns).draw_from(whole)
     is_public = request.relation is Relation.REPLACE
 
     receipts = []
@@ -225,8 +229,8 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     if counts:
         in_rows = task.frame is not None or Place(request.engine).is_in_memory(table)
         seen = readable_rows(table, counted) if in_rows else people.derive(held_by_users)
-        usable = release_usable(seen, epsilon=count, relation=request.relation, rows=in_rows)
-        estimator.guarantee_ = _together(estimator.guarantee_, usable.guarantee, request.epsilon)
+        usable = release_usable(seen, whole, epsilon=count, rows=in_rows)
+    estimator.guarantee_ = _promise(estimator.guarantee_, whole)
     account = None
     if ledger is not None and name is not None:
         estimator.guarantee_ = estimator.guarantee_.charged_to(name)
@@ -250,14 +254,12 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     )
 
 
-def _together(answer: Guarantee, count: Guarantee, epsilon: float) -> Guarantee:
-    """Return the promise of both: the epsilons were split so that they add up to no more."""
-    return replace(
-        answer,
-        epsilon=epsilon,
-        numerics=answer.numerics.weakest(count.numerics),
-        events=(*answer.events, *count.events),
-    )
+def _promise(answer: Guarantee, whole: SharedAccount) -> Guarantee:
+    """Return what the account of the fit was opened with and what was drawn from it.
+
+    The answer knows more about its unit, and whether anything it did is only idealized.
+    """
+    return replace(answer, epsilon=whole.declared.epsilon, events=(whole.event,))
 
 
 def _resolved(request: FitRequest, table: TableFile) -> Columns:

@@ -14,9 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from quorate.accounting.account_parts import SharedAccount
 from quorate.accounting.rounding import exact, float_down
 from quorate.files.table_files import Columns, TableFile
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Guarantee
 from quorate.means import UserMean
 from quorate.users import UserData
 from quorate.users.coding import Category
@@ -149,9 +150,14 @@ def readable_rows(table: TableFile, columns: Columns) -> UserData:
     return UserData.from_arrays(marks, users=read.ids, unit=columns.protected)
 
 
-def release_usable(crowd: Crowd, *, epsilon: float, relation: Relation, rows: bool) -> Usable:
-    """Release the mean of zeros and ones over people; ``rows`` says what they are about."""
-    mean = UserMean(epsilon=epsilon, bounds=(0.0, 1.0), algorithm="clip", relation=relation)
+def release_usable(crowd: Crowd, account: SharedAccount, *, epsilon: float, rows: bool) -> Usable:
+    """Release the mean of zeros and ones over people; ``rows`` says what they are about.
+
+    What it costs is borrowed from the account of the fit.
+    """
+    mean = UserMean(
+        epsilon=epsilon, bounds=(0.0, 1.0), algorithm="clip", relation=account.relation
+    ).draw_from(account)
     mean.fit(crowd)
     return Usable(
         share=float(mean.mean_[0]),

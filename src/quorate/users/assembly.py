@@ -28,6 +28,7 @@ __all__ = [
     "check_columns",
     "check_ids",
     "check_labels",
+    "check_lengths",
     "check_targets",
     "column_names",
     "grouped_users",
@@ -91,6 +92,24 @@ def check_ids(users: Any) -> None:
             f"{columns} id columns protect a combination of {columns} ids, not a user; the "
             "guarantee has to say so: pass UserData.from_arrays(X, y, users=..., "
             "unit='person x day')."
+        )
+
+
+def check_lengths(**columns: Any) -> None:
+    """Refuse columns of different lengths, as far as they tell their lengths.
+
+    >>> check_lengths(X=np.zeros((3, 2)), users=[1, 2, 2], y=None)
+    """
+    lengths = {
+        name: column.shape[0] if hasattr(column, "shape") else len(column)
+        for name, column in columns.items()
+        if getattr(column, "shape", None) or isinstance(column, list | range)
+    }
+    if len(set(lengths.values())) > 1:
+        # How many records there are is private, so the lengths themselves are not told.
+        raise SchemaError(
+            "Found input variables with inconsistent numbers of samples: expected "
+            f"{', '.join(lengths)} of the same length."
         )
 
 
