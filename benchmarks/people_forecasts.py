@@ -349,8 +349,10 @@ def forecasts_for_people(report, which: str, runs: int, tasks: tuple[str, ...] =
         tallies: dict[str, Tally] = {}
         for question in TASKS[name](which):
             about = question.pilots()
+            # Errors of medians take few values, so that few crowds say little of nine in ten.
+            crowds = max(100, runs) if name == "median" else runs
             for n in USERS:
-                errors = crowd_errors(question, n, runs)
+                errors = crowd_errors(question, n, crowds)
                 said = [f"90 % of crowds {np.quantile(errors, 0.9):.3g}"]
                 for how, told in about.items():
                     tally = tallies.setdefault(how, Tally([], []))

@@ -41,7 +41,7 @@ class TestPlayers:
         mean, _, regression = (
             {way.name: way.typical for way in experiment.ways} for experiment in result.experiments
         )
-        assert mean["Quorate"] < 100
+        assert mean["Quorate"] < 0.05
         assert mean["group privacy"] > mean["no privacy"]
         assert regression["no privacy"] < 0.01
 

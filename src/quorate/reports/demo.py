@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.catalogue import figure
 from quorate.exceptions import MissingExtraError
 from quorate.guarantees import Guarantee
 from quorate.learners.threshold import ThresholdLearner
@@ -37,7 +36,6 @@ GROUP, ONE_RECORD = "group privacy", "one record per player"
 MOST_SEASONS = 30  # public: longer careers do not happen; what group privacy has to assume
 
 BATTING = ("G", "AB", "R", "H", "HR", "BB", "SO")
-MOST_IN_A_SEASON = 800.0  # public: nobody plays, bats or strikes out more often
 
 DOLLARS = 50_000  # one step of the salary scale
 MOST_DOLLARS = 40_000_000
@@ -155,25 +153,26 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
     )
     truth = players.user_means().mean(axis=0)
     per_season = players.X.mean(axis=0)
+    most = [SEASON[name] for name in BATTING]
 
     def private(people: UserData, share: int = 1) -> UserMean:
-        mean = UserMean(
-            epsilon=EPSILON / share, delta=_group_delta(share), bounds=(0.0, MOST_IN_A_SEASON)
-        )
+        mean = UserMean(epsilon=EPSILON / share, delta=_group_delta(share), bounds=(0.0, most))
         return mean.fit(people)
 
+    def off(found: NDArray[np.float64], wanted: NDArray[np.float64] = truth) -> float:
+        return float(np.linalg.norm((found - wanted) / most))
+
     ways: dict[str, Callable[[UserData], float]] = {
-        QUORATE: lambda crowd: _distance(private(crowd).mean_, truth),
-        GROUP: lambda crowd: _distance(
-            private(_seasons_alone(crowd), MOST_SEASONS).mean_, per_season
-        ),
-        ONE_RECORD: lambda crowd: _distance(private(crowd.cap(1, random_state=0)).mean_, truth),
-        NO_PRIVACY: lambda crowd: _distance(crowd.user_means().mean(axis=0), truth),
+        QUORATE: lambda crowd: off(private(crowd).mean_),
+        GROUP: lambda crowd: off(private(_seasons_alone(crowd), MOST_SEASONS).mean_, per_season),
+        ONE_RECORD: lambda crowd: off(private(crowd.cap(1, random_state=0)).mean_),
+        NO_PRIVACY: lambda crowd: off(crowd.user_means().mean(axis=0)),
     }
     users = 5000
     shown = private(_crowd(players, users, 0))
-    # Public guesses for the plan: seasons of one player, and players, differ by about 50. Players
-    # stay for five seasons on average, but two is what counts: most of them leave early.
+    # Public guesses for the plan: seasons of one player, and players, differ by an eighth of what
+    # is possible. Players stay for five seasons on average, but two is what counts: most of them
+    # leave early.
     forecast = plan(
         "mean",
         users=users,
@@ -181,15 +180,16 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
         epsilon=EPSILON,
         delta=DELTA,
         dimension=len(BATTING),
-        bounds=MOST_IN_A_SEASON / 2,
-        scale=50.0,
-        heterogeneity=50.0,
+        bounds=(0.0, 1.0),
+        scale=0.125,
+        heterogeneity=0.125,
     )
     return Experiment(
         name="mean",
         question=f"What does a player do in a season? {len(BATTING)} averages over players.",
-        answer=f"Seven averages, off by {figure(_distance(shown.mean_, truth))} together.",
-        error_means="Euclidean distance from the averages of all players",
+        answer=f"Seven averages, off by {off(shown.mean_):.1%} of their ranges together.",
+        error_means="Euclidean distance from the averages of all players, each of which is divided "
+        "by the most that is possible",
         users=users,
         guarantee=shown.guarantee_,
         header=("in a season", "all players", QUORATE),
@@ -365,10 +365,6 @@ def _seasons_alone(crowd: UserData) -> UserData:
 def _group_delta(share: int) -> float:
     """Return the delta of one season such that ``share`` of them keep the delta of a player."""
     return DELTA if share == 1 else DELTA / share * math.exp(-EPSILON)
-
-
-def _distance(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    return float(np.linalg.norm(one - other))
 
 
 def _targets(players: UserData) -> NDArray[np.float64]:

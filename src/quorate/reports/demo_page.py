@@ -128,8 +128,8 @@ def _how() -> tuple[Block, ...]:
             "Both protect a player as well as Quorate does, with the same epsilon."
         ),
         Text(
-            "The planner is asked before any data are read and assumes users whose records are "
-            "alike, all with five seasons. Careers differ: where crowds miss the forecast, that "
-            "is why."
+            "The planner is asked before any data are read, with guesses that anyone could make: "
+            "how long a career is, how much seasons and players differ. Where nothing is said "
+            "about players it takes half of what varies to lie between them."
         ),
     )

@@ -26,7 +26,7 @@ __all__ = ["MedianTask"]
 
 _HALF_POINTS = 300
 # Measured: the share of the failure probability to plan with.
-_CAUTION = 0.4
+_CAUTION = 0.6
 # Ranks less likely than this add nothing that a float would notice beside a failure probability.
 _NEVER = 1e-22
 
