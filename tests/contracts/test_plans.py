@@ -185,14 +185,14 @@ def median_and_cdf_cases():
 
 
 def mean_cases():
-    """People who differ as much as the plan was told."""
+    """People who differ as much as the plan was told, and fill their range or not."""
     cases = []
-    for dimension, users, epsilon, delta in product(
-        (1, 2, 4, 12), (20, 60, 200, 600, 2500), (0.5, 1.0, 4.0), (0.0, 1e-6)
+    for dimension, users, epsilon, delta, bound in product(
+        (1, 2, 4, 12), (20, 60, 200, 600, 2500), (0.5, 1.0, 4.0), (0.0, 1e-6), (2.0, 100.0)
     ):
-        X = 20.0 + np.random.default_rng(0).normal(size=(users, dimension))
-        mean = UserMean(epsilon, delta=delta, bounds=100.0)
-        numbers = {"dimension": dimension, "bounds": 100.0, "scale": 1.0, "delta": delta}
+        X = 0.2 * bound + np.random.default_rng(0).normal(size=(users, dimension))
+        mean = UserMean(epsilon, delta=delta, bounds=bound)
+        numbers = {"dimension": dimension, "bounds": bound, "scale": 1.0, "delta": delta}
         cases.append((users, epsilon, numbers, mean, X))
     return cases
 

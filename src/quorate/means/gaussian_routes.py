@@ -45,8 +45,6 @@ from quorate.releases.route import Route
 
 __all__ = ["GaussianRun"]
 
-# The route must promise an error this much below clipping to the range.
-_WORTHWHILE = 0.7
 # Share of the squared budget that tests leave: its mean has 2.2 times the noise at most.
 _KEPT = 0.22
 # A sum of weights below this many standard deviations of its noise is no basis for a mean.
@@ -167,7 +165,7 @@ class GaussianRun:
             ball = self._plan_ball()
         clipping = self.diameter * self.reach * math.sqrt(self.dimension)
         clipping /= n_users * math.sqrt(float(self.account.square_left))
-        if ball is None or ball.error > _WORTHWHILE * clipping:
+        if ball is None or not ways.ball_is_worthwhile(ball.error, clipping=clipping):
             return self._fall_back("every other route would need more users for this spread.")
         return self._finish(
             np.zeros(self.dimension),

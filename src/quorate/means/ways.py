@@ -18,6 +18,7 @@ from quorate.releases.route import Route
 __all__ = [
     "Corner",
     "SearchCosts",
+    "ball_is_worthwhile",
     "core_is_possible",
     "core_is_worthwhile",
     "core_reserve",
@@ -68,8 +69,9 @@ CORE_USERS, _CORE_WORK = 5000, 1e11
 _CORE_DELTA_SHARE = Fraction(1, 10)
 # In fewer dimensions users' distances vary too much for what the plan of a core assumes.
 CORE_DIMENSIONS = 10
-# The core costs time: it must promise this much less error than the ball.
-_CORE_WORTHWHILE = 0.9
+# The core costs time: it must promise this much less error than the ball. And a ball as much less
+# than clipping to the range.
+_CORE_WORTHWHILE, _BALL_WORTHWHILE = 0.9, 0.7
 # A search for the spread that would eat more than this share of the budget is not worth starting.
 _SPREAD_SHARE = 0.4
 # The distance that holds 60 % of the users is widened until it holds nearly all: at least three
@@ -408,6 +410,15 @@ def core_is_worthwhile(core: float, *, ball: float) -> bool:
     (True, False)
     """
     return core <= _CORE_WORTHWHILE * ball
+
+
+def ball_is_worthwhile(ball: float, *, clipping: float) -> bool:
+    """Whether the error that a ball promises is enough below that of clipping to the range.
+
+    >>> ball_is_worthwhile(0.6, clipping=1.0), ball_is_worthwhile(0.8, clipping=1.0)
+    (True, False)
+    """
+    return ball <= _BALL_WORTHWHILE * clipping
 
 
 def widening(*, users: float, epsilon: float) -> float:

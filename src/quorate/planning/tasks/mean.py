@@ -15,13 +15,18 @@ from quorate.means.measuring import can_shrink
 from quorate.means.ways import (
     CORE_DIMENSIONS,
     CORE_USERS,
+    NEAR,
     QUANTILE_SHARES,
     QUANTILE_SIZE_SHARE,
     QUANTILE_USERS,
+    WORTHWHILE,
+    ball_is_worthwhile,
     core_is_worthwhile,
     core_reserve,
+    corners,
     first_way,
     interval_radius,
+    is_tested,
     present_cost,
     search_costs,
     users_to_search,
@@ -318,17 +323,36 @@ class MeanTask(PeopleTask):
         mu = self._mu(epsilon)
         first = first_way(users=users, dimension=self.dimension, epsilon=epsilon, mu=mu)
         if first.name != "ball":
+            if first.name != "clip" and not self._leaves_the_range(first.name, users, epsilon):
+                return "clip", "the range is not much wider than the users."
             return first.name, first.reason
         routes = self._routes(users, epsilon, reserve=1.0)
-        best = min(routes, key=routes.__getitem__)
-        if best == "core" and not core_is_worthwhile(routes["core"], ball=routes["ball"]):
-            best = "ball"
-        reasons = {
-            "clip": "every other route would need more users.",
-            "ball": "a ball can shrink from the bound to where the users are.",
-            "core": "almost all users have most of the others nearby.",
-        }
-        return best, reasons[best]
+        if "core" in routes and core_is_worthwhile(routes["core"], ball=routes["ball"]):
+            return "core", "almost all users have most of the others nearby."
+        promised = routes.get("ball", math.inf) / _NOISE_FACTOR
+        if ball_is_worthwhile(promised, clipping=routes["clip"]):
+            return "ball", "a ball can shrink from the bound to where the users are."
+        return "drift", "every other route would need more users for this spread."
+
+    def _leaves_the_range(self, first: str, users: int, epsilon: float) -> bool:
+        """Whether the estimator would see that normal users are in a small part of the range."""
+        told: dict[str, Any] = {"users": users, "dimension": self.dimension, "epsilon": epsilon}
+        spread = max(self.deviation / self.half_width, 1e-6)
+        if is_tested(**told):
+            inside = {
+                corner: math.erf(corner.width / math.sqrt(8.0) / spread)
+                for corner in corners(mu=self._mu(epsilon), **told)
+            }
+            if all(share**self.dimension < corner.share for corner, share in inside.items()):
+                return False
+        elif first == "quantile":
+            return spread <= NEAR
+        if first != "interval":
+            return True
+        costs = search_costs(spread=_TYPICAL * spread, **told)
+        paid = costs.spread + costs.after_spread + present_cost(users=users, epsilon=epsilon)
+        reach = interval_radius(_TYPICAL * spread, dimension=self.dimension)
+        return reach < WORTHWHILE * (1.0 - paid / epsilon)
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Theorem 2 (one dimension: Theorem 1) of Levy et al. with its constants."""
