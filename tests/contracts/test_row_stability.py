@@ -447,6 +447,39 @@ def all_but_one(before, after):
     return (Counter(before) - Counter(after)).total() <= 1 and len(before) == len(after)
 
 
+class Watched(SeededNoise):
+    """Seeded noise that remembers everything it was asked to hide."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.asked = []
+
+    def _add(self, law, values, scale):
+        self.asked.append((law, values.tolist(), scale))
+        return super()._add(law, values, scale)
+
+    def _choose(self, law, scores, scale):
+        self.asked.append((law, scores.tolist(), scale))
+        return super()._choose(law, scores, scale)
+
+    def _uniform_below(self, upper):
+        # Samplers ask for integers below numbers that they compute from what they hide.
+        self.asked.append(("below", upper))
+        return super()._uniform_below(upper)
+
+    def _uniform_words(self, count):
+        self.asked.append(("words", count))
+        return super()._uniform_words(count)
+
+
+def hidden_by(route, crowd, batch, monkeypatch):
+    """Return what a fit wanted to be hidden, with batches of so many records."""
+    monkeypatch.setattr("quorate.users.data._BATCH_RECORDS", batch)
+    with use_noise(Watched()) as noise:
+        route.release(crowd)
+    return noise.asked
+
+
 class TestEstimators:
     def test_every_public_estimator_is_listed(self):
         assert {route.name for route in ROUTES.values()} == public_estimators()
@@ -478,6 +511,43 @@ class TestEstimators:
             assert len(before) == len(after)
             alike = all_but_one if by_count else same
             assert all(alike(a, b) for a, b in zip(before, after, strict=True))
+
+    @pytest.mark.parametrize("name", ESTIMATORS)
+    def test_batches_parts_and_threads_move_no_bit_of_what_is_hidden(self, name, monkeypatch):
+        """On records up to 1e308: one user at a time, everybody at once, four threads."""
+        route = ESTIMATORS[name]
+        data = route.people("largest")
+        first = hidden_by(route, data, 66, monkeypatch)
+        assert first, "nothing was drawn"
+        for size, crowd in (
+            (1, data),
+            (10**9, data),
+            (7, MemoryCrowd(data, n_parts=7, threads=4)),
+            (10**9, MemoryCrowd(data, n_parts=2, threads=1)),
+        ):
+            assert hidden_by(route, crowd, size, monkeypatch) == first
+
+    @pytest.mark.parametrize(
+        ("name", "kind", "method"),
+        [
+            ("UserMean, clip", UserData, "user_means"),
+            ("LogisticRegression", LogisticLoss, "user_gradients"),
+        ],
+    )
+    def test_what_depends_on_the_batch_or_the_part_is_caught(self, name, kind, method, monkeypatch):
+        honest, route = getattr(kind, method), ESTIMATORS[name]
+
+        def crowded(self, *given):
+            users = given[0] if given else self
+            return honest(self, *given) + users.n_users * 2.0**-10
+
+        monkeypatch.setattr(kind, method, crowded)
+        whole = route.people()
+        parts = MemoryCrowd(whole, n_parts=7, threads=4)
+        first = hidden_by(route, whole, 10**9, monkeypatch)
+        assert hidden_by(route, parts, 10**9, monkeypatch) != first
+        if kind is LogisticLoss:
+            assert hidden_by(route, whole, 1, monkeypatch) != first
 
     def test_two_users_who_move_are_caught_in_any_order(self):
         assert all_but_one([(1,), (2,), (2,)], [(2,), (7,), (1,)])
