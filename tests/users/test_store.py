@@ -68,6 +68,20 @@ class TestOrderOfAddition:
         assert np.array_equal(rows[order], rows[expected])
         assert np.array_equal(codes[order], codes[expected])
 
+    @pytest.mark.parametrize("most", [1, 40, 300])
+    def test_users_who_lie_in_order_are_sorted_each_by_itself(self, most):
+        """Equally many records side by side, others between them, none, one, and equal ones."""
+        rng = np.random.default_rng(3)
+        counts = np.concatenate([np.full(20, most), [2, most - 1, 1, most], rng.integers(0, 99, 60)])
+        offsets, owners = stores.offsets_of(counts), np.repeat(np.arange(84), counts)
+        for digits in (0, 9):
+            rows = np.round(rng.normal(size=(len(owners), 2)), digits)
+            expected = np.lexsort((stores._hashes(rows, None), owners))
+            order = order_of_addition(rows, None, offsets)
+            assert np.array_equal(np.sort(order), np.arange(len(owners)))
+            assert np.array_equal(rows[order], rows[expected])
+            assert np.array_equal(owners[order], owners)
+
     def test_records_that_meet_in_the_bits_that_are_sorted_are_told_apart(self, monkeypatch):
         """Hashes that differ in their last bit only, and in the other direction than the places."""
         rows = np.arange(8.0)[:, None]

@@ -267,12 +267,61 @@ def order_of_addition(
     if counts.max(initial=0) <= 2:
         return order_by_user(owners, len(counts))
     hashes = _hashes(rows, targets)
-    order, close = _by_owner_and_hash(hashes, owners, counts)
+    tail = int(counts.max()).bit_length()
+    if codes is None and _few_meet(counts, _BITS - tail):
+        order, close = _by_hash(hashes, offsets, tail)
+    else:
+        order, close = _by_owner_and_hash(hashes, owners, counts)
     # Records with one key: mostly equal ones, which may change places. Others met by chance or by
     # malice; a stable sort keeps them in the order of their owner's records, whoever else is there.
     if close.size and not _same_records(rows, targets, order[close], order[close + 1]):
         order = np.lexsort((hashes, owners))
     return order
+
+
+def _few_meet(counts: NDArray[np.int64], bits: int) -> bool:
+    """Tell whether so many bits of a hash hardly ever agree for two records of one user."""
+    return float((counts.astype(np.float64) ** 2).sum()) * _FEW_MEETINGS < 2.0**bits
+
+
+def _by_hash(
+    hashes: NDArray[np.uint64], offsets: NDArray[np.int64], tail: int
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return what :func:`_by_owner_and_hash` does for users who lie one after the other.
+
+    Many short sorts, of words that end in their place among the user's, in a tenth of the time.
+    """
+    counts, last = np.diff(offsets), np.uint64((1 << tail) - 1)
+    starts = np.repeat(offsets[:-1].astype(_index_type(len(hashes))), counts)
+    words = hashes & ~last
+    words |= (np.arange(len(hashes), dtype=starts.dtype) - starts).astype(np.uint64)
+    # Users whose numbers of records have as many binary digits are sorted side by side.
+    digits = np.frexp(counts)[1]
+    for digit in np.unique(digits[counts > 1]).tolist():
+        alike = np.flatnonzero(digits == digit)
+        few = max(1, _BLOCK >> digit)
+        for first in range(0, len(alike), few):
+            some = alike[first : first + few]
+            _sort_each(words, offsets[some], counts[some])
+    order = starts + (words & last).astype(starts.dtype)
+    words >>= np.uint64(tail)
+    return order, np.flatnonzero(words[1:] == words[:-1])
+
+
+def _sort_each(
+    words: NDArray[np.uint64], starts: NDArray[np.int64], counts: NDArray[np.int64]
+) -> None:
+    """Sort the words of each of these users, in their place."""
+    begin, width = int(starts[0]), int(counts.max())
+    if counts.min() == width and int(starts[-1]) - begin == (len(starts) - 1) * width:
+        words[begin : begin + len(starts) * width].reshape(-1, width).sort(axis=1)
+        return
+    theirs = np.arange(width) < counts[:, np.newaxis]
+    places = (starts[:, np.newaxis] + np.arange(width))[theirs]
+    each = np.full(theirs.shape, ~np.uint64(0))
+    each[theirs] = words[places]
+    each.sort(axis=1)
+    words[places] = each[theirs]
 
 
 def _by_owner_and_hash(
@@ -288,8 +337,7 @@ def _by_owner_and_hash(
     words <<= np.uint64(_BITS) - shift
     words |= hashes >> shift
     tail = max(1, len(hashes).bit_length())
-    pairs = float((counts.astype(np.float64) ** 2).sum())
-    if pairs * _FEW_MEETINGS >= 2.0 ** (_BITS - tail - int(shift)):
+    if not _few_meet(counts, _BITS - tail - int(shift)):
         order: NDArray[Any] = np.argsort(words)
         return order, np.flatnonzero(np.diff(words[order]) == 0)
     last = np.uint64((1 << tail) - 1)
