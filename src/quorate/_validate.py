@@ -138,6 +138,13 @@ def one_of(choices: tuple[Any, ...], **values: Any) -> None:
             )
 
 
+def boolean(**values: Any) -> None:
+    """Accept True and False."""
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ParameterError(f"Expected {name} to be True or False, got {name}={value!r}.")
+
+
 def integer_dtype(**dtypes: np.dtype[Any]) -> None:
     """Reject an array whose dtype, which is public, is not an integer."""
     for name, dtype in dtypes.items():

@@ -8,7 +8,7 @@ import pytest
 from drawing import gaussian_account
 from quorate.guarantees import Relation
 from quorate.models import LinearRegression, LogisticRegression, last_look
-from quorate.models.geometry import Geometry
+from quorate.models.geometry import Geometry, PreconditionedLoss
 from quorate.models.last_look import LastLook, Reach, look_share, reach_of, shortened_noise
 from quorate.models.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
 from quorate.noise import SeededNoise, use_noise
@@ -31,8 +31,8 @@ def asked(data, relation=Relation.REPLACE, shown=1.0, seed=1):
     with use_noise(SeededNoise(seed)):
         run = UserReleases.start(data, gaussian_account(1.0, relation=relation))
         return LastLook(run).reach(
-            SquaredLoss(),
-            AS_THEY_ARE,
+            PreconditionedLoss(SquaredLoss(), AS_THEY_ARE),
+            data,
             constant=np.zeros(FEATURES + 1),
             model=MODEL,
             radius=1.0,
@@ -114,8 +114,8 @@ class TestAccount:
         look = LastLook(run, wanted=False)
         assert look.descent() is run
         reach = look.reach(
-            SquaredLoss(),
-            AS_THEY_ARE,
+            PreconditionedLoss(SquaredLoss(), AS_THEY_ARE),
+            run.data,
             constant=np.zeros(FEATURES + 1),
             model=MODEL,
             radius=1.0,
@@ -136,10 +136,10 @@ class TestAccount:
 
 
 def by_product(self, users):
-    """Predict everybody at once: a product whose bits follow from all of its rows."""
-    predictions = users.X @ self.model[:, :-1].T + self.model[:, -1]
-    along = predictions * (predictions - users.y[:, None])
-    return users.user_sums(along) / users.record_counts()[:, None]
+    """Turn everybody at once: a product whose bits follow from all of its rows."""
+    way = self.model - self.constant
+    last, first = (self.loss.user_gradients(users, at) for at in (self.model, self.constant))
+    return np.column_stack([last @ way, (last - first) @ way])
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -149,7 +149,8 @@ def test_what_a_user_gives_follows_from_own_records_to_the_last_bit(broken):
     rows, n = rng.normal(size=(2, 40)), 61
     X, y = rng.normal(size=(n * 3, 39)), rng.normal(size=n * 3)
     people = UserData(X, y, offsets=np.arange(n + 1) * 3)
-    slopes = last_look._SlopesAlong(SquaredLoss(), rows[:1], rows[1:], cut=1.0, top=1.0)
+    loss = PreconditionedLoss(SquaredLoss(), Geometry(np.zeros(39), np.ones(())))
+    slopes = last_look._SlopesAlong(loss, *rows, cut=1.0, top=1.0)
     give = by_product if broken else last_look._SlopesAlong.__call__
     together = give(slopes, people)
     alone = np.concatenate([give(slopes, user) for user in people.batches(users=1)])
@@ -163,12 +164,11 @@ def test_no_value_is_told_of(loss, bad):
     X, y = data.X.copy(), (np.abs(data.y) % 3).round()
     X[::7] = bad
     size = loss.dimension(FEATURES)
+    people = UserData(X, y, offsets=data.offsets)
     with use_noise(SeededNoise(2)):
-        reach = LastLook(
-            UserReleases.start(UserData(X, y, offsets=data.offsets), gaussian_account(1.0))
-        ).reach(
-            loss,
-            AS_THEY_ARE,
+        reach = LastLook(UserReleases.start(people, gaussian_account(1.0))).reach(
+            PreconditionedLoss(loss, AS_THEY_ARE),
+            people,
             constant=np.zeros(size),
             model=np.linspace(-1.0, 1.0, size),
             radius=1.0,

@@ -72,7 +72,8 @@ class TestOrderOfAddition:
     def test_users_who_lie_in_order_are_sorted_each_by_itself(self, most):
         """Equally many records side by side, others between them, none, one, and equal ones."""
         rng = np.random.default_rng(3)
-        counts = np.concatenate([np.full(20, most), [2, most - 1, 1, most], rng.integers(0, 99, 60)])
+        edges = [2, most - 1, 1, most]
+        counts = np.concatenate([np.full(20, most), edges, rng.integers(0, 99, 60)])
         offsets, owners = stores.offsets_of(counts), np.repeat(np.arange(84), counts)
         for digits in (0, 9):
             rows = np.round(rng.normal(size=(len(owners), 2)), digits)

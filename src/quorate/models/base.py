@@ -17,7 +17,6 @@ from quorate.accounting.ledger import Ledger
 from quorate.arrays import finite_rows, row_products
 from quorate.bounds import Box
 from quorate.estimators import UserEstimator
-from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.coefficient_error import coefficient_error, error_of_constant, parameter_noise
 from quorate.models.coefficients import Coefficients
@@ -29,7 +28,12 @@ from quorate.models.first_constant import (
     release_constant,
     release_first_constant,
 )
-from quorate.models.geometry import WhitenedLoss, release_geometry, whitens_in_rounds
+from quorate.models.geometry import (
+    PreconditionedLoss,
+    WhitenedLoss,
+    release_geometry,
+    whitens_in_rounds,
+)
 from quorate.models.gradients import ClippedGradients
 from quorate.models.last_look import LastLook, Reach, shortened_noise
 from quorate.models.losses import LinearLoss
@@ -181,11 +185,7 @@ class LinearModel(UserEstimator):
         if self.steps is not None:
             _validate.positive_integer(steps=self.steps)
         _validate.one_of(("refuse", "constant"), hopeless=self.hopeless)
-        for name in ("fit_intercept", "warm_start"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ParameterError(
-                    f"Expected {name} to be True or False, got {name}={getattr(self, name)!r}."
-                )
+        _validate.boolean(fit_intercept=self.fit_intercept, warm_start=self.warm_start)
         _validate.delta(delta=self.delta)
         check_public_steps(
             self.batch_rate, steps=self.steps, records=self.records, relation=self.relation
@@ -231,15 +231,21 @@ class LinearModel(UserEstimator):
         # Before the charge: a refusal costs nothing, as it follows from public knowledge.
         X = self._as_numbers(X)
         ids = self.refuse(X, users)
-        self._refuse_warm_start(features_told(X))
         # The charge forgets what the last fit released.
         last = self._last_fit() if self.warm_start and hasattr(self, "coef_") else None
+        if last is not None:
+            refuse_features(last.weights, features_told(X))
         account = self._charge(X, y, users, target=True)
         data = self._crowd(X, y, ids, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
         limits = FeatureRange(self._public_bounds(X), data.n_features, names_told(X))
         if last is not None:
             refuse_features(last.weights, data.n_features)
+        return self._fit_within(data, account, limits, last)
+
+    def _fit_within(
+        self, data: Crowd, account: Account, limits: FeatureRange, last: _LastFit | None = None
+    ) -> LinearModel:
         scaled = data.derive(Scaled(limits, self._scaled_targets, self.batch_rate is None))
         self._release(scaled, account, limits, last)
         self._set_public()
@@ -262,10 +268,7 @@ class LinearModel(UserEstimator):
             crowd.n_features,
             crowd.feature_names,
         )
-        scaled = crowd.derive(Scaled(limits, self._scaled_targets, self.batch_rate is None))
-        self._release(scaled, account, limits, None)
-        self._set_public()
-        return self
+        return self._fit_within(crowd, account, limits)
 
     def _set_public(self) -> None:
         """Set the fitted attributes that follow from parameters alone."""
@@ -338,6 +341,7 @@ class LinearModel(UserEstimator):
                 signal=signal,
                 looked=look.wanted,
             )
+        descended, people = PreconditionedLoss(inner, geometry), run.data
         if few:
             minimum = few_user_descent(
                 run,
@@ -356,9 +360,10 @@ class LinearModel(UserEstimator):
                 n_users=run.n_users, mu=account.mu, records=records(), dimension=dimension
             )
             whitened = Whitened(geometry.centre, geometry.whitening, by_count=rate is None)
+            descended, people = WhitenedLoss(inner, geometry), run.data.derive(whitened)
             minimum = descend(
-                replace(run, data=run.data.derive(whitened)),
-                WhitenedLoss(inner, geometry),
+                replace(run, data=people),
+                descended,
                 steps=steps,
                 optimizer=AveragedDescent(),
                 gradients=ClippedGradients(),
@@ -397,8 +402,8 @@ class LinearModel(UserEstimator):
                 constant[~penalized] = (share * bought + kept * again) / (share + kept)
         else:
             reach = look.reach(
-                inner,
-                geometry,
+                descended,
+                people,
                 constant=constant,
                 model=theta,
                 radius=minimum.trace[-1].radius,
@@ -451,13 +456,8 @@ class LinearModel(UserEstimator):
         targets, reach = self._constant_targets, self._constant_reach()
         return self._constant_offsets(release_constant(run, targets, reach=reach, share=share))
 
-    def _refuse_warm_start(self, n_features: int | None) -> None:
-        if self.warm_start and hasattr(self, "coef_") and n_features is not None:
-            refuse_features(self._stored()[0], n_features)
-
     def _last_fit(self) -> _LastFit:
-        weights, offsets = self._stored()
-        return _LastFit(weights, offsets, self.guarantee_)
+        return _LastFit(*self._stored(), self.guarantee_)
 
     def _warm(self, last: tuple[Vector, Vector], loss: LinearLoss) -> Vector:
         """Return the parameters of the last fit, in scaled features and targets."""

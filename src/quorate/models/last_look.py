@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from quorate.arrays import row_products
 from quorate.bounds import Box
-from quorate.models.geometry import Geometry
-from quorate.models.losses import LinearLoss
+from quorate.models.geometry import PreconditionedLoss
 from quorate.models.runs import signal_of
 from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = ["LastLook", "Reach", "look_share", "reach_of", "shortened_noise"]
 
@@ -132,8 +132,8 @@ class LastLook:
 
     def reach(
         self,
-        loss: LinearLoss,
-        geometry: Geometry,
+        loss: PreconditionedLoss,
+        data: Crowd,
         *,
         constant: Vector,
         model: Vector,
@@ -143,13 +143,14 @@ class LastLook:
     ) -> Reach:
         """Ask the users and say how far to go.
 
-        ``constant`` and ``model`` are parameters in the coordinates of the geometry, ``radius`` the
-        last clip of gradients there, ``steepest`` the slope of a record at zero, if it is public,
-        and ``shown`` what released gradients show (:func:`reach_of`).
+        ``data`` are the users of the run as ``loss`` sees them. ``constant`` and ``model`` are its
+        parameters, ``radius`` the last clip of its gradients, ``steepest`` the slope of a record at
+        zero, if it is public, and ``shown`` what released gradients show (:func:`reach_of`).
 
         Examples
         --------
         >>> from quorate.accounting.account import Account
+        >>> from quorate.models.geometry import Geometry
         >>> from quorate.models.losses import SquaredLoss
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(5000, 1))
@@ -157,8 +158,8 @@ class LastLook:
         >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
         >>> as_they_are = Geometry(centre=np.zeros(1), whitening=np.ones(()))
         >>> reach = LastLook(run).reach(
-        ...     SquaredLoss(),
-        ...     as_they_are,
+        ...     PreconditionedLoss(SquaredLoss(), as_they_are),
+        ...     people,
         ...     constant=np.zeros(2),
         ...     model=np.array([1.0, 0.0]),
         ...     radius=0.5,
@@ -172,17 +173,16 @@ class LastLook:
             return Reach(1.0, 0.0)
         run = self.run
         length = float(np.linalg.norm(model - constant))
-        first, last = (_rows(geometry, loss, theta) for theta in (constant, model))
-        rise = loss.curvature * length**2
+        rise = loss.inner.curvature * length**2
         if steepest is not None:
             # What a normal prediction meets where slopes have turned to their limits.
             rise = min(rise, math.sqrt(2.0 / math.pi) * steepest * length)
         cut = max(_WIDE * radius * length / math.sqrt(model.size), _SMALLEST)
         top = max(_HIGH * rise, _SMALLEST)
         noisy = bounded_mean(
-            run.data,
+            data,
             BoundedVectors(
-                _SlopesAlong(loss, first, last, cut=cut, top=top), Box([-1, -1], [1, 1])
+                _SlopesAlong(loss, constant, model, cut=cut, top=top), Box([-1, -1], [1, 1])
             ),
             multiplier=run.account.multiplier(float(run.account.square_left)),
             account=run.account,
@@ -243,11 +243,6 @@ def _weighed(value: float, noise: float, *, before: float, differ: float) -> tup
     return weight * value + (1.0 - weight) * before, math.sqrt(weight) * noise
 
 
-def _rows(geometry: Geometry, loss: LinearLoss, theta: Vector) -> Vector:
-    """Return weights and an offset for each output, which act on the features."""
-    return geometry.outward(theta, loss).reshape(loss.outputs, -1)
-
-
 def shortened_noise(noise: Vector | str, way: Vector, reach: Reach) -> Vector | str:
     """Return the covariance of parameters that go only a part of the ``way``.
 
@@ -263,22 +258,17 @@ def shortened_noise(noise: Vector | str, way: Vector, reach: Reach) -> Vector | 
 class _SlopesAlong:
     """Each user's slope at the end of the way and how much it rises, both within [-1, 1]."""
 
-    loss: LinearLoss
+    loss: PreconditionedLoss
     constant: Vector
     model: Vector
     cut: float
     top: float
 
     def __call__(self, users: UserData) -> Vector:
-        """Return two numbers a user, each from the user's own records."""
-        features = users.n_features
-        targets = np.zeros(users.n_records) if users.y is None else users.y
+        """Return two numbers a user, each from the user's own gradients."""
+        way = (self.model - self.constant)[np.newaxis]
+        last = self.loss.user_gradients(users, self.model)
+        first = self.loss.user_gradients(users, self.constant)
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
-            predictions = row_products(users.X, self.model[:, :features]) + self.model[:, features]
-            offsets = np.broadcast_to(self.constant[:, features], predictions.shape)
-            way = predictions - offsets
-            last = self.loss.slopes(predictions, targets)
-            first = self.loss.slopes(np.array(offsets), targets)
-            along = np.column_stack([np.vecdot(last, way), np.vecdot(last - first, way)])
-            means = users.user_sums(along) / np.maximum(users.record_counts(), 1)[:, None]
-            return np.column_stack([means[:, 0] / self.cut, 2.0 * means[:, 1] / self.top - 1.0])
+            end, risen = row_products(last, way), row_products(last - first, way)
+            return np.column_stack([end / self.cut, 2.0 * risen / self.top - 1.0])

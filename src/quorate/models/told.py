@@ -166,12 +166,12 @@ def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector | None:
     return np.asarray(shares / shares.max())
 
 
-def refuse_features(weights: Vector, n_features: int) -> None:
-    """Refuse to go on from a model of other features.
+def refuse_features(weights: Vector, n_features: int | None) -> None:
+    """Refuse to go on from a model of other features, as far as their number is told.
 
     >>> refuse_features(np.zeros((1, 3)), 3)
     """
-    if weights.shape[1] != n_features:
+    if n_features is not None and weights.shape[1] != n_features:
         raise ParameterError(
             f"warm_start=True needs a model of {n_features} features, got one of "
             f"{weights.shape[1]}; use a fresh model."
