@@ -83,7 +83,7 @@ from quorate.models.losses import (
 )
 from quorate.models.minimization import minimize
 from quorate.models.optimizers import AveragedDescent
-from quorate.models.whitened import Whitened
+from quorate.models.whitened import Centred, Whitened
 from quorate.noise import SeededNoise, use_noise
 from quorate.queries import Reduction, StatisticalQuery
 from quorate.queries.algorithms import ConjunctionQueries
@@ -130,6 +130,18 @@ def whitened(loss):
     theta = np.random.default_rng(0).normal(size=loss.dimension(D))
     change = Whitened(GEOMETRY.centre, GEOMETRY.whitening)
     return lambda users: WhitenedLoss(loss, GEOMETRY).user_gradients(change(users), theta)
+
+
+def centred(work):
+    """Return what ``work`` makes of records that lie around zero, in 32 bits."""
+    return lambda users: work(Centred(np.full(D, 0.1))(users))
+
+
+def turned_in_place(loss):
+    """Return gradients at records that were rounded first and turned where they lay."""
+    theta = np.random.default_rng(0).normal(size=loss.dimension(D))
+    change = Whitened(None, GEOMETRY.whitening)
+    return centred(lambda users: WhitenedLoss(loss, GEOMETRY).user_gradients(change(users), theta))
 
 
 def at_ones(loss):
@@ -186,6 +198,7 @@ STATISTICS = {
     "weighted sums": lambda users: users.user_sums(weights=np.sin(users.X[:, 0])),
     "sums of squares": lambda users: users.user_sums(users.X**2),
     "second moments": SecondMoments(np.full(D, 0.1)),
+    "second moments in 32 bits": centred(SecondMoments(np.zeros(D))),
     "second moments in new coordinates": _Turned(
         SecondMoments(np.full(D, 0.1), mean=True),
         SecondMoments(np.full(D, 0.1), mean=True),
@@ -220,6 +233,7 @@ STATISTICS = {
     **{f"gradients, {name}": gradients(loss) for name, loss in LOSSES.items()},
     "gradients of whitened records": whitened(LogisticLoss()),
     "gradients of whitened records, softmax": whitened(SoftmaxLoss(classes=3)),
+    "gradients of records turned in place": turned_in_place(LogisticLoss()),
     **{f"gradients at ones, {name}": at_ones(loss) for name, loss in LOSSES.items()},
 }
 

@@ -29,7 +29,7 @@ def skewed(n=4000, m=3):
 def released(data, *, mu=1.0, centred=True, seed=3):
     with use_noise(SeededNoise(seed)):
         run = UserReleases.start(data, gaussian_account(mu))
-        return release_geometry(run, centred=centred)
+        return release_geometry(run, centred=centred)[0]
 
 
 class TestCoordinates:

@@ -17,7 +17,7 @@ from quorate.models.losses import (
     SoftmaxLoss,
     SquaredLoss,
 )
-from quorate.models.whitened import Room, Whitened, alike_users
+from quorate.models.whitened import Centred, Room, Whitened, alike_users
 from quorate.users import UserData
 from quorate.users.assembly import (
     numbered_records,
@@ -96,6 +96,25 @@ def test_a_giant_users_records_do_not_depend_on_threads():
         with threadpool_limits(threads):
             found.append(list(turned(users, change).values()))
     assert found[0] == found[1]
+
+
+def in_place(users, change):
+    """Return the records of each key, centred first and turned where they lay, as bytes."""
+    users = settled(users)
+    found = Whitened(None, change.whitening, by_count=True)(Centred(change.centre)(users))
+    np.testing.assert_allclose(found.X, change(users).X, rtol=1e-4, atol=1e-4)
+    owned = zip(users.keys().tolist(), pairwise(users.offsets.tolist()), strict=True)
+    return {key: sorted(row.tobytes() for row in found.X[a:b]) for key, (a, b) in owned}
+
+
+@pytest.mark.parametrize("features", [1, 7, 20, 90])
+def test_nobody_moves_a_bit_of_records_that_are_turned_where_they_lie(features):
+    around, among = geometry(features), people(features)
+    change = Whitened(around.centre, around.whitening)
+    expected, before = in_place(among, change), among.X.copy()
+    for user, key in enumerate(among.keys().tolist()):
+        assert in_place(among.take([user]), change)[key] == expected[key]
+    np.testing.assert_array_equal(among.X, before)
 
 
 @pytest.mark.parametrize("number", [False, True])

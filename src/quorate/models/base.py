@@ -57,7 +57,6 @@ from quorate.models.told import (
     refuse_partial_fit,
     refuse_weights,
 )
-from quorate.models.whitened import Whitened
 from quorate.public_randomness import RandomState
 from quorate.ranges import features_told, names_told, told_limits
 from quorate.releases.records import check_records, typical_records
@@ -309,7 +308,10 @@ class LinearModel(UserEstimator):
         held = records() if needed or records.cache_info().currsize else None
         look = LastLook.after(run, dimension=dimension, wanted=wanted, records=held)
         run = look.descent()
-        geometry = (release_scale if few else release_geometry)(run, centred=inner.intercept)
+        if few:
+            geometry, people = release_scale(run, centred=inner.intercept), run.data
+        else:
+            geometry, people = release_geometry(run, centred=inner.intercept, by_count=not rate)
         initial, first, bought, share = np.zeros(dimension), None, None, 0.0
         if last is not None:
             scaled = limits.rescaled(last.weights, last.offsets)
@@ -341,7 +343,7 @@ class LinearModel(UserEstimator):
                 signal=signal,
                 looked=look.wanted,
             )
-        descended, people = PreconditionedLoss(inner, geometry), run.data
+        descended = (PreconditionedLoss if few else WhitenedLoss)(inner, geometry)
         if few:
             minimum = few_user_descent(
                 run,
@@ -359,8 +361,6 @@ class LinearModel(UserEstimator):
             steps = steps or plan_steps(
                 n_users=run.n_users, mu=account.mu, records=records(), dimension=dimension
             )
-            whitened = Whitened(geometry.centre, geometry.whitening, by_count=rate is None)
-            descended, people = WhitenedLoss(inner, geometry), run.data.derive(whitened)
             minimum = descend(
                 replace(run, data=people),
                 descended,

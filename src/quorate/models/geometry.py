@@ -16,7 +16,7 @@ when no spread is near the noise any more; what they did not need is left for th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
@@ -25,9 +25,17 @@ from numpy.typing import NDArray
 
 from quorate.arrays import minus_row, readonly, row_lengths
 from quorate.models.losses import LinearLoss, Loss
-from quorate.models.whitened import Room, alike_users, in_one_thread, multiplied
+from quorate.models.whitened import (
+    Centred,
+    Room,
+    Whitened,
+    alike_users,
+    in_one_thread,
+    multiplied,
+)
 from quorate.releases.user_releases import WIDE, NoisyMean, UserReleases, UserVectors
 from quorate.users import UserData
+from quorate.users.crowd import Crowd
 
 __all__ = [
     "Geometry",
@@ -246,7 +254,9 @@ class SecondMoments:
         triangles = np.zeros((users.n_users, self.dimension))
         before, room = Room(), Room()
         for places, held in alike_users(users, before):
-            if self.mean:
+            if held.dtype == np.float32 and not self.mean and not self.centre.any():
+                z = np.ascontiguousarray(held)
+            elif self.mean:
                 z = room.like((*held.shape[:2], self.size))
                 np.subtract(held, self.centre, out=z[:, :, :features])
                 z[:, :, features:] = 1.0
@@ -293,7 +303,8 @@ class SecondMoments:
 def _own_products(z: Vector) -> Vector:
     """Return each user's z'z, in products so small that BLAS takes one thread for each."""
     parts = (z[:, some] for some in in_one_thread(z.shape[1], z.shape[2] ** 2))
-    return reduce(np.add, (np.matmul(part.transpose(0, 2, 1), part) for part in parts))
+    products = (np.matmul(part.transpose(0, 2, 1), part) for part in parts)
+    return reduce(np.add, (each.astype(np.float64, copy=False) for each in products))
 
 
 class _Places(NamedTuple):
@@ -357,8 +368,12 @@ def _user_means(users: UserData) -> Vector:
     return np.nan_to_num(users.user_means())
 
 
-def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
+def release_geometry(
+    run: UserReleases, *, centred: bool, by_count: bool = False
+) -> tuple[Geometry, Crowd]:
     """Release the centre (if ``centred``) and the spread of the features.
+
+    Returned are also the users in these coordinates (:class:`~quorate.models.whitened.Whitened`).
 
     Examples
     --------
@@ -367,10 +382,12 @@ def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
     >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
     >>> account = Account.open(epsilon=20.0, delta=1e-6)
     >>> run = UserReleases.start(people, account)
-    >>> geometry = release_geometry(run, centred=True)
+    >>> geometry, turned = release_geometry(run, centred=True)
     >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1)
     True
     >>> bool(np.abs(geometry.whitening - 2.0 * np.eye(2)).max() < 0.2)
+    True
+    >>> bool(0.9 < turned.X.std() < 1.1)
     True
     """
     features = run.data.n_features
@@ -384,18 +401,25 @@ def release_geometry(run: UserReleases, *, centred: bool) -> Geometry:
         held, means = run.once(_user_means, dimension=features)
         radius = held.radius(means, WIDE, dimension=features)
         centre = held.mean(means, dimension=features, radius=radius, square=share * budget).value
-    if rounds:
-        return _in_rounds(run, centre)
-    if features > _MOST_FEATURES:
-        spread = run.radius(_MeanSquares(centre), WIDE, dimension=1)
-        return Geometry(centre, np.asarray(1.0 / math.sqrt(spread)))
-    moments = SecondMoments(centre)
-    held, triangles = run.once(moments, dimension=moments.dimension)
+    if rounds or features > _MOST_FEATURES:
+        if rounds:
+            geometry = _in_rounds(run, centre)
+        else:
+            spread = run.radius(_MeanSquares(centre), WIDE, dimension=1)
+            geometry = Geometry(centre, np.asarray(1.0 / math.sqrt(spread)))
+        turn = Whitened(geometry.centre, geometry.whitening, by_count=by_count)
+        return geometry, run.data.derive(turn)
+    # One round sees a hundredth of the largest spread and no less, for which 32 bits are plenty.
+    around = run.data.derive(Centred(centre))
+    moments = SecondMoments(np.zeros(features))
+    held, triangles = replace(run, data=around).once(moments, dimension=moments.dimension)
     radius = held.radius(triangles, WIDE, dimension=moments.dimension)
     noisy = held.mean(
         triangles, dimension=moments.dimension, radius=radius, square=_SPREAD_SHARE * budget
     )
-    return Geometry(centre, _whitening(moments.matrix(noisy.value), noisy.noise))
+    whitening = _whitening(moments.matrix(noisy.value), noisy.noise)
+    turned = around.derive(Whitened(None, whitening, by_count=by_count))
+    return Geometry(centre, whitening), turned
 
 
 def whitens_in_rounds(*, n_users: float, mu: float, n_features: int) -> bool:

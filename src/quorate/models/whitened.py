@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,15 @@ from quorate.models.losses import by_products
 from quorate.users import UserData
 from quorate.users.assembly import is_settled, records_at, rounded_users
 
-__all__ = ["AlikeUsers", "Room", "Whitened", "alike_users", "in_one_thread", "multiplied"]
+__all__ = [
+    "AlikeUsers",
+    "Centred",
+    "Room",
+    "Whitened",
+    "alike_users",
+    "in_one_thread",
+    "multiplied",
+]
 
 Vector = NDArray[np.float64]
 # Numbers that are multiplied at once: they stay in the cache.
@@ -40,14 +48,14 @@ class Room:
     True
     """
 
-    def __init__(self) -> None:
-        self._numbers = np.empty(0)
+    def __init__(self, dtype: type[np.floating[Any]] = np.float64) -> None:
+        self._numbers = np.empty(0, dtype=dtype)
 
-    def like(self, shape: tuple[int, ...]) -> Vector:
+    def like(self, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return an array of this shape, in place of the last one."""
         size = math.prod(shape)
         if self._numbers.size < size:
-            self._numbers = np.empty(size)
+            self._numbers = np.empty(size, dtype=self._numbers.dtype)
         return self._numbers[:size].reshape(shape)
 
 
@@ -62,7 +70,7 @@ def in_one_thread(rows: int, size: int) -> Iterator[slice]:
         yield slice(start, start + few)
 
 
-def multiplied(left: Vector, right: Vector, *, out: Vector) -> Vector:
+def multiplied(left: NDArray[Any], right: NDArray[Any], *, out: NDArray[Any]) -> NDArray[Any]:
     """Return ``left @ right`` user by user, of one with many rows share by share.
 
     >>> multiplied(np.ones((2, 3, 1)), np.ones((1, 1)), out=np.empty((2, 3, 1))).shape
@@ -118,13 +126,43 @@ def _lie_by_count(users: UserData) -> bool:
 
 
 @dataclass(frozen=True)
+class Centred:
+    """The same users with the records x - centre, in 32 bits.
+
+    That is enough where noise hides what is a thousand times smaller than the largest spread, and
+    saves the later passes half of the time.
+
+    Examples
+    --------
+    >>> people = UserData([[2.0], [5.0]], offsets=[0, 1, 2])
+    >>> Centred(np.array([1.0]))(people).X
+    array([[1.],
+           [4.]], dtype=float32)
+    """
+
+    centre: Vector
+
+    def __call__(self, users: UserData) -> UserData:
+        """Return the users, as many numbers as before."""
+        whole, room = np.empty((users.n_records, users.n_features), dtype=np.float32), Room()
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+            for alike, held in alike_users(users, room):
+                own = np.ascontiguousarray(held)
+                centred = minus_row(own, self.centre, room.like(held.shape))
+                whole[alike.records] = centred.reshape(-1, users.n_features)
+        return rounded_users(users, whole)
+
+
+@dataclass(frozen=True)
 class Whitened:
     """The same users with the records ``whitening @ (x - centre)``, in 32 bits.
 
     Where a user's gradient is a product over all of the user's records, their numbers lie feature
     by feature, which such products pass over in four fifths of the time.
 
-    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions.
+    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions. With
+    ``centre=None`` users are :class:`Centred` already; they are turned in 32 bits and where they
+    lie, so that nobody else may hold them.
     ``by_count`` is told of users who were laid by how many records they hold, a public fact: that
     they happen to lie so would follow from everybody's records, and how numbers lie decides the
     last bits of products.
@@ -137,14 +175,17 @@ class Whitened:
            [8.]], dtype=float32)
     """
 
-    centre: Vector
+    centre: Vector | None
     whitening: Vector
     by_count: bool = False
 
     def __call__(self, users: UserData) -> UserData:
         """Return the users, each of whom is turned on their own."""
         features = users.n_features
-        whole = np.empty((users.n_records, features), dtype=np.float32)
+        if self.centre is None:
+            whole = records_at(users, slice(None))
+        else:
+            whole = np.empty((users.n_records, features), np.float32)
         standing: list[tuple[int, int, int]] = []
         upright = self.by_count and _lie_by_count(users)
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
@@ -160,22 +201,24 @@ class Whitened:
 
     def _blocks(
         self, users: UserData, *, upright: bool = False
-    ) -> Iterator[tuple[NDArray[np.int64] | slice, Vector]]:
+    ) -> Iterator[tuple[NDArray[np.int64] | slice, NDArray[Any]]]:
         """Yield the places of records and the turned ones, before they are rounded.
 
         Those of ``upright`` users whose gradients are products lie feature by feature.
         """
-        before, after = Room(), Room()
+        dtype = np.float32 if self.centre is None else np.float64
+        before, after, whitening = Room(dtype), Room(dtype), self.whitening.astype(dtype)
         for alike, held in alike_users(users, before):
-            centred = minus_row(np.ascontiguousarray(held), self.centre, before.like(held.shape))
-            if not self.whitening.ndim:
-                centred *= self.whitening
-                yield alike.records, centred
-                continue
+            centred = np.ascontiguousarray(held)
+            if self.centre is not None:
+                centred = minus_row(centred, self.centre, before.like(held.shape))
             people, many, features = held.shape
             if upright and by_products(many, features):
                 turned = after.like((people, features, many)).transpose(0, 2, 1)
             else:
                 turned = after.like(held.shape)
-            multiplied(centred, self.whitening, out=turned)
+            if whitening.ndim:
+                multiplied(centred, whitening, out=turned)
+            else:
+                np.multiply(centred, whitening, out=turned)
             yield alike.records, turned
