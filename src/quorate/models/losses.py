@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
-# Numbers of 64 bits that are multiplied at once: four megabytes, which stay in the cache.
-_BLOCK = 2**19
+# Numbers of 64 bits that are multiplied at once: eight megabytes, which stay in the last cache.
+_BLOCK = 2**20
 # Records of a user from which on a product over that user's records alone is the quickest.
 _MANY = 32
 # Numbers of a user, and predictions of a record, up to which BLAS takes one thread for the product:
@@ -235,7 +235,8 @@ def by_products(held: Any, n_features: int) -> Any:
 
 def _parts(batch: UserData, dtype: np.dtype[Any]) -> list[_Part]:
     """Return users in parts: those with few records or too many, then others by how many."""
-    if batch not in _PARTS:
+    parts = _PARTS.get(batch)
+    if parts is None:
         counts = batch.record_counts()
         is_product = by_products(counts, batch.n_features)
         most = max(1, 8 * _BLOCK // max(1, dtype.itemsize * batch.n_features))
@@ -248,7 +249,7 @@ def _parts(batch: UserData, dtype: np.dtype[Any]) -> list[_Part]:
             each = np.split(owners, cuts) if owners.size else []
             parts += [_Part(batch, dtype, some, many=many) for some in each]
         _PARTS[batch] = parts
-    return _PARTS[batch]
+    return parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,13 +420,14 @@ class LogisticLoss(LinearLoss):
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the predicted probability minus the target, right to 1e-7.
 
-        The exponential is taken in 32 bits, in a third of the time: by itself for each prediction.
+        It is (1 + tanh(z / 2)) / 2, in 32 bits, in a fifth of the time of an exponential in 64: by
+        itself for each prediction.
         """
         with np.errstate(over="ignore"):  # a probability of zero or one
-            chances = np.negative(predictions, dtype=np.float32)
-            np.exp(chances, out=chances)
-        chances += np.float32(1.0)
-        np.reciprocal(chances, out=chances)
+            chances = np.multiply(predictions, 0.5, dtype=np.float32)
+        np.tanh(chances, out=chances)
+        chances *= np.float32(0.5)
+        chances += np.float32(0.5)
         narrow = targets.dtype == chances.dtype
         return np.subtract(chances, targets[:, None], out=chances if narrow else None)
 
