@@ -133,6 +133,8 @@ class Grid:
         """
         high, low = halves[0] + (halves[1] >> 32), halves[1] & _LOW
         limit = _SUM_LIMIT >> 32
+        if np.abs(high).max() < limit:  # as nearly always
+            return np.asarray((high << 32) + low)
         joined = (np.minimum(np.maximum(high, -limit), limit - 1) << 32) + low
         return np.where(high >= limit, _SUM_LIMIT, np.where(high < -limit, -_SUM_LIMIT, joined))
 

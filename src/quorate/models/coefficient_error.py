@@ -459,6 +459,8 @@ def noise_covariance(
 def _pull(geometry: Geometry, loss: LinearLoss, strength: float) -> Vector:
     """Return the curvature of a penalty of strength / 2 x squared coefficients."""
     size = geometry.centre.size
+    if strength == 0.0:
+        return np.zeros((loss.dimension(size), loss.dimension(size)))
     block = np.zeros((size + loss.intercept, size + loss.intercept))
     whitening = _matrix(geometry)
     block[:size, :size] = strength * whitening @ whitening

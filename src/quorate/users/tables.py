@@ -334,7 +334,7 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
         values = as_vector(y)
         places = np.full(len(values), np.nan)
         for place, label in enumerate(labels):
-            places[values == float(label)] = place
+            np.copyto(places, place, where=values == float(label))
         return places
     masked = isinstance(y, np.ma.MaskedArray)
     objects = y.astype(object).filled(None) if masked else np.asarray(y, dtype=object)
