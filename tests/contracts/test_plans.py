@@ -6,6 +6,7 @@ about it, the work is replaced.
 """
 
 import ast
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -27,8 +28,9 @@ from quorate import (
     UserMean,
     UserTable,
 )
+from quorate.catalogue import TASKS, Wish
 from quorate.concepts import Conjunctions, Thresholds
-from quorate.exceptions import NotEnoughUsersError
+from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.learners.base import RuleLearner
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
@@ -305,3 +307,44 @@ def test_the_planner_copies_no_constant():
         if (name, value) in elsewhere
     }
     assert copied - set(BY_CHANCE) == set()
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "quantiles",
+        "scale",
+        "covariance",
+        "variation",
+        "ridge",
+        "huber",
+        "svc",
+        "smallest-error",
+        "parity",
+        "count",
+        "sum",
+        "record-mean",
+        "histogram",
+    ],
+)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_other_tasks_take_the_way_that_is_planned(task, delta):
+    """On the small table that the catalogue has for each estimator, pure and with a delta."""
+    descriptor = TASKS[task]
+    example = descriptor.example()
+    given = {"epsilon": 4.0} | example.parameters | {"delta": delta}
+    estimator = descriptor.kind(**given)
+    try:
+        with use_noise(SeededNoise(0)):
+            estimator.fit(example.X, example.y, users=example.users)
+    except ParameterError:
+        assert delta == 0.0 or descriptor.usual_delta == 0.0
+        return
+    users = len(set(np.asarray(example.users).tolist()))
+    wish = Wish(features=estimator.columns_ if hasattr(estimator, "columns_") else ("x",))
+    numbers = {}
+    with suppress(ParameterError):
+        numbers = descriptor.sizes(estimator, wish)
+    said = planned(task, users, estimator.epsilon, delta=delta, **numbers)
+    done = estimator.algorithm_.name
+    assert RELEASED.get(said, said) == RELEASED.get(done, done)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quorate.planning as planning
+from quorate.catalogue import TASKS as FITTED
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning import TASKS
@@ -22,10 +23,23 @@ plan = functools.cache(planning.plan)
 SETTINGS = {
     "mean": ({"dimension": 10, "delta": 1e-6, "records": 20}, 1.0, 0.1),
     "median": ({"bounds": 1000.0}, 1.0, 0.05),
+    "quantiles": ({"bounds": 1000.0}, 1.0, 0.05),
+    "scale": ({"bounds": 50.0, "delta": 1e-6, "records": 10}, 1.0, 0.1),
+    "covariance": ({"bounds": 20.0, "delta": 1e-6, "records": 10}, 1.0, 0.3),
+    "variation": ({"dimension": 2, "records": 10}, 1.0, 0.1),
     "threshold": ({"domain": 2**32, "records": 16}, 1.0, 0.02),
     "concept": ({"size": 500, "records": 8}, 1.0, 0.03),
     "logistic": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
     "linear": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
+    "svc": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
+    "ridge": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
+    "huber": ({"dimension": 5, "delta": 1e-6, "records": 20}, 1.0, 0.01),
+    "smallest-error": ({"size": 100}, 1.0, 0.1),
+    "parity": ({"dimension": 8}, 1.0, 0.1),
+    "count": ({}, 1.0, 0.01),
+    "sum": ({}, 1.0, 0.1),
+    "record-mean": ({"delta": 1e-6}, 1.0, 0.05),
+    "histogram": ({"delta": 1e-6, "records": 256, "between": 0.0}, 1.0, 0.01),
     "select": ({"size": 50, "records": 32, "between": 0.0}, 1.0, 0.03),
     "shares": ({"size": 20, "delta": 1e-6, "records": 256, "between": 0.0}, 1.0, 0.01),
     "cdf": ({"size": 256}, 1.0, 0.1),
@@ -243,6 +257,10 @@ class TestErrors:
 )
 @settings(max_examples=30)
 def test_no_plan_promises_what_a_theorem_rules_out(task, epsilon, share, **numbers):
+    if task in ("variation", "parity") and numbers["relation"] is Relation.ADD_REMOVE:
+        with pytest.raises(ParameterError, match="REPLACE"):
+            describe_task(task, **numbers)
+        return
     described = describe_task(task, **numbers)
     error = share * described.largest_error
     answer = plan(task, epsilon=epsilon, error=error, **numbers)
@@ -268,3 +286,7 @@ def test_removing_users_is_easier_to_hide_than_replacing_them():
 def test_the_folder_opens_what_it_lists():
     for name in planning.__all__:
         assert getattr(planning, name) is not None
+
+
+def test_every_task_of_the_command_line_can_be_planned():
+    assert set(FITTED) <= set(TASKS)

@@ -168,6 +168,8 @@ DESCRIPTORS = (
         options={"bins": whole},
         fits=_histogram_fits,
         answer=_say_histogram,
+        plans=("quorate.planning.tasks.distribution:HistogramTask",),
+        sizes=lambda cells, _: {"size": cells.edges_.size - 1},
         example=lambda: numbers(1, bounds=(0.0, 9.0), bins=5),
     ),
     Descriptor(

@@ -132,6 +132,12 @@ def _concept_sizes(learner: Any, _: Wish) -> dict[str, Any]:
     return {"size": learner.concepts.size}
 
 
+def _parity_sizes(learner: Any, wish: Wish) -> dict[str, Any]:
+    if learner.inputs != "any":
+        raise ParameterError("A plan is about any inputs; of fair coins a parity is found exactly.")
+    return {"dimension": len(wish.features)}
+
+
 def _over_names(kind: str) -> Callable[[Wish], Any]:
     def make(wish: Wish) -> Any:
         import quorate.concepts
@@ -365,6 +371,8 @@ DESCRIPTORS = (
         asks=_RULE_ASKED,
         fits=lambda search: _rule_fits(search) and 0.0 <= search.min_error_ <= 1.0,
         answer=_say_minimum,
+        plans=("quorate.planning.tasks.exact_rules:SmallestErrorTask",),
+        sizes=_concept_sizes,
         example=_thresholds_example,
     ),
     Descriptor(
@@ -407,6 +415,8 @@ DESCRIPTORS = (
         fits=_parity_fits,
         finish=_finish_classes,
         answer=_say_rule,
+        plans=("quorate.planning.tasks.exact_rules:ParityTask",),
+        sizes=_parity_sizes,
         example=lambda: bits(3, epsilon=4.0),
     ),
     Descriptor(

@@ -61,6 +61,24 @@ def _mean_sizes(estimator: Any, wish: Wish) -> dict[str, Any]:
     return {"dimension": dimension, "bounds": bound, "scale": scale, "between": 0.5}
 
 
+def _in_deviations(wish: Wish, smallest: float) -> dict[str, Any]:
+    """Return the features, and half of the widest range in the smallest standard deviation."""
+    bounds = max(1.0, wish.half_width / smallest) if smallest > 0 else 1e6
+    return {"dimension": len(wish.coding.names), "bounds": min(bounds, 1e6)}
+
+
+def _scaler_sizes(scaler: Any, wish: Wish) -> dict[str, Any]:
+    return _in_deviations(wish, float(scaler.scale_.min()))
+
+
+def _covariance_sizes(spread: Any, wish: Wish) -> dict[str, Any]:
+    return _in_deviations(wish, math.sqrt(max(0.0, float(spread.variance_.min()))))
+
+
+def _quantile_sizes(found: Any, wish: Wish) -> dict[str, Any]:
+    return _median_sizes(found, wish) | {"size": len(found.values_)}
+
+
 def _quantiles_fit(quantiles: Any) -> bool:
     values = quantiles.values_
     return len(values) > 0 and are_numbers(values, (len(values), len(quantiles.columns_)))
@@ -243,6 +261,8 @@ DESCRIPTORS = (
         options={"quantiles": several, "resolution": number, "each_user": _REDUCTIONS},
         fits=_quantiles_fit,
         answer=_say_quantiles,
+        plans=("quorate.planning.tasks.quantiles:QuantilesTask",),
+        sizes=_quantile_sizes,
         example=lambda: numbers(1, bounds=(0.0, 9.0)),
     ),
     Descriptor(
@@ -258,6 +278,8 @@ DESCRIPTORS = (
         parameters=_bounds,
         fits=_scaler_fits,
         answer=_say_scaler,
+        plans=("quorate.planning.tasks.spread:ScaleTask",),
+        sizes=_scaler_sizes,
         example=lambda: numbers(2, bounds=(0.0, 9.0), delta=1e-6),
     ),
     Descriptor(
@@ -275,6 +297,8 @@ DESCRIPTORS = (
         options={"shape": one_of("full", "diagonal")},
         fits=_covariance_fits,
         answer=_say_covariance,
+        plans=("quorate.planning.tasks.spread:CovarianceTask",),
+        sizes=_covariance_sizes,
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),
     Descriptor(
@@ -291,6 +315,8 @@ DESCRIPTORS = (
         parameters=_bounds,
         fits=_variation_fits,
         answer=_say_variation,
+        plans=("quorate.planning.tasks.spread:VariationTask",),
+        sizes=lambda found, _: {"dimension": found.n_features_in_},
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),
     Descriptor(

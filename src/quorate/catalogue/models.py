@@ -191,7 +191,12 @@ DESCRIPTORS = (
         plans=("quorate.planning.tasks.models:LogisticTask",),
     ),
     _classifier(
-        "LinearSVC", "svc", "A linear rule with a wide margin.", most_classes=2, width=number
+        "LinearSVC",
+        "svc",
+        "A linear rule with a wide margin.",
+        most_classes=2,
+        plans=("quorate.planning.tasks.other_models:MarginTask",),
+        width=number,
     ),
     _regression(
         "LinearRegression",
@@ -199,11 +204,17 @@ DESCRIPTORS = (
         "A linear prediction of a number by least squares.",
         plans=("quorate.planning.tasks.models:LinearTask",),
     ),
-    _regression("Ridge", "ridge", "Least squares with a penalty on large coefficients."),
+    _regression(
+        "Ridge",
+        "ridge",
+        "Least squares with a penalty on large coefficients.",
+        plans=("quorate.planning.tasks.other_models:RidgeTask",),
+    ),
     _regression(
         "HuberRegression",
         "huber",
         "A linear prediction that far-off targets cannot drag away.",
+        plans=("quorate.planning.tasks.other_models:HuberTask",),
         width=number,
     ),
     Descriptor(

@@ -210,6 +210,24 @@ def _table_sizes(estimator: Any, _: Wish) -> dict[str, Any]:
     return {"size": len(estimator.keys_), "dimension": len(request.added_up)}
 
 
+def _count_sizes(estimator: Any, _: Wish) -> dict[str, Any]:
+    if estimator.of != "users":
+        raise ParameterError("A plan of a count is about people; records are planned as a sum.")
+    return {}
+
+
+def _sum_sizes(estimator: Any, _: Wish) -> dict[str, Any]:
+    if estimator.cap != "auto":
+        raise ParameterError("A plan is about sums whose cap is found privately.")
+    return {"dimension": len(estimator.sum_)}
+
+
+def _record_mean_sizes(estimator: Any, _: Wish) -> dict[str, Any]:
+    if estimator.cap != "auto":
+        raise ParameterError("A plan is about means whose cap is found privately.")
+    return {"dimension": len(estimator.mean_)}
+
+
 def _all_of(names: list[str]) -> set[str]:
     return {f"{name}{end}" for name in names for end in ("", "_error", "_bound")}
 
@@ -224,6 +242,8 @@ DESCRIPTORS = (
         options={"of": one_of("users", "records"), "cap": number},
         fits=_count_fits,
         answer=_say_count,
+        plans=("quorate.planning.tasks.everyday:CountTask",),
+        sizes=_count_sizes,
         example=lambda: numbers(2),
     ),
     Descriptor(
@@ -235,6 +255,8 @@ DESCRIPTORS = (
         options={"cap": number},
         fits=_columns_fit("sum_"),
         answer=_say_columns("sum", "The sum of each column over all records.", "sum_"),
+        plans=("quorate.planning.tasks.everyday:SumTask",),
+        sizes=_sum_sizes,
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),
     Descriptor(
@@ -251,6 +273,8 @@ DESCRIPTORS = (
         options={"cap": number},
         fits=_columns_fit("mean_"),
         answer=_say_columns("mean", "The mean of each column over all records.", "mean_"),
+        plans=("quorate.planning.tasks.everyday:RecordMeanTask",),
+        sizes=_record_mean_sizes,
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),
     Descriptor(

@@ -24,11 +24,11 @@ from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, for_squares, names_told, told_bound
 from quorate.users import UserData
 
-__all__ = ["UserCovariance", "nearest_covariance", "outer_products"]
+__all__ = ["MEAN_SHARE", "UserCovariance", "nearest_covariance", "outer_products"]
 
 _SHAPES = ("full", "diagonal")
 # Share of the squared budget that buys the mean; the rest buys the second moments.
-_MEAN_SHARE = Fraction(3, 10)
+MEAN_SHARE = Fraction(3, 10)
 
 
 def outer_products(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -169,19 +169,19 @@ class UserCovariance(UserEstimator):
         means = CrowdVectors.of(data, UserData.user_means, bound)
         reach, d = bound.l2_radius, data.n_features
         ball = Ball(reach, dimension=d)
-        centre = private_mean(account, means, ball, share=_MEAN_SHARE).mean
+        centre = private_mean(account, means, ball, share=MEAN_SHARE).mean
         centre = np.clip(centre, -reach, reach)
         # Everybody is within 2 * reach * sqrt(d) of the clipped centre.
         farthest = 4.0 * reach * reach * d
         if self.shape == "full":
             ball = Ball(farthest, dimension=d * (d + 1) // 2)
             moments = CrowdVectors.of(means.crowd, _Moments(centre, outer_products), ball)
-            second = private_mean(account, moments, ball, share=1 - _MEAN_SHARE)
+            second = private_mean(account, moments, ball, share=1 - MEAN_SHARE)
             covariance = nearest_covariance(second.mean, d)
         else:
             box = Box(np.zeros(d), np.full(d, 4.0 * reach * reach))
             moments = CrowdVectors.of(means.crowd, _Moments(centre, np.square), box)
-            second = private_mean(account, moments, box, share=1 - _MEAN_SHARE)
+            second = private_mean(account, moments, box, share=1 - MEAN_SHARE)
             covariance = np.diag(np.maximum(second.mean + box.centre, 0.0))
         self.guarantee_ = self._promise(account)
         self.covariance_ = covariance

@@ -30,16 +30,25 @@ from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
-__all__ = ["UserScaler"]
+__all__ = ["CENTRE_SHARE", "QUARTILES_APART", "UserScaler", "scaler_route"]
 
-_CENTRE_SHARE = Fraction(2, 5)
+CENTRE_SHARE = Fraction(2, 5)
 # Distance of the quartiles of a normal distribution in standard deviations.
-_QUARTILES_APART = 1.349
+QUARTILES_APART = 1.349
 # A scale below this part of the range is noise: the feature is left at the scale of its range.
 _SMALLEST_SCALE = 2.0**-30
 _Released = tuple[NDArray[np.float64], NDArray[np.float64], MeanError | QuantileError]
 _MOMENTS = Route(name="moments", reason="delta > 0: two private means, of values and of squares.")
 _QUARTILES = Route(name="quartiles", reason="delta = 0: three private quantiles of each feature.")
+
+
+def scaler_route(delta: float) -> Route:
+    """Return the way to a centre and a scale, from public numbers.
+
+    >>> scaler_route(0.0).name, scaler_route(1e-6).name
+    ('quartiles', 'moments')
+    """
+    return _MOMENTS if delta else _QUARTILES
 
 
 class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type: ignore[misc]
@@ -146,7 +155,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
         widths = half_widths(bound)
         visible = scale > _SMALLEST_SCALE * widths
         self.guarantee_ = self._promise(account)
-        self.algorithm_ = _MOMENTS if self.delta else _QUARTILES
+        self.algorithm_ = scaler_route(self.delta)
         self.error_ = error
         self.centre_ = centre
         self.scale_ = np.where(visible, np.minimum(scale, 2.0 * widths), widths)
@@ -167,12 +176,12 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
 
     def _by_moments(self, data: Crowd, bound: Bound, account: Account) -> _Released:
         means = CrowdVectors.of(data, UserData.user_means, bound)
-        first = private_mean(account, means, bound, share=_CENTRE_SHARE)
+        first = private_mean(account, means, bound, share=CENTRE_SHARE)
         centre = first.mean + bound.centre
         widths = half_widths(bound)
         box = Box(np.zeros_like(widths), 4.0 * widths**2)
         squares = CrowdVectors.of(data, _Squares(centre, widths), box)
-        second = private_mean(account, squares, box, share=1 - _CENTRE_SHARE)
+        second = private_mean(account, squares, box, share=1 - CENTRE_SHARE)
         return centre, np.sqrt(np.maximum(second.mean + box.centre, 0.0)), first.error
 
     def _by_quantiles(self, data: Crowd, bound: Bound, account: Account) -> _Released:
@@ -195,7 +204,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
             found[row, column] = mechanism.decode(mechanism.release(points, account=account))
             ranks.append(mechanism.error_bound(0.05))
         error = QuantileError(rank=max(ranks), confidence=0.95, coordinates=tuple(ranks))
-        return found[1], np.abs(found[2] - found[0]) / _QUARTILES_APART, error
+        return found[1], np.abs(found[2] - found[0]) / QUARTILES_APART, error
 
 
 @dataclass(frozen=True)

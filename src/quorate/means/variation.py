@@ -35,12 +35,19 @@ from quorate.releases.stated_error import StatedError
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
-__all__ = ["UserVariation", "VariationError", "expected_score", "share_from_score"]
+__all__ = [
+    "ROUTE",
+    "UserVariation",
+    "VariationError",
+    "expected_half_width",
+    "expected_score",
+    "share_from_score",
+]
 
 _SEEDS = 2**128
 # Shares of epsilon: the pairs' scores, how many pairs can be asked, and the inverse records.
 _SCORES, _USABLE, _RECORDS = Fraction(13, 20), Fraction(1, 10), Fraction(1, 4)
-_ROUTE = Route(name="pairs", reason="Random pairs of users against halves of their own records.")
+ROUTE = Route(name="pairs", reason="Random pairs of users against halves of their own records.")
 # Half-widths of normal intervals that hold with 95 %.
 _CONFIDENCE, _NORMAL = 0.95, 1.96
 _COVERS = (
@@ -96,6 +103,21 @@ def share_from_score(score: float, dimension: int) -> float:
         below = expected_score(middle, dimension) < score
         low, high = (middle, high) if below else (low, middle)
     return low
+
+
+def expected_half_width(share: float, *, users: int, epsilon: float, dimension: int) -> float:
+    """Return half of the range that will be stated where everybody can be asked.
+
+    >>> expected_half_width(0.5, users=10_000, epsilon=1.0, dimension=2) < 0.1
+    True
+    """
+    pairs, whole = max(users // 2, 1), Fraction(epsilon)
+    scores, asked = (_laplace(pairs, each * whole) for each in (_SCORES, _USABLE))
+    noise = math.hypot(scores.standard_error, asked.standard_error / 2) / pairs
+    wide = math.hypot(noise, 0.5 / math.sqrt(pairs)) * _NORMAL
+    middle = expected_score(min(share, 1.0 - 2.0**-20), dimension)
+    low, high = (share_from_score(middle + side * wide, dimension) for side in (-1.0, 1.0))
+    return (min(1.0, high + _LAW) - max(0.0, low - _LAW)) / 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,7 +272,7 @@ class UserVariation(UserEstimator):
             between=(_between(shares[0], held[2]), _between(shares[2], held[0])),
             records=(held[0], held[2]),
         )
-        self.algorithm_ = _ROUTE
+        self.algorithm_ = ROUTE
         return self
 
 
@@ -264,8 +286,8 @@ def _release_scores(data: Crowd, bound: Bound, account: Account) -> tuple[float,
     pairs = disjoint_pairs(data.n_users, account.secret_below(_SEEDS))
     rows = data.gather(_Halves(bound), pairs.ravel()).reshape(len(pairs), 2, data.n_features + 1)
     scores, asked = _pair_scores(rows)
-    total = _laplace(len(pairs), account, _SCORES)
-    count = _laplace(len(pairs), account, _USABLE)
+    total = _laplace(len(pairs), _SCORES * account.epsilon)
+    count = _laplace(len(pairs), _USABLE * account.epsilon)
     # A pair that cannot be asked scores 1/2, which is taken out again by their noisy number.
     sums = float(total.release_values(scores, account=account)[0])
     usable = min(float(count.release_values(asked, account=account)[0]), len(pairs))
@@ -292,8 +314,8 @@ def _pair_scores(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
 
 def _release_records(data: Crowd, account: Account) -> tuple[float, float, float]:
     """Return the sum of one over the records held, those present, and the sum's half-width."""
-    total = _laplace(data.n_users, account, _RECORDS / 2)
-    here = _laplace(data.n_users, account, _RECORDS / 2)
+    total = _laplace(data.n_users, _RECORDS / 2 * account.epsilon)
+    here = _laplace(data.n_users, _RECORDS / 2 * account.epsilon)
     inverse = data.total(_Inverse(), total.grid)
     present = data.total(_Present(), here.grid)
     sums = float(total.release(inverse, count=data.n_users, account=account)[0])
@@ -301,8 +323,7 @@ def _release_records(data: Crowd, account: Account) -> tuple[float, float, float
     return sums, min(max(people, 1.0), data.n_users), total.error_bound(1.0 - _CONFIDENCE)
 
 
-def _laplace(count: int, account: Account, share: Fraction) -> LaplaceSum:
-    epsilon = share * account.epsilon
+def _laplace(count: int, epsilon: Fraction) -> LaplaceSum:
     grid = choose_grid(Interval(0.0, 1.0), n_users=max(count, 1), noise_scale=1.0 / float(epsilon))
     return LaplaceSum(grid=grid, epsilon=epsilon)
 

@@ -27,7 +27,7 @@ from quorate.tabulate.looks import (
 )
 from quorate.tabulate.usual import median_price, tail_target, value_ladder
 
-__all__ = ["Outlook", "outlook"]
+__all__ = ["Outlook", "outlook", "sum_outlook"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,9 @@ class Outlook:
         About how many people will be above the length.
     coordinates : int
         How many numbers a cell has.
+    measured : bool, default=True
+        Whether enough people answer to say what values are usual and how much they differ;
+        otherwise sums are counted in parts of their range.
     """
 
     norm: int
@@ -53,6 +56,7 @@ class Outlook:
     stated: float
     cut: float
     coordinates: int
+    measured: bool = True
 
 
 def outlook(
@@ -96,9 +100,12 @@ def outlook(
     if groups > 1:
         forgo(rest, WEIGHT_SHARE * _whole(rest))
     block, ladder = rest.rest(), value_ladder(value.lower, value.upper).size
+    measured = True
     if columns:
-        forgo(block, columns * min(median_price(block, ladder, users, columns)))
-        _, part = tail_target(block, users, columns)
+        price, largest = median_price(block, ladder, users, columns)
+        forgo(block, columns * min(price, largest))
+        target, part = tail_target(block, users, columns)
+        measured = price <= largest and target <= users / 4
         forgo(block, (1 + columns) * exact(part))
     noise = noise_of_unit(shape, block)
     cut, part = cut_target(noise=noise, shape=shape, account=block, n_users=users)
@@ -109,6 +116,43 @@ def outlook(
         stated=stated,
         cut=cut,
         coordinates=1 + columns,
+        measured=measured,
+    )
+
+
+def sum_outlook(
+    *, users: int, epsilon: float, delta: float, relation: Relation, columns: int
+) -> Outlook:
+    """Return what the sum of one of so many columns pays and adds, its cap found privately.
+
+    The same decisions as in :class:`~quorate.tabulate.user_sum.UserSum`.
+
+    >>> seen = sum_outlook(
+    ...     users=20_000, epsilon=1.0, delta=0.0, relation=Relation.REPLACE, columns=1
+    ... )
+    >>> seen.norm, round(seen.noise, 1), round(seen.cut)
+    (1, 1.6, 129)
+    """
+    account = Account.open(epsilon=epsilon, delta=delta, relation=relation)
+    norm = noise_norm(account, columns)
+    rest = account.rest() if norm == 2 else account.part_of(epsilon=account.left)
+    shape = Shape(
+        columns=(ValueColumn(column=0, lower=0.0, upper=1.0),),
+        centres=(0.0,),
+        units=(1.0,),
+        weights=np.ones(1),
+        counted=False,
+        norm=norm,
+    )
+    stated = noise_of_unit(shape, rest.rest().part(Fraction(1, columns)))
+    if relation is not Relation.REPLACE:
+        forgo(rest, COUNT_SHARE * _whole(rest))
+    part = rest.rest().part(Fraction(1, columns))
+    noise = noise_of_unit(shape, part)
+    cut, price = cut_target(noise=noise, shape=shape, account=part, n_users=users)
+    forgo(part, exact(price))
+    return Outlook(
+        norm=norm, noise=noise_of_unit(shape, part), stated=stated, cut=cut, coordinates=1
     )
 
 

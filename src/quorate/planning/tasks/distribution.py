@@ -33,7 +33,7 @@ from quorate.planning.tasks.mean import MeanTask
 from quorate.planning.tasks.median import MedianTask
 from quorate.releases.route import Route
 
-__all__ = ["CdfTask", "NormalTask", "SharesTask"]
+__all__ = ["CdfTask", "HistogramTask", "NormalTask", "SharesTask"]
 
 # Measured on Zipf distributions: from noise before shares are made a distribution to what is left.
 _CUT_AWAY = 1.5
@@ -204,6 +204,26 @@ class SharesTask(_DistributionTask):
         theorem = "Theorem 43 (packing) of Ghazi et al. (2023)"
         packing = discrete_packing(self.size, error) if error < 0.5 else None
         return self._floor(packing, epsilon, theorem)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HistogramTask(SharesTask):
+    """Shares of people's records in public cells, as in :class:`~quorate.distributions.Histogram`.
+
+    Parameters
+    ----------
+    size : int, default=20
+        Cells.
+
+    Examples
+    --------
+    >>> HistogramTask(delta=1e-6).error(3000, 1.0) == SharesTask(size=20, delta=1e-6).error(3000, 1)
+    True
+    """
+
+    size: int = 20
+
+    name: ClassVar[str] = "histogram"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,10 +114,7 @@ class ModelTask(PeopleTask):
         """Return the excess risk: sampling, noise, and what descent does not reach."""
         if users < self._first(epsilon):
             return self.largest_error
-        p, m = self.parameters, 1.0 / self.shrunk
-        mu = _mu(epsilon, self.delta)
-        if self.relation is Relation.ADD_REMOVE:
-            mu *= 2.0
+        p, m, mu = self.parameters, 1.0 / self.shrunk, self.mu(epsilon)
         spread = 1.0 / (users * m) + self.descent * p / (m * (users * mu) ** 2)
         found = self.unit * _half_chi_square(p, _CAUTION * self.beta) * spread
         unreached = self._unreached
@@ -125,6 +122,11 @@ class ModelTask(PeopleTask):
             found = self._skew * found + self._cut_away / (users * mu)
             unreached += self._unreached_of_people
         return min(found + unreached / (users * mu) ** 3, self.largest_error)
+
+    def mu(self, epsilon: float) -> float:
+        """Return what the budget is worth, for a person who is replaced."""
+        worth = _mu(epsilon, self.delta)
+        return worth if self.relation is Relation.REPLACE else 2.0 * worth
 
     def _first(self, epsilon: float) -> int:
         """Return the number of users below which the estimator refuses."""

@@ -13,6 +13,7 @@ beyond the length that is looked for is missing, and is part of the error.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -23,17 +24,19 @@ from quorate.guarantees import Relation
 from quorate.planning.limits import fixed_users_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import ErrorModel, PeopleTask
+from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
 from quorate.tabulate.blocks import tail_factor
 from quorate.tabulate.outlook import Outlook, outlook
 from quorate.tabulate.user_table import table_route
 
-__all__ = ["TableTask"]
+__all__ = ["HeldTask", "TableTask"]
 
 # One person in a hundred is so many standard deviations above the middle.
 _ONE_IN_A_HUNDRED = 2.3263478740408408
 # Lengths are looked for among powers of the root of two, and it is one above as often as not.
 _ROUNDED = 2.0**0.25
+# What is taken is the middle of two of them: nine times of ten within this of what was looked for.
+_ANYWHERE = (2.0**-0.225, 1.0, 2.0**0.225)
 # Records of caps that group privacy tries, as powers of two of the average.
 _CAPS = range(-12, 7)
 
@@ -53,49 +56,28 @@ def _outlook(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableTask(PeopleTask):
-    """Counts, sums and means by group, as in :class:`~quorate.tabulate.UserTable`.
-
-    The error is that of one cell of a group of average size, for the people who are there: of a
-    count as a share of it, of a mean in standard deviations of a record. A sum is off by the root
-    of the sum of both squares, each times what it is about: the mean, and the deviation.
+class HeldTask(Task):
+    """A sum of what people hold, bounded by a length that is found privately.
 
     Parameters
     ----------
-    size : int, default=10
-        Groups.
-    dimension : int, default=1
-        Columns that are added up for sums or means; 0 for counts alone.
     scale : float, default=4.0
-        How many times the average one person in a hundred holds; 1 if all hold the same number.
-    between : float, optional
-        How likely two records of a person are in the same group because they are that person's.
-
-    Examples
-    --------
-    >>> task = TableTask(size=50, records=50, delta=1e-6)
-    >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
-    ('gaussian', 0.17)
+        How many times the average one person in a hundred holds; 1 if all hold the same.
     """
 
-    size: int = 10
-    dimension: int = 1
     scale: float = 4.0
-
-    name: ClassVar[str] = "table"
-    error_meaning: ClassVar[str] = (
-        "error in a group of average size: of a count as a share of it, of a mean in standard "
-        "deviations of one record"
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _validate.positive_integer(size=self.size)
-        _validate.non_negative_integer(dimension=self.dimension)
         _validate.positive(scale=self.scale)
         largest = math.exp(_ONE_IN_A_HUNDRED**2 / 2)
         if not 1.0 <= self.scale <= largest:
             raise ParameterError(f"Expected 1 <= scale <= {largest:.1f}, got scale={self.scale!r}.")
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return 1
 
     @property
     def largest_error(self) -> float:
@@ -103,18 +85,13 @@ class TableTask(PeopleTask):
         return 1.0
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What the figures take for granted because nobody said it."""
-        if self.between is not None:
-            return ()
-        return (
-            "Assumes that half of a person's pairs of records are in the same group: state "
-            "between= (0 if the records of a person fall anywhere).",
-        )
+    def _places(self) -> tuple[float, ...]:
+        """Where the length may come out, over what was looked for."""
+        return _ANYWHERE
 
+    @abstractmethod
     def _seen(self, users: int, epsilon: float) -> Outlook:
-        known = self.delta, self.relation, self.size, self.dimension
-        return _outlook(users, epsilon, *known)
+        """Return what public numbers say about the noise."""
 
     @property
     def _deviation(self) -> float:
@@ -134,33 +111,40 @@ class TableTask(PeopleTask):
         return max(0.0, float(ndtr(spread - above) - cap * ndtr(-above)))
 
     def _length(self, records: float, norm: int) -> float:
-        """Return how long the records of somebody who holds so many are, over all groups."""
-        if norm == 1 or records <= 1.0:
-            return records
-        same = self.share_between + (1.0 - self.share_between) / self.size
-        return math.sqrt(records + records * (records - 1.0) * same)
+        """Return how long what somebody holds is, who holds so many records."""
+        del norm
+        return records
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the error of one cell: noise, and what is missing beyond the length."""
         from scipy.special import ndtri
 
         seen = self._seen(users, epsilon)
-        above = -float(ndtri(min(0.5, seen.cut / users)))
+        above, spread = -float(ndtri(min(0.5, seen.cut / users))), self._deviation
+        middle = self.records * math.exp(spread * above - spread**2 / 2)
+        found = 0.0
+        for place in self._places:
+            records = max(1.0, place * middle)
+            length = self._length(records, seen.norm) * seen.coordinates ** (1 / seen.norm)
+            noise = self._share(seen, length * seen.noise, users)
+            found = max(found, self._joined(noise, self._lost_beyond(above, place)))
+        return min(self.largest_error, found)
+
+    def _joined(self, noise: float, lost: float) -> float:
+        """Return the error of both: what is missing is off by itself."""
+        return noise + lost
+
+    def _lost_beyond(self, above: float, place: float) -> float:
+        """Return the share lost where the length is ``place`` times that of so many above."""
         spread = self._deviation
-        records = max(1.0, self.records * math.exp(spread * above - spread**2 / 2))
-        length = self._length(records, seen.norm) * seen.coordinates ** (1 / seen.norm)
-        noise = self._share(seen, _ROUNDED * seen.noise * length, users)
-        return min(self.largest_error, noise + self._lost(above))
+        if spread == 0.0:
+            return max(0.0, 1.0 - place)
+        return self._lost(above + math.log(place) / spread)
 
     def _share(self, seen: Outlook, deviation: float, users: int) -> float:
         """Return what noise of a cell does not exceed, as a share of an average group."""
         tail = tail_factor(gaussian=seen.norm == 2, beta=self.beta)
-        return tail * deviation * self.size / (users * self.records)
-
-    def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return which noise a table has."""
-        route = table_route(self._seen(users, epsilon).norm, "found privately")
-        return route.name, route.reason
+        return tail * deviation * self.groups / (users * self.records)
 
     def baselines(self) -> dict[str, ErrorModel]:
         """Return the error of simpler ways, by name."""
@@ -189,7 +173,7 @@ class TableTask(PeopleTask):
         seen = self._seen(users, epsilon)
         noise = seen.stated * seen.coordinates ** (1 / seen.norm)
         tail = -float(ndtri(self.beta / 2))
-        sampling = tail * math.sqrt((self.size - 1.0) * (1.0 - self.share_between) / users)
+        sampling = tail * math.sqrt((self.groups - 1.0) * (1.0 - self.share_between) / users)
         noise = self._share(seen, noise * self.records, users)
         return min(self.largest_error, math.hypot(noise, sampling) + self._lost(0.0))
 
@@ -233,3 +217,85 @@ class TableTask(PeopleTask):
             holds=True,
             note="two crowds that have nothing in common",
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableTask(HeldTask, PeopleTask):
+    """Counts, sums and means by group, as in :class:`~quorate.tabulate.UserTable`.
+
+    The error is that of one cell of a group of average size, for the people who are there: of a
+    count as a share of it, of a mean in standard deviations of a record. A sum is off by the root
+    of the sum of both squares, each times what it is about: the mean, and the deviation.
+
+    Parameters
+    ----------
+    size : int, default=10
+        Groups.
+    dimension : int, default=1
+        Columns that are added up for sums or means; 0 for counts alone.
+    scale : float, default=4.0
+        How many times the average one person in a hundred holds; 1 if all hold the same number.
+    between : float, optional
+        How likely two records of a person are in the same group because they are that person's.
+
+    Examples
+    --------
+    >>> task = TableTask(size=50, records=50, delta=1e-6)
+    >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
+    ('gaussian', 0.17)
+    """
+
+    size: int = 10
+    dimension: int = 1
+
+    name: ClassVar[str] = "table"
+    error_meaning: ClassVar[str] = (
+        "error in a group of average size: of a count as a share of it, of a mean in standard "
+        "deviations of one record"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size)
+        _validate.non_negative_integer(dimension=self.dimension)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return self.size
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted because nobody said it."""
+        if self.between is not None:
+            return ()
+        return (
+            "Assumes that half of a person's pairs of records are in the same group: state "
+            "between= (0 if the records of a person fall anywhere).",
+        )
+
+    def _seen(self, users: int, epsilon: float) -> Outlook:
+        known = self.delta, self.relation, self.size, self.dimension
+        return _outlook(users, epsilon, *known)
+
+    @property
+    def _places(self) -> tuple[float, ...]:
+        """Where the length may come out; what cells lose evens out over the groups."""
+        return (_ROUNDED,)
+
+    def _lost_beyond(self, above: float, place: float) -> float:
+        """Return the share lost beyond the length that was looked for."""
+        del place
+        return self._lost(above)
+
+    def _length(self, records: float, norm: int) -> float:
+        """Return how long the records of somebody who holds so many are, over all groups."""
+        if norm == 1 or records <= 1.0:
+            return records
+        same = self.share_between + (1.0 - self.share_between) / self.size
+        return math.sqrt(records + records * (records - 1.0) * same)
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return which noise a table has."""
+        route = table_route(self._seen(users, epsilon).norm, "found privately")
+        return route.name, route.reason

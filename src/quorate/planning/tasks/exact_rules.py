@@ -1,0 +1,200 @@
+"""Planning parities and the smallest error of a class, by sizes that proofs give."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.learners.parity_learner import ParityLearner
+from quorate.learners.smallest_error_search import MinErrorSearch
+from quorate.planning.limits import fixed_users_floor, packing_users
+from quorate.planning.plan import PublishedBound
+from quorate.planning.tasks.base import ErrorModel, Task
+
+__all__ = ["ParityTask", "SmallestErrorTask"]
+
+# Errors that a plan can speak of, from half down to a five-hundredth.
+_ERRORS = tuple(0.5 * 2.0 ** (-step / 4) for step in range(1, 33))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ProvedTask(Task):
+    """What the tasks share: the estimator itself says how many users an error takes."""
+
+    @property
+    def largest_error(self) -> float:
+        """A coin."""
+        return 0.5
+
+    def users_for(self, error: float, epsilon: float) -> int:
+        """Return how many users the estimator asks for."""
+        raise NotImplementedError
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the smallest of the listed errors that so many users are proved to reach."""
+        reached = (e for e in reversed(_ERRORS) if self.users_for(e, epsilon) <= users)
+        return next(reached, self.largest_error)
+
+    def baselines(self) -> dict[str, ErrorModel]:
+        """Return nothing: simpler ways are not known to work."""
+        return {}
+
+
+@lru_cache(maxsize=4096)
+def _users_of_search(
+    error: float, epsilon: float, *, records: int, size: int, beta: float, reach: float
+) -> int:
+    search = MinErrorSearch(alpha=error, records=records, reach=reach)
+    return search.users_needed(epsilon=epsilon, beta=beta, size=size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallestErrorTask(_ProvedTask):
+    """The error of the best rule, as in :class:`~quorate.learners.PrivateMinError`.
+
+    Parameters
+    ----------
+    size : int, default=1000
+        Rules.
+
+    Examples
+    --------
+    >>> SmallestErrorTask(records=64, size=100).error(2000, 1.0) < 0.1
+    True
+    """
+
+    size: int = 1000
+
+    name: ClassVar[str] = "smallest-error"
+    error_meaning: ClassVar[str] = "distance from the error of the best rule, if people are alike"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the figures take for granted."""
+        return ("Assumes that people are alike: shares of people above a rate say it only then.",)
+
+    def users_for(self, error: float, epsilon: float) -> int:
+        """Return the users of Lemma 4.5 with all constants."""
+        return _users_of_search(
+            error, epsilon, records=self.records, size=self.size, beta=self.beta, reach=0.5
+        )
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the only way there is."""
+        del users, epsilon
+        return "binary_search", "private comparisons halve the interval of possible errors."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users of Lemma 4.5."""
+        return PublishedBound(
+            users=float(self.users_for(min(error, 0.49), epsilon)),
+            theorem="Lemma 4.5 of Li, Wang, Ye (2024)",
+            holds=False,
+            note="constants of this library; people who are alike",
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the floor for two crowds: the rule always errs, or never."""
+        del error
+        floor = fixed_users_floor(
+            epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
+        )
+        return PublishedBound(
+            users=float(floor),
+            theorem="Theorem 9 of Levy et al. (2021)",
+            holds=True,
+            note="two crowds that have nothing in common",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityTask(_ProvedTask):
+    """A parity of Boolean features, as in :class:`~quorate.learners.ParityLearner`.
+
+    Inputs are whatever they are, and labels come from a parity. Inputs that are fair coins need far
+    fewer users; ``sufficient`` says how many.
+
+    Parameters
+    ----------
+    dimension : int, default=10
+        Boolean features.
+
+    Examples
+    --------
+    >>> ParityTask(dimension=16).error(20_000, 1.0) < 0.1
+    True
+    """
+
+    dimension: int = 10
+
+    name: ClassVar[str] = "parity"
+    error_meaning: ClassVar[str] = "error of the parity that is found, if one has none"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(dimension=self.dimension)
+        if self.relation is not Relation.REPLACE:
+            raise ParameterError(
+                "Expected Relation.REPLACE: how users are split into parts depends on their number."
+            )
+
+    def _learner(self, epsilon: float, error: float, inputs: str) -> ParityLearner:
+        return ParityLearner(epsilon, inputs=inputs, error=error, failure=self.beta)
+
+    def users_for(self, error: float, epsilon: float) -> int:
+        """Return how many users the learner asks for on any inputs."""
+        return self._learner(epsilon, error, "any").users_needed(self.dimension)
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the way of people who cannot be counted on to solve alone."""
+        del users, epsilon
+        return "one_record", "users cannot be counted on to solve alone."
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users of Theorem 4.4 with the constants of this library."""
+        return PublishedBound(
+            users=float(self.users_for(min(error, 0.49), epsilon)),
+            theorem="Theorem 4.4 of Kasiviswanathan et al. (2011)",
+            holds=False,
+            note="constants of this library",
+        )
+
+    def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return the users that suffice where features are independent fair coins."""
+        users = self._learner(epsilon, min(error, 0.49), "uniform").users_needed(self.dimension)
+        return (
+            PublishedBound(
+                users=float(users),
+                theorem="Theorem 4.4 of Kasiviswanathan et al. (2011)",
+                holds=False,
+                note="features that are independent fair coins; the parity is then found exactly",
+            ),
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the packing bound over all parities, any two of which differ on half."""
+        if error >= 0.25:
+            return PublishedBound(
+                users=1.0, theorem="no theorem", holds=True, note="half of two parities may do"
+            )
+        users = packing_users(
+            log_alternatives=self.dimension * math.log(2.0),
+            epsilon=epsilon,
+            beta=self.beta,
+            relation=self.relation,
+        )
+        return PublishedBound(
+            users=max(1.0, users),
+            theorem="Lemma 39 (packing) of Ghazi et al. (2023)",
+            holds=True,
+            note="uniform inputs, on which any two parities differ by half",
+        )
