@@ -203,6 +203,47 @@ def test_who_knows_where_noise_comes_from_is_seen():
     assert known_noise(SOURCE / "accounting" / "account.py")
 
 
+# What a source of noise is asked for. Whoever holds an account can be handed the source.
+DRAWS = {
+    "balanced_laplace",
+    "bernoulli_exp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "gumbel_max",
+    "permute_and_flip",
+    "truncated_laplace",
+    "uniform_below",
+    "uniform_words",
+}
+DRAWING_ROOMS = {"noise", "accounting", "mechanisms", "protocols"}
+# Names of stored messages; they hide nobody.
+OTHER_DRAWS = {"serve/message_store.py": ["ambient_noise().uniform_words"]}
+
+
+def drawn(source):
+    """Return the calls in a piece of code that draw from a source of noise."""
+    calls = [node for node in nodes(source) if isinstance(node, ast.Call)]
+    return [
+        ast.unparse(call.func)
+        for call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in DRAWS
+    ]
+
+
+def test_nothing_outside_of_mechanisms_draws_noise():
+    """An estimator hands its account to a mechanism; it asks no source, not even a paid one."""
+    found = {}
+    for room in [room for room in ROOMS if room not in DRAWING_ROOMS]:
+        found |= wrong_in(room, lambda path: drawn(path.read_text()))
+    assert found == OTHER_DRAWS
+
+
+def test_a_draw_from_a_paid_source_is_seen():
+    code = "noisy = account.pay(loss).discrete_laplace(values, scale=scale)"
+    assert drawn(code) == ["account.pay(loss).discrete_laplace"]
+    assert wrong_in("mechanisms", lambda path: drawn(path.read_text()))
+
+
 RELEASES = {"release", "release_values", "release_between", "release_counts"}
 RELEASES |= {"release_keys", "release_tally"}
 # Rooms whose mechanisms may open an account of their own, and calls that are no mechanism's.
