@@ -81,6 +81,13 @@ class TestPlans:
         with pytest.raises(NumericalFailure):
             account.pay(Pure(0.01))
 
+    def test_a_dearer_pure_step_is_refused(self):
+        account = Account.open(epsilon=1.0, delta=1e-6)
+        account.plan(Repeated(Pure(0.03), 4))
+        with pytest.raises(NumericalFailure):
+            account.pay(Pure(0.031))
+        account.pay(Pure(0.03))
+
     def test_a_plan_above_the_budget_is_refused(self):
         with pytest.raises(NumericalFailure, match="plan costs"):
             Account.open(epsilon=1.0, delta=1e-6).plan(Repeated(self.STEP, 10**5))

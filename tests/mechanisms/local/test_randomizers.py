@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -100,6 +101,12 @@ class TestNoisyNumbers:
         law = [response.probability(k / 4, value) for k in near]
         rest = 3000 - sum(counts)
         assert chisquare([*counts, rest], 3000 * np.array([*law, 1 - sum(law)])).pvalue > 1e-7
+
+    @pytest.mark.parametrize("kind", [LaplaceResponse, partial(GaussianResponse, delta=1e-6)])
+    def test_a_value_out_of_range_counts_as_its_end(self, kind):
+        response = kind(1.0, low=-2.0, high=3.0, steps=10)
+        given = np.array([-np.inf, -1e308, -2.1, -2.0, 3.0, 3.1, 1e308, np.inf, np.nan])
+        assert response._cells(given).tolist() == [0, 0, 0, 0, 10, 10, 10, 10, 5]
 
     def test_the_worst_laplace_ratio_is_epsilon_and_half_the_noise_is_caught(self):
         response = LaplaceResponse(1.0, low=-2.0, high=2.0, steps=8)
