@@ -256,6 +256,7 @@ class TestHistory:
             "period": None,
             "spent": {"epsilon": 0.1, "delta": 1e-7},
             "remaining": {"epsilon": 0.9, "delta": 9e-7},
+            "buys": ["a mean at epsilon 0.1 still fits 9 times"],
         }
         assert [entry["kind"] for entry in document["entries"]] == ["budget", "charge"]
         assert document["entries"][1]["epsilon"] == "1/10"

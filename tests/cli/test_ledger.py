@@ -99,6 +99,29 @@ def test_watching_prints_each_entry_once(book, capsys, monkeypatch):
     monkeypatch.setattr("quorate.cli.ledger.time.sleep", wait)
     assert main(["ledger", "watch", str(book), "--looks", "3"]) == 0
     out = capsys.readouterr().out
-    assert out.count("mean age") == out.count("mean weight") == 1
+    assert out.count("│ mean age") == out.count("│ mean weight") == 1
+    assert "visits: mean weight at epsilon 0.25 still fits" in out
     assert "0.75" in out
     assert "0.5" in out
+
+
+def test_a_list_of_releases_is_a_budget(tmp_path, capsys):
+    book = str(tmp_path / "planned.db")
+    asked = ["ledger", "create", book, "--data-name", "visits", "--unit", "patient"]
+    asked += ["--epsilon", "1", "--delta", "1e-5", "--composition", "pld"]
+    few = ["--release", "mean=9 x 0.3,1e-7 gaussian", "--release", "count=5 x 0.02"]
+    assert main([*asked, "--release", "mean=90 x 0.3"]) == 1
+    assert "more than the budget" in capsys.readouterr().err
+    assert main([*asked, "--release", "nine means"]) == 2
+    assert main([*asked, *few]) == 0
+    out = capsys.readouterr().out
+    assert "visits: mean at epsilon 0.3 still fits 9 times." in out
+    assert "visits: count at epsilon 0.02 still fits 5 times." in out
+    rows = "\n".join(f"p{i % 900},{i % 50}" for i in range(9000))
+    (tmp_path / "visits.csv").write_text("patient,age\n" + rows)
+    fit = ["fit", str(tmp_path / "visits.csv"), "--task", "count", "--user", "patient"]
+    fit += ["--features", "age", "--ledger", book, "--data-name", "visits", "--epsilon"]
+    assert main([*fit, "0.02"]) == 0
+    assert main([*fit, "0.03"]) == 1
+    assert "no release that is left" in capsys.readouterr().err
+    assert Ledger(book).remaining("visits").buys[1] == "count at epsilon 0.02 still fits 4 times"

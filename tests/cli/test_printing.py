@@ -30,17 +30,25 @@ def test_progress_is_silent_without_a_terminal(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("plain", [True, False])
-def test_what_nobody_could_read_is_said_before_any_number(plain, tmp_path, capsys):
-    """Thousands are set apart by commas: none of 2,000 people has a row that can be read.
+@pytest.mark.parametrize("readable", [1.0, 0.25, 0.0])
+def test_what_could_hardly_be_read_is_said_before_any_number(readable, tmp_path, capsys):
+    """Thousands are set apart by commas; of none of 2,000 people, of three quarters, or of all.
 
-    The paid share has Laplace noise of less than a point: beyond a half with chance e^-50.
+    The paid share has Laplace noise of less than a point: beyond a half with chance e^-25. About
+    nothing at all there is no answer.
     """
-    spent = "1250" if plain else '"1,250"'
-    lines = ["person,spend", *(f"{person},{spent}" for person in range(2000))]
-    (tmp_path / "spend.csv").write_text("\n".join(lines))
+    rows = (
+        f"{person},1250" if person < 2000 * readable else f'{person},"1,250"'
+        for person in range(2000)
+    )
+    (tmp_path / "spend.csv").write_text("\n".join(["person,spend", *rows]))
     asked = ["--task", "mean", "--user", "person", "--features", "spend", "--bounds", "0,9000"]
-    assert main(["fit", str(tmp_path / "spend.csv"), *asked, "--epsilon", "4"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("Careful, before you read on: About ") is not plain
-    assert said.count("could be read") == 1
+    code = main(["fit", str(tmp_path / "spend.csv"), *asked, "--epsilon", "4"])
+    said = capsys.readouterr()
+    if readable == 0.0:
+        assert (code, said.out) == (1, "")
+        assert "could be read" in said.err
+        return
+    assert code == 0
+    assert said.out.startswith("Careful, before you read on: About ") is (readable < 1.0)
+    assert said.out.count("could be read") == 1

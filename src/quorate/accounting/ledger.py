@@ -11,7 +11,7 @@ import getpass
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -24,18 +24,14 @@ from quorate.accounting.ledger_entries import (
     Budget,
     BudgetChange,
     Charge,
+    PlannedRelease,
     Settlement,
     decimal_reading,
     plain_number,
     read_entry,
 )
-from quorate.accounting.spending import (
-    COMPOSITIONS,
-    Spending,
-    admit,
-    check_same_kind,
-    cost_of_guarantee,
-)
+from quorate.accounting.planned_spending import PlannedSpending, check_plan, read_plan
+from quorate.accounting.spending import COMPOSITIONS, Spending, admit, check_same_kind
 from quorate.exceptions import (
     LedgerError,
     LedgerFileError,
@@ -46,6 +42,9 @@ from quorate.guarantees import Guarantee, PricedEvent, Relation
 
 __all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "Settlement"]
 
+_KINDS = 12
+"""How many kinds of releases a budget speaks of, the latest ones."""
+
 
 class Ledger:
     """Open the ledger at ``path``, or create it if there is none.
@@ -53,7 +52,8 @@ class Ledger:
     A budget belongs to the *name* of a data set, which the caller chooses; nothing computed from
     the data is stored. Costs add up by basic composition, the sum of the epsilons and the sum of
     the deltas, or, if the budget says so, by a filter of Gaussian differential privacy, under which
-    many small releases cost far less; see :mod:`quorate.accounting.spending`.
+    many small releases cost far less (:mod:`quorate.accounting.spending`), or as a list of releases
+    that is priced as a whole (:mod:`quorate.accounting.planned_spending`).
 
     Sums are exact. A float counts as the shortest decimal that prints it, so ten charges of 0.1
     fill a budget of 1.0 and a history adds up by hand; integers and fractions count as themselves.
@@ -138,6 +138,7 @@ class Ledger:
         unit: str = "user",
         composition: str | None = None,
         period: str | None = None,
+        plan: Mapping[str, tuple[Guarantee, int]] | None = None,
     ) -> BudgetChange:
         """Set the budget of the data set ``name``, or change it; every change stays on record.
 
@@ -151,13 +152,17 @@ class Ledger:
         epsilon, delta : float
         relation : Relation, default=Relation.REPLACE
         unit : str, default="user"
-        composition : {"basic", "gaussian"} or None, default=None
+        composition : {"basic", "gaussian", "pld"} or None, default=None
             ``"basic"`` adds epsilons and deltas; ``"gaussian"`` also adds the squares of Gaussian
-            differential privacy and lets through what either sum lets through. ``None`` is the
-            composition that the budget has, at first ``"basic"``.
+            differential privacy and lets through what either sum lets through; ``"pld"`` prices a
+            list of releases as a whole, by privacy loss distributions. ``None`` is the composition
+            that the budget has, at first ``"basic"``.
         period : {"day", "week", "month", "quarter", "year"} or None, default=None
             The budget is for each period anew; charges then name it as in ``"visits@2026-11"``,
             and the unit says so: ``"patient x month"``.
+        plan : mapping from str to (Guarantee, int), optional
+            For ``"pld"``, fixed for ever: the releases that there will be, and how often. Charges
+            take them in any order; see :mod:`quorate.accounting.planned_spending`.
         """
         _check_text(name=name, unit=unit)
         _validate.non_negative(epsilon=epsilon)
@@ -166,9 +171,18 @@ class Ledger:
             raise ParameterError(f"Expected relation to be a Relation, got relation={relation!r}.")
         _check_kind_of_budget(composition, delta, period, unit)
         limit = Amount(decimal_reading(epsilon), decimal_reading(delta))
+        planned: tuple[PlannedRelease, ...] = ()
+        if composition == "pld" or plan is not None:
+            composition = composition or "pld"
+            if composition != "pld":
+                raise ParameterError("Expected composition='pld' beside a plan.")
+            if plan is not None or name not in self.names():
+                planned = read_plan(plan, relation=relation, unit=unit)
         with self._file.transaction(write=True) as page:
             budgets = _budgets(page.entries)
             composition = composition or ("basic" if name not in budgets else None)
+            if name not in budgets and planned:
+                check_plan(planned, limit, relation)
             if name in budgets:
                 change = budgets[name][0]
                 check_same_kind(change, relation, unit)
@@ -178,7 +192,12 @@ class Ledger:
                         f"as when the budget of {name!r} was first set, got {composition!r} and "
                         f"{period!r}. Use another data set name."
                     )
-                composition = change.composition
+                if planned not in ((), change.plan):
+                    raise LedgerError(
+                        f"Expected the plan that the budget of {name!r} was first set with: a plan "
+                        "is fixed before its first release. Use another data set name."
+                    )
+                composition, planned = change.composition, change.plan
                 if budgets[name][1] == limit:
                     return change
             document = {
@@ -189,6 +208,8 @@ class Ledger:
                 "composition": composition,
                 "period": period,
             }
+            if planned:
+                document["plan"] = [asdict(each) for each in planned]
             entry = self._append(page, "budget", name, amount=limit, document=document)
         return cast("BudgetChange", read_entry(entry))
 
@@ -210,7 +231,7 @@ class Ledger:
         amount = Amount(decimal_reading(guarantee.epsilon), decimal_reading(guarantee.delta))
         document = guarantee.charged_to(name).to_dict()
         with self._file.transaction(write=True) as page:
-            admit(_spending(page.entries, name), guarantee)
+            document |= _let_through(_spending(page.entries, name), guarantee)
             entry = self._append(page, "charge", name, amount, document, purpose=purpose)
         return cast("Charge", read_entry(entry))
 
@@ -218,12 +239,13 @@ class Ledger:
         """Write down what was drawn under ``charge``; under Gaussian composition it costs less.
 
         For releases that are over: nothing may be drawn under the charge afterwards. A budget that
-        adds up by basic composition has no use for it, and nothing is written.
+        adds up by basic composition, or is a list of releases, has no use for it, and nothing is
+        written.
         """
         document = {"charge": charge.id, "events": [event.to_dict() for event in events]}
         amount = Amount(Fraction(0), Fraction(0))
         with self._file.transaction(write=True) as page:
-            if _spending(page.entries, charge.data_name).change.composition == "basic":
+            if _spending(page.entries, charge.data_name).change.composition != "gaussian":
                 return None
             ids = {
                 e.id for e in page.entries if (e.kind, e.data_name) == ("charge", charge.data_name)
@@ -258,7 +280,11 @@ class Ledger:
         """
         spending = _spending(self._entries(), name)
         check_same_kind(spending.change, guarantee.relation, guarantee.unit)
-        return spending.times(cost_of_guarantee(guarantee))
+        return spending.fits(guarantee)
+
+    def check_fits(self, name: str, guarantee: Guarantee) -> None:
+        """Refuse what :meth:`charge` would refuse, and charge nothing."""
+        _let_through(_spending(self._entries(), name), guarantee)
 
     def budget(self, name: str) -> BudgetChange:
         """Return the entry that set the present budget of ``name``."""
@@ -272,9 +298,10 @@ class Ledger:
         """Return what is left for ``name``, rounded down to floats, so that it can be charged.
 
         Under Gaussian composition it is what a release can have whose events are not known; one of
-        Gaussian noise gets more, see :meth:`fits`.
+        Gaussian noise gets more, see :meth:`fits`. ``buys`` of what is returned says how often each
+        kind of release that was charged before, or is planned, still fits.
         """
-        return _spending(self._entries(), name).left.rounded_down()
+        return _remaining(self._entries(), name)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all data sets that ever had a budget, the oldest first."""
@@ -295,7 +322,8 @@ class Ledger:
             entries, digest = page.entries, page.last_digest
         data = {}
         for name in _charged_names(entries):
-            spending = _spending(entries, name)
+            spending, left = _spending(entries, name), _remaining(entries, name)
+            spent = spending.spent.rounded_up()
             data[name] = {
                 "epsilon": spending.change.epsilon,
                 "delta": spending.change.delta,
@@ -303,8 +331,9 @@ class Ledger:
                 "unit": spending.change.unit,
                 "composition": spending.change.composition,
                 "period": spending.change.period,
-                "spent": asdict(spending.spent.rounded_up()),
-                "remaining": asdict(spending.left.rounded_down()),
+                "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
+                "remaining": {"epsilon": left.epsilon, "delta": left.delta},
+                "buys": list(left.buys),
             }
         return {
             "format": "quorate-ledger",
@@ -378,10 +407,10 @@ def _check_kind_of_budget(
 ) -> None:
     if composition is not None:
         _validate.one_of(COMPOSITIONS, composition=composition)
-    if composition == "gaussian" and not delta > 0:
+    if composition in ("gaussian", "pld") and not delta > 0:
         raise ParameterError(
-            "Expected delta > 0 for composition='gaussian': Gaussian differential privacy has no "
-            "pure guarantee. Use composition='basic'."
+            f"Expected delta > 0 for composition={composition!r}: without it epsilons add up, and "
+            "Gaussian noise has no pure guarantee. Use composition='basic'."
         )
     if period is not None:
         _validate.one_of(tuple(PERIODS), period=period)
@@ -411,7 +440,34 @@ def _charged_names(entries: list[Entry]) -> list[str]:
     return [n for n in names if n not in budgets or budgets[n][0].period is None]
 
 
-def _spending(entries: list[Entry], name: str) -> Spending:
+def _let_through(spending: Spending | PlannedSpending, guarantee: Guarantee) -> dict[str, str]:
+    """Refuse what does not fit; return what an entry says beside its guarantee."""
+    check_same_kind(spending.change, guarantee.relation, guarantee.unit)
+    if isinstance(spending, PlannedSpending):
+        return {"planned": spending.take(guarantee)}
+    admit(spending, guarantee)
+    return {}
+
+
+def _remaining(entries: list[Entry], name: str) -> Budget:
+    """Return what is left, with the kinds of releases that it can still pay for."""
+    spending = _spending(entries, name)
+    left = spending.left.rounded_down()
+    if isinstance(spending, PlannedSpending):
+        return replace(left, buys=spending.buys)
+    kinds: dict[str, Guarantee] = {}
+    for entry in entries:
+        if entry.kind == "charge" and entry.data_name == name:
+            charge = cast("Charge", read_entry(entry))
+            promise = charge.guarantee
+            kinds.setdefault(f"{charge.purpose} at epsilon {promise.epsilon:g}", promise)
+    said = (
+        f"{words} still fits {spending.fits(promise)} times" for words, promise in kinds.items()
+    )
+    return replace(left, buys=tuple(said))
+
+
+def _spending(entries: list[Entry], name: str) -> Spending | PlannedSpending:
     budgets = _budgets(entries)
     base, label = divide_name(name)
     if name in budgets:
@@ -424,7 +480,8 @@ def _spending(entries: list[Entry], name: str) -> Spending:
     change, limit = budgets[base]
     if change.period is not None:
         check_period(change.period, label)
-    return Spending.of(change, limit, [entry for entry in entries if entry.data_name == name])
+    kind = PlannedSpending if change.composition == "pld" else Spending
+    return kind.of(change, limit, [entry for entry in entries if entry.data_name == name])
 
 
 def _check_text(**values: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ __all__ = [
     "Budget",
     "BudgetChange",
     "Charge",
+    "PlannedRelease",
     "Settlement",
     "decimal_reading",
     "plain_number",
@@ -27,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """An amount of privacy loss.
+    """An amount of privacy loss; of what is left, ``buys`` says what it can pay for, in words.
 
     >>> Budget(epsilon=0.3, delta=0.0)
     Budget(epsilon=0.3, delta=0.0)
@@ -35,6 +36,24 @@ class Budget:
 
     epsilon: float
     delta: float
+    buys: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRelease:
+    """A release that there will be ``count`` times, of a budget that is a list of them.
+
+    ``events`` is a list in JSON; an empty one stands for whatever is declared to cost no more.
+
+    >>> PlannedRelease(name="a count", count=52, epsilon=0.05, delta=0.0, events="[]").count
+    52
+    """
+
+    name: str
+    count: int
+    epsilon: float
+    delta: float
+    events: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +76,7 @@ class BudgetChange:
     unit: str
     composition: str = "basic"
     period: str | None = None
+    plan: tuple[PlannedRelease, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +194,7 @@ def read_entry(entry: Entry) -> BudgetChange | Charge | Settlement:
                 unit=document["unit"],
                 composition=document.get("composition", "basic"),
                 period=document.get("period"),
+                plan=tuple(PlannedRelease(**each) for each in document.get("plan", ())),
             )
         case "settlement":
             return Settlement(

@@ -13,8 +13,8 @@ r"""How charges add up: by basic composition, or by a filter of Gaussian differe
 Who asks next, for what and with how much noise may depend on all earlier answers: both totals are
 filters, and ``docs/proofs/account.md`` (*Ledgers*) proves that the history is
 :math:`(\varepsilon, \delta)`-DP. A numerical composition (of privacy loss distributions) of
-releases that were chosen one after the other has no such proof, so it prices the inside of one
-release only.
+releases that were chosen one after the other has no such proof: it prices the inside of one
+release, and budgets that are a list of releases (:mod:`quorate.accounting.planned_spending`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
     "cost_of_guarantee",
 ]
 
-COMPOSITIONS = ("basic", "gaussian")
+COMPOSITIONS = ("basic", "gaussian", "pld")
 _DECLARED = Fraction(1, 4)
 _FAILURES = Fraction(1, 4)
 _STEPS = 60
@@ -189,6 +189,10 @@ class Spending:
             and total.square <= self._square
             and total.failures <= _FAILURES * self.limit.delta
         )
+
+    def fits(self, guarantee: Guarantee) -> int:
+        """Return how many releases with this guarantee still fit."""
+        return self.times(cost_of_guarantee(guarantee))
 
     def times(self, cost: Cost) -> int:
         """Return how many charges of ``cost`` still fit."""

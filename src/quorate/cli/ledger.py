@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +19,13 @@ from quorate.cli.printing import (
     print_json,
     print_table,
 )
-from quorate.exceptions import LedgerFileError
-from quorate.guarantees import Relation
+from quorate.exceptions import LedgerFileError, ParameterError
+from quorate.guarantees import Guarantee, Relation
 
 __all__ = ["create", "export", "show", "verify", "watch"]
+
+_NUMBER = r"([0-9.]+(?:e-?[0-9]+)?)"
+_RELEASE = re.compile(rf"([^=]+)=\s*([0-9]+) x {_NUMBER}(?:,{_NUMBER})?(\s+gaussian)?", re.ASCII)
 
 
 def create(
@@ -34,7 +38,17 @@ def create(
     relation: NeighboursOption = Neighbours.REPLACE,
     composition: Annotated[
         str | None,
-        typer.Option(help="basic (adds epsilons) or gaussian (many small releases cost less)."),
+        typer.Option(
+            help="basic (adds epsilons), gaussian (many small releases cost less), or pld (a list "
+            "of releases, priced as a whole)."
+        ),
+    ] = None,
+    release: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="pld: what there will be, as 'name=COUNT x EPSILON[,DELTA]', with the word "
+            "gaussian behind it if its noise is; repeatable."
+        ),
     ] = None,
     period: Annotated[
         str | None,
@@ -45,17 +59,36 @@ def create(
     """Give a data set a budget; every change stays on record."""
     from quorate.accounting.ledger import Ledger
 
+    unit = unit or ("user" if period is None else f"user x {period}")
+    kind: dict[str, Any] = {"unit": unit, "relation": Relation[relation.name]}
+    plan = None if release is None else dict(_planned(text, **kind) for text in release)
     book = Ledger(path)
     book.set_budget(
         data_name,
         epsilon=epsilon,
         delta=delta,
-        unit=unit or ("user" if period is None else f"user x {period}"),
-        relation=Relation[relation.name],
         composition=composition,
         period=period,
+        plan=plan,
+        **kind,
     )
     _show_ledger(book.export(), as_json=as_json)
+
+
+def _planned(text: str, **kind: Any) -> tuple[str, tuple[Guarantee, int]]:
+    """Return a planned release as it is written on the command line."""
+    from quorate.accounting import Gaussian, gaussian_multiplier
+
+    found = _RELEASE.fullmatch(text)
+    if found is None:
+        raise ParameterError(
+            f"Expected a release as 'weekly count=52 x 0.05' or 'mean=9 x 0.3,1e-7 gaussian', got "
+            f"{text!r}."
+        )
+    name, count, epsilon, delta, gaussian = found.groups()
+    amounts: dict[str, Any] = {"epsilon": float(epsilon), "delta": float(delta or 0)}
+    events = (Gaussian(gaussian_multiplier(**amounts)),) if gaussian else ()
+    return name.strip(), (Guarantee(**amounts, **kind, events=events), int(count))
 
 
 def show(
@@ -164,6 +197,9 @@ def _show_ledger(document: dict[str, Any], name: str | None = None, *, as_json: 
     ]
     header = ("data", "epsilon", "left", "delta", "left", "unit", "relation", "composition")
     print_table("Budgets", header, rows)
+    for key, value in data.items():
+        for line in value["buys"]:
+            print(f"{key}: {line}.")
     history = [
         (e["time"], e["who"], e["data_name"], e["kind"], e["purpose"], e["epsilon"], e["delta"])
         for e in entries

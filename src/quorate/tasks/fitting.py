@@ -361,6 +361,10 @@ def _declared(request: FitRequest, columns: Columns) -> Guarantee:
 
 def _check_affordable(ledger: Ledger, name: str, request: FitRequest) -> None:
     """Refuse before even the first line of the file is looked at; the charge itself comes later."""
+    if ledger.budget(name).composition == "pld":
+        # A list of releases has no largest one; the charge says what is left of it.
+        ledger.check_fits(name, _declared(request, request.columns))
+        return
     left = ledger.remaining(name)
     if request.epsilon > left.epsilon or request.delta > left.delta:
         raise BudgetExceededError(
