@@ -146,11 +146,12 @@ def mistakes(steps: list[Step], folder: Path) -> list[str]:
     if found:
         return found
     truth = exact(folder)
+    # So far off is somebody else's answer; noise is less than half as far, but once in a million.
     with (folder / "table.csv").open(encoding="utf-8", newline="") as file:
         table = {row["clinic"]: row for row in csv.DictReader(file)}
-    if not abs(float(table["north"]["visits"]) - truth["visits"]) < 0.25 * truth["visits"]:
+    if not abs(float(table["north"]["visits"]) - truth["visits"]) < 0.45 * truth["visits"]:
         found.append("the table counts other visits")
-    if not abs(float(table["north"]["pressure"]) - truth["pressure"]) < 20:
+    if not abs(float(table["north"]["pressure"]) - truth["pressure"]) < 40:
         found.append("the table has another mean")
     means = re.search(r"'age': \S*?([\d.]+)\)?, 'pressure': \S*?([\d.]+)\)?}", steps[0].said)
     if means is None or abs(float(means[1]) - truth["age"]) > 15:

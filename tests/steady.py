@@ -4,10 +4,13 @@ A test that draws real noise fails by chance in one run of so many, and then nob
 So the entropy that real releases are made of is replaced, while a test or a doctest runs, by a
 stream that begins with the name of the test. Code, laws and labels stay those of a real release.
 What is said about the entropy itself is marked ``entropy`` and sees the real one; so does every
-other process that a test starts.
+other process that a test starts. Hypothesis tries the same examples in every run, too.
+
+``QUORATE_EXPLORE=7 pytest`` draws other noise, the same for each number, and tries new examples.
 """
 
 import hashlib
+import os
 
 import numpy as np
 import pytest
@@ -15,10 +18,13 @@ import pytest
 from quorate.exact_draws import LARGEST_SCALE
 from quorate.noise import SecureNoise, SeededNoise
 
+EXPLORED = os.environ.get("QUORATE_EXPLORE", "")
+
 
 def stream_of(name):
     """Return the stream that begins with a name."""
-    return SeededNoise(int.from_bytes(hashlib.sha256(name.encode()).digest()[:16]))
+    digest = hashlib.sha256(f"{EXPLORED}{name}".encode()).digest()
+    return SeededNoise(int.from_bytes(digest[:16]))
 
 
 class Steady:
