@@ -92,7 +92,8 @@ def plan_blocks(plan: Plan | None, here: str) -> tuple[Block, ...]:
     header = ("way", "error here", "users for the same error")
     rows = [("Quorate", _number(plan.error_expected), _count(plan.users))]
     rows += [(b.name, _number(b.error), _count(b.users)) for b in plan.baselines]
-    blocks.append(Table("The same budget, spent in simpler ways", header, tuple(rows)))
+    if plan.baselines:
+        blocks.append(Table("The same budget, spent in simpler ways", header, tuple(rows)))
     blocks.extend(Text(line) for line in (*_bounds(plan), *plan.advice))
     return tuple(blocks)
 
@@ -135,6 +136,12 @@ def _title(fit: Fit) -> str:
 def _forecast(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
     """Return the forecast, and where it was made for another way than the one that was taken."""
     blocks = plan_blocks(plan, "this run, as forecast")
+    if plan is not None and fit.columns.target is not None and _stated(fit) is not None:
+        words = (
+            "The forecast is about what predictions lose, the stated error about the numbers that "
+            "came out."
+        )
+        blocks = (Text(words), *blocks)
     taken = getattr(fit.estimator, "algorithm_", None)
     if plan is None or taken is None or taken.name == plan.algorithm:
         return blocks

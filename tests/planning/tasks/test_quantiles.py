@@ -31,7 +31,8 @@ def test_ranks_keep_their_error_as_often_as_planned(n, bounds, relation):
 
 def test_one_quantile_is_planned_like_the_median():
     one, median = QuantilesTask(size=1).error(1500, 1.0), MedianTask().error(1500, 1.0)
-    assert one == pytest.approx(median, rel=0.05)
+    # Several share what is left of a failure probability: a little more cautious.
+    assert median <= one <= 1.15 * median
 
 
 def test_more_answers_share_epsilon():
