@@ -434,6 +434,24 @@ def test_wrong_parameters_of_their_own_are_free(name, parameters, ledger):
     assert charges == 0
 
 
+# What no parameter means; where one does mean it, the fit goes on and is charged.
+NONSENSE = ["nonsense", -1, float("nan"), 0.5j, (), [None], {"a": 1}, object(), np.zeros((2, 2))]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_nonsense_for_any_parameter_is_refused_for_free(name, new_ledger):
+    """Every parameter of every estimator: what is refused was never charged."""
+    charged, refused = [], 0
+    for parameter in sorted({*ESTIMATORS[name].get_params(deep=False)} - {"ledger", "data_name"}):
+        for value in NONSENSE:
+            error, charges = attempt(name, new_ledger(), parameters={parameter: value})
+            refused += error is not None
+            if error is not None and charges:
+                charged.append((parameter, value, error))
+    assert charged == []
+    assert refused > len(NONSENSE)
+
+
 @pytest.mark.parametrize("name", [*MODELS, *RULES])
 def test_a_table_of_other_columns_is_free(name, ledger):
     if name in MODELS or name == "ParityLearner":

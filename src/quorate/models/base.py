@@ -184,6 +184,7 @@ class LinearModel(UserEstimator):
         if self.steps is not None:
             _validate.positive_integer(steps=self.steps)
         _validate.one_of(("refuse", "constant"), hopeless=self.hopeless)
+        _validate.one_of((None, False, True), progress=self.progress)
         _validate.boolean(fit_intercept=self.fit_intercept, warm_start=self.warm_start)
         _validate.delta(delta=self.delta)
         check_public_steps(
@@ -219,8 +220,7 @@ class LinearModel(UserEstimator):
             Box(*told_limits(self._public_bounds(X), X))
         if self.hopeless == "refuse" and self.relation is Relation.REPLACE:
             users = counted_once(X, users)
-            sizes = public_sizes(X, users)
-            if sizes is not None:
+            if (sizes := public_sizes(X, users)) is not None:
                 self.refuse_hopeless(sizes[0] // halves, sizes[1])
         return users
 

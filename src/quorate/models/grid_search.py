@@ -272,6 +272,8 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
                 "public: give the estimator target_bounds=."
             )
         settings = list(ParameterGrid(self.param_grid))
+        if not settings:
+            raise ParameterError("Expected param_grid to hold at least one setting, got none.")
         unknown = {name for setting in settings for name in setting} - set(
             self.estimator.get_params()
         )

@@ -267,6 +267,7 @@ class DiscreteDistribution(UserDistribution):
             Whose record each row is.
         """
         self._check_common()
+        _validate.boolean(alike=self.alike)
         if isinstance(self.categories, str):
             return self._fit_popular(X, users)
         labels = as_categories(self.categories)
