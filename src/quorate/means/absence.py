@@ -30,10 +30,10 @@ __all__ = [
     "present_users",
 ]
 
-# Fewer absent users than this many scales of their noisy number are taken for none: that leaves a
-# third of the variance of the divisor where everybody is there, and adds a third where a few are
-# missing. (With 3 a few people who were missing cost as much as all the noise.)
-_NOTICED = 2.0
+# Absent users are believed in by the odds that noise does not explain their number; so many to one
+# are against it before it is seen. That leaves a quarter of the variance of the divisor where
+# everybody is there, and adds four tenths at most where a few are missing.
+_DOUBT = 8.0
 # Fewer than this many scales of present users are nobody.
 _BELIEVED = 3.0
 # Far more than the rounding errors of one vote.
@@ -151,17 +151,18 @@ def present_users(n_users: float, absent: float, error: float) -> tuple[float, f
     """Return how many users to divide by, and the error of that number.
 
     ``absent`` is a noisy number of users and ``error`` the size of its noise. So few that noise
-    alone might explain them are ignored: they count as the centre that offsets are taken from.
-    Where hardly anybody is there, see :func:`hardly_anybody`, there is nothing to divide by.
+    alone might explain them hardly count: the others of them are taken for the centre that offsets
+    are taken from. Where hardly anybody is there, see :func:`hardly_anybody`, there is nothing to
+    divide by.
 
-    >>> present_users(1000.0, 5.0, 4.0), present_users(1000.0, 200.0, 4.0)
-    ((1000.0, 4.0), (800.0, 4.0))
+    >>> [round(present_users(1000.0, seen, 4.0)[0]) for seen in (5.0, 20.0, 200.0)]
+    [998, 981, 800]
     >>> present_users(1000.0, 1003.0, 4.0)
     (1000.0, 4.0)
     """
-    if absent <= _NOTICED * error or hardly_anybody(n_users, absent, error):
+    if absent <= 0.0 or hardly_anybody(n_users, absent, error):
         return n_users, error
-    return n_users - absent, error
+    return n_users - absent / (1.0 + _DOUBT * math.exp(-absent / error)), error
 
 
 def hardly_anybody(n_users: float, absent: float, error: float) -> bool:

@@ -31,11 +31,12 @@ from quorate.guarantees import Relation
 from quorate.means import ways
 from quorate.means.drifting_ball import DriftingBall
 from quorate.means.interval_route import IntervalRun, are_near
-from quorate.means.one_feature import OneFeatureRun
+from quorate.means.one_feature import FeaturesRun
 from quorate.means.pure_routes import PureRun, Size
 from quorate.means.released_mean import MeanRelease
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import VectorUsers, WeightedUsers, bounded_vectors
+from quorate.means.windows import Windows
 from quorate.mechanisms.choose import ChooseBest
 from quorate.ranges import half_widths
 from quorate.users import UserData
@@ -45,16 +46,14 @@ __all__ = [
     "InHalfWidths",
     "are_in_a_corner",
     "fullest_cell",
-    "how_narrow",
     "unit_bound",
 ]
 
 # So many scales of its noise a number of present users must be short before anyone is missed, and
 # so many are taken off it then.
-_MISSED, _CAREFUL = 6.0, 3.0
+_MISSED, _CAREFUL = 9.0, 3.0
 # Users x epsilon for whom questions are set aside where their number is not public.
 _FEW = 200.0
-_SAME = "most users hold the same number; a small interval cuts all others."
 _WIDE = "the range is not much wider than the users."
 # Costs are added up in floating point.
 _ROUNDING = 1.0 + 2.0**-40
@@ -176,13 +175,15 @@ class AutoRun:
         cost = ways.question_cost(**told)
         if not ways.is_tested(**told):
             return are_near(self.users, epsilon=cost, account=self.account)
+        corners = ways.corners(mu=self.account.mu, **told)
+        if self.users.dimension == 1:
+            return self._windows(size).are_in(corners, epsilon=cost, account=self.account)
         return are_in_a_corner(
-            self.users,
-            ways.corners(mu=self.account.mu, **told),
-            size=_surely(size),
-            epsilon=cost,
-            account=self.account,
+            self.users, corners, size=_surely(size), epsilon=cost, account=self.account
         )
+
+    def _windows(self, size: Size, column: int = 0) -> Windows:
+        return Windows.of(self.users.column(column), size=_surely(size))
 
     def drift(self, size: Size, reason: str) -> MeanRelease:
         """Let a ball drift to the users."""
@@ -198,23 +199,26 @@ class AutoRun:
             return self.clip(size, _WIDE)
         if d > 1:
             run = IntervalRun(users=self.users, account=self.account, size=size)
-            return run.adapt(lambda reason: self.clip(size, reason))
+            return run.adapt(lambda reason: self.box(size, reason))
         first = max(
             corner.width for corner in ways.corners(dimension=1, mu=self.account.mu, **told)
         )
-        width = how_narrow(
-            self.users,
-            first=first,
-            size=_surely(size),
-            epsilon=ways.width_cost(**told),
-            account=self.account,
-        )
-        if width is None:
-            return self.clip(size, _SAME)
-        single = OneFeatureRun(users=self.users, account=self.account, size=size)
-        return single.adapt(
-            lambda reason: self.clip(size, reason), width=width, epsilon=self._whole
-        )
+        return self._by_features(size, first)
+
+    def box(self, size: Size, reason: str) -> MeanRelease:
+        """Find an interval in each feature if enough users are there, otherwise clip."""
+        if not ways.is_boxed(users=size.number, dimension=self.users.dimension, epsilon=self._left):
+            return self.clip(size, reason)
+        return self._by_features(size, ways.WIDEST)
+
+    def _by_features(self, size: Size, first: float) -> MeanRelease:
+        cost = ways.width_cost(users=size.number, epsilon=self._whole)
+        widths = [
+            self._windows(size, column).how_narrow(first, epsilon=cost, account=self.account)
+            for column in range(self.users.dimension)
+        ]
+        run = FeaturesRun(users=self.users, account=self.account, size=size)
+        return run.adapt(lambda reason: self.clip(size, reason), widths=widths, epsilon=self._whole)
 
     def clip(self, size: Size | None, reason: str) -> MeanRelease:
         """Clip to the range, with Laplace or Gaussian noise."""
@@ -305,35 +309,3 @@ def are_in_a_corner(
 def _above(users: VectorUsers, corner: ways.Corner, size: float) -> int:
     """Return by how many users the fullest cell is above its threshold; not private."""
     return fullest_cell(users, corner.width) - math.ceil(corner.share * size)
-
-
-def how_narrow(
-    users: VectorUsers, *, first: float, size: float, epsilon: float, account: Account
-) -> float | None:
-    r"""Release how small a window most users of one feature are in; none if it is a point.
-
-    A window is full if it holds three in five of those who do not hold the most frequent number,
-    and all who do: :math:`m = 5 W - 2 P - 3 n` is not negative, where W users are in the window
-    and P at the point. Answer j says that window j, the last one that is, is full; its score is the
-    smallest of m of this window, -m of the next one and -m of the point, and the last answer's
-    score is m of the point, 5 P less what it should be. One user who is replaced, added or removed
-    moves W and P by at most 1 each, and a score by at most 7.
-
-    >>> people = WeightedUsers(np.random.default_rng(0).uniform(0.3, 0.31, size=(400, 1)))
-    >>> told = {"size": 400.0, "epsilon": 1.0, "account": Account.open(epsilon=1.0)}
-    >>> how_narrow(people, first=0.27, **told)
-    0.01
-    """
-    widths, point = ways.windows(first), ways.POINT
-    alike = fullest_cell(users, point.width)
-    more = [5 * fullest_cell(users, width) - 2 * alike - math.ceil(3 * size) for width in widths]
-    same = 5 * alike - math.ceil(5 * point.share * size)
-    scores = [
-        min([*more[i - 1 : i], *(-below for below in (*more[i : i + 1], same))])
-        for i in range(len(more) + 1)
-    ]
-    mechanism = ChooseBest(
-        candidates=len(scores) + 1, epsilon=epsilon, sensitivity=7, relation=account.relation
-    )
-    found = int(mechanism.release(np.array([*scores, same], dtype=np.int64), account=account))
-    return None if found == len(scores) else (first, *widths)[found]

@@ -255,11 +255,13 @@ class IntervalRun:
             better, epsilon = run.count_users(epsilon, _SIZE_SHARE)
             size = size.combined(better)
         found = run.noisy_mean(slice(None), bound, epsilon, size)
+        # A search among far fewer people than it was told of may have ended anywhere.
+        known = found.is_known and 2.0 * found.users > size.number
         parts = ErrorParts(
             noise=found.noise,
             laplace=True,
             along=found.along,
-            pull=cut.pull if found.is_known else math.sqrt(self.dimension),
+            pull=cut.pull if known else math.sqrt(self.dimension),
             worst_pull=cut.worst,
             radius=bound.l1_radius,
             cut_share=cut.share,

@@ -1,17 +1,18 @@
-r"""The mean of one feature: a window that most people are in, and how far the others reach from it.
+r"""The mean of single features: a window that most people are in, and how far others reach from it.
 
-In half-widths of the public range, everything pure and paid from one account. That most people are
-in a corner of the range is known (:mod:`quorate.means.auto_route`). Then
+In half-widths of the public range, everything pure and paid from one account. In one dimension it
+is known that most people are in a corner of the range (:mod:`quorate.means.auto_route`); in more,
+that no ball around them is worthwhile, as of people who are skewed. Then in each feature
 
 1. *width*: in how small a window most of them are;
 2. *window*: where it lies. How many people each window holds is a number that one of them moves by
    at most 1, and far windows hold none: that costs half of what a median does;
-3. *ends*: how far out to clip, on both sides together or apart. A distance is the better the fewer
-   people lie beyond it, and the worse the larger it is. One person who moves makes *all* numbers of
-   people beyond grow, or none of them, or all fall: two of them differ by at most 1 more than
-   before, so the choice costs half of what quantiles do;
-4. *sum*: everybody is clipped to the interval, where noise and clipping are expected to cost least
-   (:mod:`quorate.means.tails`).
+3. *ends*: how far out to clip, on each side unless the range ends there. A distance is the better
+   the fewer people lie beyond it, and the worse the larger it is. One person who moves makes *all*
+   numbers of people beyond grow, or none of them, or all fall: two of them differ by at most 1 more
+   than before, so the choice costs half of what quantiles do;
+
+and everybody is clipped to the box of these intervals.
 
 The noise of the ends favours larger intervals by chance. A step that makes one wider by a factor
 must therefore be the less likely by more than the square of that factor, or the rare runs would
@@ -22,7 +23,7 @@ many people far away are never mistaken for nobody.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,42 +31,35 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.accounting.rounding import float_down
-from quorate.bounds import Interval
+from quorate.bounds import Box
 from quorate.guarantees import Relation
 from quorate.means import ways
 from quorate.means.pure_routes import PureRun, Size
 from quorate.means.released_mean import ErrorParts, MeanRelease
-from quorate.means.tails import Tail
 from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.mechanisms.choose import ChooseBest
 from quorate.mechanisms.ordered import ChooseOrdered
 from quorate.releases.route import Route
 from quorate.users.crowd import counts_up_to
 
-__all__ = ["OneFeatureRun", "choose_end", "choose_window", "window_pieces"]
+__all__ = ["End", "FeaturesRun", "choose_end", "choose_window", "window_pieces"]
 
 # Windows begin at every quarter of their width.
 _QUARTERS = 4
 # Distances per doubling; steps that are paid for; and how many steps farther each of the others is.
-_PER_DOUBLING, _PAID, _COARSE = 4, 20, 12
+_PER_DOUBLING, _PAID, _COARSE = 4, 28, 12
 # What a step costs, in people x epsilon: e to the power of this is more than two steps' widening.
-_STEP = 0.8
+_STEP = 0.6
 # Scores are integers: so many to a person.
 _FINE = 64
-# The first distance, in windows.
-_FIRST = 0.25
-# People x epsilon who lie beyond an end: on each side, and on both sides together, who are clipped
-# a little farther in than the end that was chosen: noise moves that outwards.
-_BEYOND, _BEYOND_BOTH, _INWARDS = 2.4, 4.0, 0.9
-_MOST_BEYOND = 0.35
-# The lightest tail that is believed: single numbers are often skewed.
-_LIGHTEST = 1.1
-# Who looks at both sides together does not see that all of the tail is on one of them: what is
-# stated allows for it by the larger of these, the second one times the share of users beyond. Tails
-# of two sides are allowed to be so many times as long as they are guessed.
-_SKEWED, _LONGER = (2.5, 11.0), 3.5
-# So many times as many users as are expected may be beyond an end, in 98 % of runs.
-_OUTSIDE = 3.0
+# The first distance, in windows; and no end is asked for that is hardly farther than this one.
+_FIRST, _NEAR = 0.5, 1.5
+# What users beyond an end are taken to lack by it, in its distance x people x epsilon: so much over
+# the third power of the logarithm of users x epsilon, because tails are steeper where they end
+# farther out; and so much times its distance in windows, up to a limit: long tails are heavy.
+_STEEP, _HEAVY, _LONGEST = 170.0, 0.1, 20.0
+# No more users are beyond an end than is stated, but in this share of runs.
+_WRONG = 0.02
 # What the number of users gets of the last step where it is private.
 _SIZE_SHARE = 0.3
 
@@ -117,6 +111,14 @@ def choose_window(
 
 
 @dataclass(frozen=True)
+class End:
+    """A released distance, and how many users are beyond it at most, but for a few runs."""
+
+    distance: float
+    most: float
+
+
+@dataclass(frozen=True)
 class _Ends:
     """Distances to choose an end from, and what each of them costs, in people x epsilon."""
 
@@ -132,6 +134,19 @@ class _Ends:
         distances[-1] = farthest
         return cls(distances, _STEP * np.arange(float(places.size)))
 
+    def released(self, chosen: int, epsilon: float) -> End:
+        """Return a chosen end, and how many are beyond it.
+
+        With k users there its chance is at most e to the power of what the last end, which has
+        nobody beyond, costs more, less k epsilon.
+        """
+        last = chosen == self.costs.size - 1
+        doubt = float(self.costs[-1] - self.costs[chosen]) + math.log(self.costs.size / _WRONG)
+        return End(
+            distance=float(self.distances[chosen]),
+            most=0.0 if last else doubt / epsilon,
+        )
+
 
 def choose_end(
     users: VectorUsers,
@@ -141,7 +156,7 @@ def choose_end(
     farthest: float,
     epsilon: float,
     account: Account,
-) -> float:
+) -> End:
     r"""Release a distance beyond which there are few users; nobody is beyond ``farthest``.
 
     The score of a distance is minus the number of users beyond it, minus a public price. One user
@@ -163,17 +178,17 @@ def choose_end(
         relation=account.relation,
     )
     chosen = mechanism.release(-_FINE * beyond - prices, account=account)
-    return float(ends.distances[chosen])
+    return ends.released(chosen, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneFeatureRun:
-    """One mean of numbers between -1 and 1, most of which are in a corner.
+class FeaturesRun:
+    """One mean of vectors between -1 and 1, clipped to an interval in each feature.
 
     Parameters
     ----------
     users : VectorUsers
-        Of one dimension, in half-widths of the public range.
+        In half-widths of the public range.
     account : Account
         Nothing but pure draws so far; what is left of epsilon is spent.
     size : Size
@@ -189,136 +204,120 @@ class OneFeatureRun:
         return float_down(self.account.left)
 
     def adapt(
-        self, clip: Callable[[str], MeanRelease], *, width: float, epsilon: float
+        self, clip: Callable[[str], MeanRelease], *, widths: Sequence[float | None], epsilon: float
     ) -> MeanRelease:
-        """Find an interval and release the mean; ``clip`` clips to the range and says why.
+        """Find intervals and release the mean; ``clip`` clips to the range and says why.
 
-        Most users are in a window of this ``width``; prices are parts of ``epsilon``.
+        Most users are in windows of these ``widths``, one in each feature, or hold the same number
+        (none): nothing is searched there. Prices are parts of ``epsilon``.
         """
-        n = self.size.number
-        costs = ways.window_costs(users=n, epsilon=epsilon, width=width)
-        if costs.centre + costs.outer > ways.MOST_SEARCHED * self._left:
+        found = [width for width in widths if width is not None]
+        if not found:
+            return clip("most users hold the same number; a small interval cuts all others.")
+        searches = [
+            ways.window_costs(users=self.size.number, epsilon=epsilon, width=width)
+            for width in found
+        ]
+        outer = searches[0].outer / len(found)
+        if sum(costs.centre + outer for costs in searches) > ways.MOST_SEARCHED * self._left:
             return clip("too few users to find an interval.")
-        middle = choose_window(
-            self.users.column(0), width=width, epsilon=costs.centre, account=self.account
-        )
-        if ways.is_two_sided(users=n, epsilon=epsilon):
-            found = self._both_ends(middle, width, costs.outer / 2.0)
-        else:
-            found = self._one_end(middle, width, costs.outer)
-        if found is None:
+        cuts = [
+            _Cut() if width is None else self._interval(column, width, epsilon=epsilon, outer=outer)
+            for column, width in enumerate(widths)
+        ]
+        if sum(cut.upper - cut.lower for cut in cuts) > 2.0 * ways.WORTHWHILE * len(cuts):
             return clip("no interval is seen to hold nearly all users but the range.")
-        return self._release(found, width)
+        return self._release(cuts, max(found))
 
-    def _end(self, middle: float, sign: float, width: float, epsilon: float) -> float:
-        """Release how far users reach from ``middle``: to one side, or to both (sign 0)."""
-        return choose_end(
-            self.users,
-            _Beyond(middle, sign),
-            first=_FIRST * width,
-            farthest=1.0 - sign * middle if sign else 1.0 + abs(middle),
-            epsilon=epsilon,
+    def _interval(self, column: int, width: float, *, epsilon: float, outer: float) -> _Cut:
+        """Return an interval of a feature; it may reach farther to one side than to the other."""
+        n = self.size.number
+        middle = choose_window(
+            self.users.column(column),
+            width=width,
+            epsilon=ways.window_costs(users=n, epsilon=epsilon, width=width).centre,
             account=self.account,
         )
-
-    def _one_end(self, middle: float, width: float, epsilon: float) -> _Cut | None:
-        """Return an interval with ``middle`` in the middle, as far as it is inside the range."""
-        n, found = self.size.number, self._end(middle, 0.0, width, epsilon)
-        farthest = 1.0 + abs(middle)
-        radius = found if found >= farthest else _INWARDS * found
-        low, high = min(radius, 1.0 + middle), min(radius, 1.0 - middle)
-        share = min(_BEYOND_BOTH / (epsilon * n), _MOST_BEYOND)
-        tail = Tail(outer=radius, outer_share=share, farthest=farthest, users=n, lightest=_LIGHTEST)
-        pull = float(tail.excess(cautious=True)[0])
-        if not self._is_worthwhile(low + high, 0.0):
-            return None
-        skew = max(_SKEWED[0], _SKEWED[1] * share)
-        return self._cut(middle - low, middle + high, skew * pull, share)
-
-    def _both_ends(self, middle: float, width: float, epsilon: float) -> _Cut | None:
-        """Return an interval that may reach farther to one side than to the other."""
-        n = self.size.number
-        share = min(_BEYOND / (epsilon * n), _MOST_BEYOND)
-        ends = [self._end(middle, sign, width, epsilon) for sign in (-1.0, 1.0)]
-        tails = [
-            Tail(
-                outer=end,
-                outer_share=share,
-                farthest=1.0 - sign * middle,
-                users=n,
-                whole=max(0.5, 1.2 * share),
-                lightest=_LIGHTEST,
+        reaches = {sign: 1.0 - sign * middle for sign in (-1.0, 1.0)}
+        far = [sign for sign, reach in reaches.items() if reach > _NEAR * width]
+        ends = {
+            sign: choose_end(
+                self.users,
+                _Beyond(column, middle, sign),
+                first=_FIRST * width,
+                farthest=reaches[sign],
+                epsilon=outer / len(far),
+                account=self.account,
             )
-            for sign, end in zip((-1.0, 1.0), ends, strict=True)
-        ]
-        (low, high), moved = zip(*((tail.candidates, tail.excess()) for tail in tails), strict=True)
-        noise = self._noise_of_width(low[:, None] + high)
-        losses = np.sqrt(noise**2 + moved[0][:, None] ** 2 + moved[1] ** 2)
-        i, j = (int(k) for k in np.unravel_index(np.argmin(losses), losses.shape))
-        if not self._is_worthwhile(float(low[i] + high[j]), math.hypot(moved[0][i], moved[1][j])):
-            return None
-        pull = _LONGER * sum(
-            float(tail.excess(cautious=True)[k]) for tail, k in zip(tails, (i, j), strict=True)
+            for sign in far
+        }
+        low, high = (ends[sign].distance if sign in ends else reaches[sign] for sign in (-1.0, 1.0))
+        told = n * outer / max(1, len(far))
+        shares = [min(1.0, end.most / n) for end in ends.values()]
+        return _Cut(
+            lower=middle - low,
+            upper=middle + high,
+            pull=sum(_likely_pull(end.distance, width, told) for end in ends.values()),
+            worst=sum(
+                share * (reaches[sign] - ends[sign].distance)
+                for share, sign in zip(shares, ends, strict=True)
+            ),
+            share=min(1.0, sum(shares)),
         )
-        return self._cut(middle - float(low[i]), middle + float(high[j]), pull, 2.0 * share)
 
-    def _is_worthwhile(self, width: float, moved: float) -> bool:
-        """Whether an interval is enough better than the range."""
-        found = math.hypot(float(self._noise_of_width(width)), moved)
-        return found <= ways.WORTHWHILE * float(self._noise_of_width(2.0))
-
-    def _noise_of_width(self, width: NDArray[np.float64] | float) -> NDArray[np.float64]:
-        """Return the noise of a sum, in users, by how far one user moves it."""
-        change = 1.0 if self.account.relation is Relation.REPLACE else 0.5
-        return np.asarray(math.sqrt(2.0) * change / self._left * np.asarray(width))
-
-    def _cut(self, lower: float, upper: float, pull: float, share: float) -> _Cut:
-        outside = min(1.0, _OUTSIDE * share)
-        farthest = max(1.0 - upper, lower + 1.0, 0.0)
-        return _Cut(lower, upper, pull / self.size.number, outside * farthest, outside)
-
-    def _release(self, cut: _Cut, width: float) -> MeanRelease:
-        run = PureRun(users=self.users, half_widths=np.ones(1), account=self.account)
+    def _release(self, cuts: Sequence[_Cut], width: float) -> MeanRelease:
+        ones = np.ones(len(cuts))
+        run = PureRun(users=self.users, half_widths=ones, account=self.account)
         size, epsilon = self.size, self._left
         if self.account.relation is not Relation.REPLACE:
             # The mean may lie far from the middle of a skewed interval, where the noise of the
             # number of users counts.
             better, epsilon = run.count_users(epsilon, _SIZE_SHARE)
             size = size.combined(better)
-        bound = Interval(cut.lower, cut.upper)
+        bound = Box([cut.lower for cut in cuts], [cut.upper for cut in cuts])
         found = run.noisy_mean(slice(None), bound, epsilon, size)
+        # A search among far fewer people than it was told of may have ended anywhere.
+        known = found.is_known and 2.0 * found.users > size.number
+        pulls = np.array([cut.pull for cut in cuts]) if known else ones
         parts = ErrorParts(
             noise=found.noise,
             laplace=True,
             along=found.along,
-            pull=cut.pull if found.is_known else 1.0,
-            worst_pull=cut.worst,
+            pull=float(np.linalg.norm(pulls)),
+            pulls=pulls,
+            worst_pull=float(np.linalg.norm([cut.worst for cut in cuts])),
             radius=bound.l1_radius,
-            cut_share=cut.share,
+            cut_share=min(1.0, sum(cut.share for cut in cuts)),
         )
         reason = "an interval around the users was found: a window, and how far they reach."
         route = Route(name="interval", reason=reason, spread=_FIRST * width)
         return MeanRelease(mean=found.mean, parts=parts, route=route)
 
 
+def _likely_pull(end: float, width: float, told: float) -> float:
+    """Return how far clipping at an end is likely to pull the mean, by users x epsilon."""
+    steep = _STEEP / math.log(max(told, math.e)) ** 3
+    return (steep + _HEAVY * min(end / width, _LONGEST)) * end / told
+
+
 @dataclass(frozen=True)
 class _Beyond:
-    """How far each user lies from a number, on one side (sign 1 or -1) or on both (sign 0)."""
+    """How far each user lies from a number of one feature, on one side: sign 1 or -1."""
 
+    column: int
     middle: float
-    sign: float = 0.0
+    sign: float
 
     def __call__(self, users: WeightedUsers) -> NDArray[np.float64]:
-        away = users.vectors[:, 0] - self.middle
-        return np.asarray(self.sign * away if self.sign else np.abs(away))
+        return np.asarray(self.sign * (users.vectors[:, self.column] - self.middle))
 
 
 @dataclass(frozen=True)
 class _Cut:
     """An interval, how far clipping to it may move the mean, and how many may be outside."""
 
-    lower: float
-    upper: float
-    pull: float
-    worst: float
-    share: float
+    lower: float = -1.0
+    upper: float = 1.0
+    pull: float = 0.0
+    worst: float = 0.0
+    share: float = 0.0

@@ -190,6 +190,7 @@ class PureRun:
             mean=bound.centre + away,
             noise=np.full(away.shape, math.sqrt(2.0) * scale / size.number),
             along=np.abs(away) * (math.sqrt(2.0) * size.scale / size.number),
+            users=size.number,
             is_known=known,
         )
 
@@ -231,12 +232,14 @@ class _Halves:
 class NoisyOffset:
     """A released mean, and the standard deviations of its noise and of its divisor's effect.
 
-    ``is_known`` is false where so few users are present that it says nothing about them.
+    ``users`` are those that it was divided by; ``is_known`` is false where so few are present that
+    it says nothing about them.
     """
 
     mean: NDArray[np.float64]
     noise: NDArray[np.float64]
     along: NDArray[np.float64]
+    users: float
     is_known: bool = True
 
 

@@ -74,8 +74,8 @@ class UserMean(UserEstimator):
     ``error_.standard_error`` is the root mean square length of the noise; ``error_.bound`` and, for
     each coordinate, ``error_.coordinates`` hold the error with probability 95 %, clipping and
     absent people included, if users thin out towards the ends; ``error_.worst`` holds wherever
-    they lie. In few dimensions everybody is clipped to an interval or an L1 ball where noise and
-    clipping are expected to cost least. For n users whose means spread by :math:`\tau` (L2) in
+    they lie. In few dimensions everybody is clipped to intervals or an L1 ball, where noise
+    and clipping are expected to cost least. For n users whose means spread by :math:`\tau` (L2) in
     d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` =
     ``gdp_mu(epsilon, delta)``: about 4 times the sampling error at n = 1000, d = 100, epsilon = 1,
     delta = 1e-6. From some 100 to 260 users / epsilon (675 and more in more dimensions) a ball

@@ -16,6 +16,7 @@ from quorate.guarantees import Relation
 from quorate.releases.route import Route
 
 __all__ = [
+    "FEWEST_ALIKE",
     "Corner",
     "SearchCosts",
     "ball_is_worthwhile",
@@ -25,11 +26,12 @@ __all__ = [
     "corners",
     "first_way",
     "interval_radius",
+    "is_boxed",
     "is_few",
     "is_tested",
-    "is_two_sided",
     "is_worth_searching",
     "laplace_is_better",
+    "narrow",
     "outside_users",
     "present_cost",
     "question_cost",
@@ -45,10 +47,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Corner:
-    """A cell of the range, in half-widths, and the share of the users that it has to hold."""
+    """A cell of the range, in half-widths, and the share of the users that it has to hold.
+
+    Those who hold the same number count for less by the share ``alike`` of them: see
+    :mod:`quorate.means.windows`.
+    """
 
     width: float
     share: float
+    alike: float = 0.0
 
 
 # From so many dimensions on Gaussian noise in a ball costs less than Laplace noise in an L1 ball.
@@ -86,29 +93,33 @@ FEW_USERS, FEWEST_USERS = 110.0, 17.0
 # coordinates at once.
 TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
 _CROWDED = (0.8, 0.65)
-# The width of the corner. Where a ball drifts to it: for few in two dimensions; in one, who lose
-# less by clipping to the range; for more in two. And where quantiles are asked in two.
-_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELL = (400.0, 675.0), (0.15, 0.1, 0.3), 0.5
-# Where an interval is searched in one dimension, the wider the less a search costs: up to so many
-# users x epsilon. A small corner may hold fewer of them: who is outside costs more in a large one.
+# The width of the corner in two: where a ball drifts to it, for few and for more, and where
+# quantiles are asked.
+_CELL_USERS, _DRIFT_CELLS, _SEARCH_CELL = (400.0, 675.0), (0.15, 0.3), 0.5
+# In one dimension, up to so many users x epsilon: the widths of a large and a small corner; how
+# many may be outside, over what the question costs: they reach far where it is large; and by how
+# many fewer for each who holds the same number. A window of the last width does, too, if it holds
+# half of those who do not hold the same number; where a ball drifts, only that one does.
 _CORNERS = (
-    (700.0, (Corner(0.3, 0.92), Corner(0.1, 0.84))),
-    (1000.0, (Corner(0.5, 0.95), Corner(0.1, 0.84))),
-    (2000.0, (Corner(0.6, 0.93), Corner(0.1, 0.84))),
-    (math.inf, (Corner(0.8, 0.8), Corner(0.1, 0.84))),
+    (2000.0, ((0.4, 2.5, 0.1), (0.2, 7.0, 0.25)), 0.05),
+    (math.inf, ((0.6, 2.0, 0.0), (0.25, 7.0, 0.0)), 0.02),
 )
-# How small a window they are in is asked then: each width is a third of the one before. Who is in a
-# point holds the same number; if so many do, no search would see the others.
-_FINER, POINT = 3.0, Corner(6e-6, 0.82)
+_HALF = 0.5
+# Who holds the same number counts as this share of the users at least: with fewer it is chance.
+FEWEST_ALIKE = 1 / 20
+# How small a window they are in is asked then: each width is a third of the one before, and so many
+# of those who do not hold the same number have to be in it. Who is in a point holds the same
+# number; if so many do, no search would see the others.
+_FINER, _IN_NARROW, POINT = 3.0, 0.6, Corner(6e-6, 0.82)
+# In more dimensions intervals are searched, from windows of this width down, where no ball is worth
+# it, from so many users x epsilon a feature on.
+WIDEST, BOX_USERS = 0.6, 1000.0
 # In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
 # other if their distance is below this.
 NEAR = 0.12
 # A search must promise an error this much below that of clipping to the range before it begins, and
 # when it has ended.
 PROMISING, WORTHWHILE = 0.95, 0.9
-# Users x epsilon from which on the two sides of one dimension are looked at apart: people are
-# skewed, but two looks cost more than one.
-TWO_SIDES = 1000.0
 # A search of one dimension that would cost more than this share of what is left is not begun.
 MOST_SEARCHED = 0.75
 # A search that costs no more than this share of epsilon is tried unless users fill the range.
@@ -116,14 +127,11 @@ _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
 _PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 220.0
-_TEST = (36.0, 20.0)
-# In one dimension: the corner and the width of the window, for few users and where the sides are
-# looked at apart; the window's place; and how far users reach from it.
-# The corner costs at most so much where a ball drifts, and where an interval is searched.
-_MOST_ASKED = (0.15, 0.13)
-_CORNER, _WIDTH, _MOST_WIDTH = (40.0, 60.0), (75.0, 120.0), 0.2
-_PLACE_CERTAINTY, _PLACE_SHARE = 8.0, 0.6
-_END, _MOST_END, _ENDS, _LEAST_ENDS = 110.0, 0.2, 200.0, 0.1
+_TEST, _MOST_ASKED = (36.0, 20.0), 0.15
+# In one dimension: the corner, and the width of the window, with their limits; the window's place;
+# and how far users reach from it, in shares of epsilon.
+_CORNER, _ASKED, _WIDTH, _MOST_WIDTH = 30.0, (0.02, 0.13), 100.0, 0.2
+_PLACE_CERTAINTY, _PLACE_SHARE, _ENDS = 8.0, 0.6, 0.25
 _CENTRE, _CENTRE_CERTAINTY = 4.0, 9.0
 # The outer quantile leaves so many users outside, times epsilon: with fewer, noise would send it to
 # the far end too often. That costs the noise of the range, so the second is multiplied by the
@@ -203,32 +211,47 @@ def question_cost(*, users: float, dimension: int, epsilon: float) -> float:
     """Return what it costs to ask users whether they are in a corner of the range.
 
     >>> [question_cost(users=n, dimension=d, epsilon=1.0) for n, d in ((500, 1), (320, 2))]
-    [0.08, 0.0625]
+    [0.06, 0.0625]
     """
+    if dimension == 1:
+        least, most = _ASKED
+        return min(max(_CORNER / max(users, 1.0), least * epsilon), most * epsilon)
     small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
-    many = is_two_sided(users=users, epsilon=epsilon)
-    needed = (_CORNER[many] if dimension == 1 else _TEST[small]) / max(users, 1.0)
-    most = _MOST_ASKED[dimension == 1 and users * epsilon >= SEARCH_USERS]
-    return min(max(needed, 0.005 * epsilon), most * epsilon)
+    return min(max(_TEST[small] / max(users, 1.0), 0.005 * epsilon), _MOST_ASKED * epsilon)
 
 
 def corners(*, users: float, dimension: int, epsilon: float, mu: float) -> tuple[Corner, ...]:
     """Return corners of the range; a search begins if users are in one of them.
 
     >>> corners(users=300, dimension=2, epsilon=1.0, mu=0.0)
-    (Corner(width=0.15, share=0.65),)
-    >>> corners(users=500, dimension=1, epsilon=1.0, mu=0.24)
-    (Corner(width=0.3, share=0.92), Corner(width=0.1, share=0.84))
+    (Corner(width=0.15, share=0.65, alike=0.0),)
+    >>> found = corners(users=500, dimension=1, epsilon=1.0, mu=0.24)
+    >>> [(corner.width, round(corner.share, 3)) for corner in found]
+    [(0.4, 0.912), (0.2, 0.754), (0.05, 0.5)]
     """
     some, many = _CELL_USERS
     told = users * epsilon
     if dimension > 1:
-        width = _SEARCH_CELL if told >= many else _DRIFT_CELLS[2 if told >= some else 0]
+        width = _SEARCH_CELL if told >= many else _DRIFT_CELLS[told >= some]
         small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
         return (Corner(width, _CROWDED[small]),)
     if told < users_to_search(dimension=1, mu=mu):
-        return (Corner(_DRIFT_CELLS[1], _CROWDED[0]),)
-    return next(these for most, these in _CORNERS if told < most)
+        return (narrow(_CORNERS[0][2], share=_HALF),)
+    missing = question_cost(users=users, dimension=1, epsilon=epsilon) * users
+    wide, width = next((wide, width) for most, wide, width in _CORNERS if told < most)
+    corners = (
+        Corner(each, 1.0 - out / missing - alike * FEWEST_ALIKE, alike) for each, out, alike in wide
+    )
+    return (*corners, narrow(width, share=_HALF))
+
+
+def narrow(width: float, *, share: float = _IN_NARROW) -> Corner:
+    """Return a window that holds a share of those who do not hold the most frequent number in it.
+
+    >>> narrow(0.01)
+    Corner(width=0.01, share=0.6, alike=0.4)
+    """
+    return Corner(width, share, alike=1.0 - share)
 
 
 def windows(first: float) -> tuple[float, ...]:
@@ -244,32 +267,27 @@ def windows(first: float) -> tuple[float, ...]:
 def width_cost(*, users: float, epsilon: float) -> float:
     """Return what it costs to ask how small a window most users of one feature are in.
 
-    >>> width_cost(users=750, epsilon=1.0), width_cost(users=60, epsilon=1.0)
+    >>> width_cost(users=1000, epsilon=1.0), width_cost(users=60, epsilon=1.0)
     (0.1, 0.2)
     """
-    needed = _WIDTH[is_two_sided(users=users, epsilon=epsilon)] / max(users, 1.0)
-    return min(max(needed, 0.005 * epsilon), _MOST_WIDTH * epsilon)
+    return min(max(_WIDTH / max(users, 1.0), 0.005 * epsilon), _MOST_WIDTH * epsilon)
 
 
 def window_costs(*, users: float, epsilon: float, width: float) -> SearchCosts:
     """Return what a search of one dimension costs, with the questions before it.
 
     >>> costs = window_costs(users=10_000, epsilon=1.0, width=0.05)
-    >>> costs.after_spread < 0.12
+    >>> costs.after_spread < 0.26
     True
     """
     places = math.log(8.0 / width) + _PLACE_CERTAINTY
     centre = 2.0 * places / (_PLACE_SHARE * users)
-    if is_two_sided(users=users, epsilon=epsilon):
-        outer = max(_ENDS / users, _LEAST_ENDS * epsilon)
-    else:
-        outer = min(_END / users, _MOST_END * epsilon)
     asked = question_cost(users=users, dimension=1, epsilon=epsilon)
     return SearchCosts(
         spread=asked + width_cost(users=users, epsilon=epsilon),
         centre=max(centre, 0.003 * epsilon),
         inner=0.0,
-        outer=outer,
+        outer=_ENDS * epsilon,
     )
 
 
@@ -295,13 +313,22 @@ def is_few(*, users: float, dimension: int, epsilon: float) -> bool:
     return dimension <= TESTED_DIMENSIONS and users * epsilon < TESTED_USERS
 
 
+def is_boxed(*, users: float, dimension: int, epsilon: float) -> bool:
+    """Whether an interval is searched in each feature where no ball is worthwhile.
+
+    >>> is_boxed(users=5000, dimension=3, epsilon=0.9), is_boxed(users=1000, dimension=3, epsilon=1)
+    (True, False)
+    """
+    return users * epsilon >= BOX_USERS * dimension
+
+
 def search_costs(
     *, users: float, dimension: int, epsilon: float, spread: float = 1.0
 ) -> SearchCosts:
     """Return what a search costs; ``spread`` is the typical distance of users.
 
     >>> costs = search_costs(users=10_000, dimension=1, epsilon=1.0, spread=0.01)
-    >>> costs.after_spread < 0.2
+    >>> costs.after_spread < 0.3
     True
     """
     if dimension == 1:
@@ -313,15 +340,6 @@ def search_costs(
         inner=_INNER / users,
         outer=min(max(_OUTER / users, 0.025 * epsilon), _OUTER_SHARE * epsilon),
     )
-
-
-def is_two_sided(*, users: float, epsilon: float) -> bool:
-    """Whether an interval may reach farther to one side than to the other.
-
-    >>> is_two_sided(users=10_000, epsilon=1.0)
-    True
-    """
-    return users * epsilon >= TWO_SIDES
 
 
 def outside_users(*, users: float, epsilon: float, spread: float) -> float:
