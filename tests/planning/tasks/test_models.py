@@ -20,8 +20,8 @@ def kept(n, error, repetitions=15):
     hits = 0
     for repetition in range(repetitions):
         rng = np.random.default_rng([n, repetition])
-        weights = np.array([0.6, -0.8, 0.0])
-        X = rng.normal(size=(n * 10, 3))
+        weights = np.array([0.6, -0.8, 0.0, 0.0, 0.0, 0.0])
+        X = rng.normal(size=(n * 10, 6))
         y = X @ weights + rng.normal(size=n * 10)
         data = UserData(X, y, offsets=np.arange(n + 1) * 10)
         with use_noise(SeededNoise([n, repetition])):
@@ -33,7 +33,7 @@ def kept(n, error, repetitions=15):
 def test_the_planned_users_keep_the_error_and_a_third_of_them_does_not():
     # The true chance is above 0.95 (60 of 60 runs kept the error); 8 or more misses in 15 happen
     # less than once in 10^6 times.
-    known = {"dimension": 3, "records": 10, "delta": 1e-6, "between": 0.0}
+    known = {"dimension": 6, "records": 10, "delta": 1e-6, "between": 0.0}
     users = plan("linear", epsilon=2.0, error=0.01, **known).users
     assert kept(users, 0.01) >= 0.5
     assert kept(users // 3, 0.01) < 0.5
