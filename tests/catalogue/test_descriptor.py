@@ -82,7 +82,7 @@ class TestTheCatalogue:
     def test_planned_tasks_carry_the_name_of_the_task(self, name):
         descriptor = CATALOGUE[name]
         planned = [open_path(path).name for path in descriptor.plans]
-        assert all(each.split("-")[0] == descriptor.task for each in planned)
+        assert all(f"{each}-".startswith(f"{descriptor.task}-") for each in planned)
         assert not planned or planned[0] == descriptor.task
         assert not planned or descriptor.sizes is not None
 

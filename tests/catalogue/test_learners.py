@@ -4,6 +4,7 @@ import pytest
 
 from catalogue_checks import check_answer, check_file, check_releases, check_sizes
 from quorate.catalogue import learners
+from quorate.exceptions import ParameterError
 
 every_estimator = pytest.mark.parametrize(
     "descriptor", learners.DESCRIPTORS, ids=lambda descriptor: descriptor.name
@@ -27,4 +28,9 @@ def test_what_was_released_can_be_stored(descriptor):
 
 @every_estimator
 def test_the_planner_gets_the_numbers_it_needs(descriptor):
+    if descriptor.name == "ParityLearner":
+        with pytest.raises(ParameterError, match="fair coins"):
+            check_sizes(descriptor)
+        check_sizes(descriptor, inputs="any")
+        return
     check_sizes(descriptor)
