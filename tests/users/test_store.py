@@ -1,6 +1,7 @@
 """Records keep their user, whatever order they lie in."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -54,14 +55,16 @@ def test_weights_do_not_stay_in_the_pattern():
 
 
 class TestOrderOfAddition:
+    @pytest.mark.parametrize("digits", [0, 1, 9])
     @pytest.mark.parametrize("meetings", [0.0, 16.0, 1e30])
-    def test_the_ways_to_sort_agree(self, meetings, monkeypatch):
+    def test_the_ways_to_sort_agree(self, meetings, digits, monkeypatch):
         """Words that end in their places, places by their words, and both keys one by one."""
         rng = np.random.default_rng(2)
         codes = rng.integers(0, 40, 3000).astype(np.int32)
-        rows = np.round(rng.normal(size=(3000, 2)), 1)
+        rows = np.round(rng.normal(size=(3000, 2)), digits)
         offsets = offsets_of(np.bincount(codes, minlength=40))
-        expected = np.lexsort((stores._hashes(rows, None), codes))
+        by_user = np.argsort(codes, kind="stable")
+        expected = by_user[order_of_addition(rows[by_user], None, offsets)]
         monkeypatch.setattr(stores, "_FEW_MEETINGS", meetings)
         order = order_of_addition(rows, None, offsets, codes)
         assert np.array_equal(np.sort(order), np.arange(3000))
@@ -75,13 +78,31 @@ class TestOrderOfAddition:
         edges = [2, most - 1, 1, most]
         counts = np.concatenate([np.full(20, most), edges, rng.integers(0, 99, 60)])
         offsets, owners = stores.offsets_of(counts), np.repeat(np.arange(84), counts)
-        for digits in (0, 9):
-            rows = np.round(rng.normal(size=(len(owners), 2)), digits)
-            expected = np.lexsort((stores._hashes(rows, None), owners))
-            order = order_of_addition(rows, None, offsets)
-            assert np.array_equal(np.sort(order), np.arange(len(owners)))
-            assert np.array_equal(rows[order], rows[expected])
-            assert np.array_equal(owners[order], owners)
+        rows = rng.normal(size=(len(owners), 2))
+        rows[::3] = rows[offsets[owners][::3]]
+        expected = np.lexsort((stores._hashes(rows, None), owners))
+        order = order_of_addition(rows, None, offsets)
+        assert np.array_equal(np.sort(order), np.arange(len(owners)))
+        assert np.array_equal(rows[order], rows[expected])
+        assert np.array_equal(owners[order], owners)
+
+    @pytest.mark.parametrize(
+        "values", [(0, 1), (-1, 1), (0, 1, 2, 4), (-2, -1, 0, 1, 2), (0.5, -0.5)]
+    )
+    def test_no_arrival_moves_records_of_few_values(self, values):
+        """Sums of their bits meet: these have leading bits only, and signs cancel each other."""
+        rng = np.random.default_rng(8)
+        rows, y = rng.choice(np.array(values, float), (900, 9)), rng.choice([0.0, 1.0], 900)
+        offsets = np.array([0, 300, 301, 600, 900])
+        owners = np.repeat(np.arange(4), np.diff(offsets))
+        came = np.lexsort((rng.random(900), owners))
+        expected = order_of_addition(rows, y, offsets)
+        order = order_of_addition(rows[came], y[came], offsets)
+        assert np.array_equal(rows[came][order], rows[expected])
+        assert np.array_equal(y[came][order], y[expected])
+        for user, (first, end) in enumerate(pairwise(offsets)):
+            alone = order_of_addition(rows[first:end], y[first:end], np.array([0, end - first]))
+            assert np.array_equal(rows[first:end][alone], rows[expected][owners == user])
 
     def test_records_that_meet_in_the_bits_that_are_sorted_are_told_apart(self, monkeypatch):
         """Hashes that differ in their last bit only, and in the other direction than the places."""

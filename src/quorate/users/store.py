@@ -38,6 +38,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[Any]  # of 64-bit floats, or of 32-bit ones where a table declares these
 _ODD = np.uint64(1)
 _BITS = 64
+_MINUS_ZERO = np.iinfo(np.int64).min  # the bits of -0.0 as an integer
 # One in so many sorts may meet two records that agree in the bits that are sorted.
 _FEW_MEETINGS = 16.0
 # Numbers hashed at once; their copy fits into a processor's cache.
@@ -272,11 +273,42 @@ def order_of_addition(
         order, close = _by_hash(hashes, offsets, tail)
     else:
         order, close = _by_owner_and_hash(hashes, owners, counts)
-    # Records with one key: mostly equal ones, which may change places. Others met by chance or by
-    # malice; a stable sort keeps them in the order of their owner's records, whoever else is there.
-    if close.size and not _same_records(rows, targets, order[close], order[close + 1]):
-        order = np.lexsort((hashes, owners))
+    # Records with one key: mostly equal ones, which may change places.
+    close = close[~_same_records(rows, targets, order[close], order[close + 1])]
+    if close.size:
+        _tell_apart(rows, targets, order, close, hashes, owners, offsets)
     return order
+
+
+def _tell_apart(
+    rows: Rows,
+    targets: Floats | None,
+    order: NDArray[Any],
+    close: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    owners: NDArray[Any],
+    offsets: NDArray[np.int64],
+) -> None:
+    """Put the records of those users right who hold different ones that meet in the sorted bits.
+
+    Where they share the whole hash, all records of that user are ordered by a second one. Records
+    that share both were made to, and lie as they came: a stable sort leaves them so, whoever else
+    is there.
+    """
+    users = np.unique(owners[order[close]])
+    places = ranges(offsets[users], np.diff(offsets)[users])
+    held = order[places]
+    held = held[np.lexsort((held, owners[held]))]  # as they came
+    own, told = owners[held], hashes[held]
+    by_hash = np.lexsort((told, own))
+    first, second = by_hash[:-1], by_hash[1:]
+    meet = np.flatnonzero((told[first] == told[second]) & (own[first] == own[second]))
+    meet = meet[~_same_records(rows, targets, held[first[meet]], held[second[meet]])]
+    if meet.size:
+        again = np.isin(own, own[first[meet]])
+        few = None if targets is None else targets[held[again]]
+        told[again] = _hashes(rows[held[again]], few, of=_folded)
+    order[places] = held[np.lexsort((told, own))]
 
 
 def _few_meet(counts: NDArray[np.int64], bits: int) -> bool:
@@ -351,15 +383,17 @@ def _by_owner_and_hash(
 
 def _same_records(
     rows: Rows, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
-) -> bool:
+) -> NDArray[np.bool_]:
+    """Tell for each pair of places whether the records there are equal."""
+    same = np.empty(len(left), dtype=np.bool_)
     few = _rows_at_once(rows)
     for start in range(0, len(left), few):
         one, other = left[start : start + few], right[start : start + few]
-        if not np.array_equal(_bits(rows[one]), _bits(rows[other])):
-            return False
-        if targets is not None and not np.array_equal(_bits(targets[one]), _bits(targets[other])):
-            return False
-    return True
+        alike = (_bits(rows[one]) == _bits(rows[other])).all(axis=1)
+        if targets is not None:
+            alike &= _bits(targets[one]) == _bits(targets[other])
+        same[start : start + few] = alike
+    return same
 
 
 def sums_by_user(
@@ -412,32 +446,46 @@ def _wide(rows: Rows) -> Floats:
     return rows.astype(np.float64, copy=False)
 
 
-def _hashes(rows: Rows, targets: Floats | None) -> NDArray[np.uint64]:
+def _bits(values: Rows) -> NDArray[np.uint64]:
+    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
+
+    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
+    """
+    told = _wide(values)
+    if all_finite(told) and told.view(np.int64).min(initial=0) > _MINUS_ZERO:
+        return told.view(np.uint64)
+    told = np.add(told, 0.0, order="C")
+    told[np.isnan(told)] = np.nan
+    return told.view(np.uint64)
+
+
+def _folded(values: Rows) -> NDArray[np.uint64]:
+    """Return the bits with the first half of them written over the second too.
+
+    A product moves no bit of a number to the right, and small integers have but leading bits: of
+    records of such, sums of the mere bits meet.
+    """
+    bits = _bits(values)
+    return bits ^ (bits >> np.uint64(_BITS // 2))
+
+
+def _hashes(
+    rows: Rows,
+    targets: Floats | None,
+    of: Callable[[Rows], NDArray[np.uint64]] = _bits,
+) -> NDArray[np.uint64]:
     """Return one word for each row: a sum of its bits times odd numbers, modulo 2^64."""
     width = rows.shape[1]
     odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
     words = np.empty(len(rows), dtype=np.uint64)
     few = _rows_at_once(rows)
-    room = np.empty((min(few, len(rows)), width))
     for start in range(0, len(rows), few):
         part = slice(start, start + few)
-        told = _bits(rows[part], out=room[: len(rows) - start])
-        np.einsum("ij,j->i", told, odd[:width], out=words[part])
+        np.einsum("ij,j->i", of(rows[part]), odd[:width], out=words[part])
         if targets is not None:
-            words[part] += _bits(targets[part]) * odd[width]
+            words[part] += of(targets[part]) * odd[width]
     return mix(words)
 
 
 def _rows_at_once(rows: Rows) -> int:
     return max(1, _BLOCK // max(1, int(rows.shape[1])))
-
-
-def _bits(values: Rows, out: Floats | None = None) -> NDArray[np.uint64]:
-    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
-
-    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
-    """
-    told = np.add(values, 0.0, dtype=np.float64, order="C", out=out)
-    if not all_finite(told):
-        told[np.isnan(told)] = np.nan
-    return told.view(np.uint64)
