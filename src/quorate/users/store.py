@@ -6,8 +6,7 @@ user are added up in the order of a hash of what they hold. The sum of a user is
 bit, a function of *which* records the user holds, and of nobody else's: records that are equal may
 change places, and nothing else may.
 
-The order costs one sort when it is first needed; a sum is one pass afterwards. (Exact sums that are
-rounded once need no order, but took six times as long.)
+The order costs a sort when it is first needed, a sum one pass. (Exact sums took six times as long.)
 """
 
 from __future__ import annotations
@@ -41,8 +40,9 @@ _BITS = 64
 _MINUS_ZERO = np.iinfo(np.int64).min  # the bits of -0.0 as an integer
 # One in so many sorts may meet two records that agree in the bits that are sorted.
 _FEW_MEETINGS = 16.0
-# Numbers hashed at once; their copy fits into a processor's cache.
+# Numbers hashed at once, which fit into a processor's cache; bytes of a line of it.
 _BLOCK = 1 << 16
+_LINE = 64
 
 
 def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
@@ -146,6 +146,7 @@ class RecordStore:
             return self.lying().some(places, room)
         if self._deferred is not None:
             places = self._deferred[places]
+            _read_in_order(self.rows, places)
         elif isinstance(places, slice):
             return self.rows[places]
         if room is None or self.rows.dtype != np.float64:
@@ -440,6 +441,14 @@ def added_up(pattern: Any, values: Floats, factors: Floats | None = None) -> Flo
         matrix.data = factors
     sums: Floats = matrix @ values
     return sums
+
+
+def _read_in_order(rows: Rows, places: NDArray[Any]) -> None:
+    """Bring rows that lie side by side into the cache: one by one they take twice the time."""
+    end = places.max(initial=-1) + 1
+    first = places.min(initial=end)
+    if end - first == places.size and rows.flags.c_contiguous:
+        np.bitwise_or.reduce(rows[first:end].reshape(-1).view(np.uint8)[::_LINE])
 
 
 def _wide(rows: Rows) -> Floats:
