@@ -184,7 +184,8 @@ class _Part:
         self._offsets = offsets
         self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=dtype)
         self.n_users = len(counts)
-        self._held = np.maximum(counts, 1.0)[:, None, None]
+        held = np.maximum(counts, 1.0)  # one number for all divides more quickly, and the same
+        self._held = held[:1] if np.all(held == held[:1]) else held[:, None, None]
         cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
         self.runs = [
             (slice(int(offsets[i]), int(offsets[j])), slice(i, j), int(counts[i]))

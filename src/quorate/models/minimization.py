@@ -228,7 +228,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
             TraceStep(
                 step=step,
                 radius=noisy.radius,
-                gradient_norm=float(np.linalg.norm(noisy.value)),
+                gradient_norm=math.sqrt(noisy.value @ noisy.value),
                 noise=noisy.noise,
                 penalty=shrunk + penalty,
             )
@@ -269,7 +269,7 @@ class _Steepness:
         if self._last is not None:
             before, other = self._last
             moved = theta - before
-            length = float(np.linalg.norm(moved))
+            length = math.sqrt(moved @ moved)
             if length > 0.0:
                 seen = float(moved @ (noisy.value - other.value)) / length**2
                 sure = seen - _DOUBT * math.hypot(noisy.noise, other.noise) / length
