@@ -42,26 +42,20 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.compose import price
 from quorate.accounting.costs import (
-    Costs,
+    UNITS,
+    DrawCosts,
     costs_of,
     covers,
     draw_costs,
-    elementary,
     gaussian_costs,
     gdp_mu,
+    planned_parts,
     pure_loss,
     weight,
     whole_units,
     words,
 )
-from quorate.accounting.events import (
-    Event,
-    Gaussian,
-    Nothing,
-    Pure,
-    Repeated,
-    compose_events,
-)
+from quorate.accounting.events import Event, Nothing, Repeated, compose_events
 from quorate.accounting.rounding import exact, float_down, float_up, ratio_root_up, root_down
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
 from quorate.guarantees import Guarantee, Numerics, Relation, Trust
@@ -117,14 +111,15 @@ class Account:
     ) -> None:
         self.declared = declared
         self.epsilon = epsilon
-        self.square = whole_units(square)
+        self.square = square
         self.reserve = reserve
         self.aside = _NONE
         self._noise = noise
         self._parent = parent
         self._lock: threading.RLock = threading.RLock() if parent is None else parent._lock
         self._pure_only = True
-        self._pure = self._aside = self._squares = self._failures = _NONE
+        self._pure = self._aside = self._failures = _NONE
+        self._squares = 0  # in units, like _square
         self._drawn: Counter[Event] = Counter()
         self._groups: list[list[Account]] = []
         self._planned: Counter[Event] = Counter()
@@ -173,9 +168,8 @@ class Account:
     def of_release(cls, account: Account | None, mechanism: Any) -> Account:
         """Return ``account`` after a look at the relation, or one for this release alone.
 
-        A mechanism that is used on its own pays with exactly what it promises.
-
-        One that hides other neighbours than the account is about is refused.
+        A mechanism that is used on its own pays with exactly what it promises. One that hides other
+        neighbours than the account is about is refused.
         """
         relation: Relation = mechanism.relation
         if account is None:
@@ -197,14 +191,14 @@ class Account:
     ) -> Account:
         """Open an account that holds just ``event``, whatever it costs at whichever delta.
 
-        >>> Account.for_event(Gaussian(4.0)).square
-        Fraction(1, 16)
+        >>> Account.for_event(Nothing()).square
+        Fraction(0, 1)
         """
         noise = ambient_noise() if noise is None else noise
         _, (pure, square, failures) = draw_costs(event)
         return cls(
             epsilon=_NONE if pure is None else pure,
-            square=_NONE if square is None else square,
+            square=Fraction(square or 0, UNITS),
             reserve=failures,
             noise=noise,
             declared=_held_by(event, relation, noise.numerics),
@@ -223,11 +217,23 @@ class Account:
             return own if self._parent is None else min(own, self._parent.left)
 
     @property
+    def square(self) -> Fraction:
+        """The squared parameter of Gaussian differential privacy that the account holds."""
+        return Fraction(self._square, UNITS)
+
+    @square.setter
+    def square(self, square: Fraction) -> None:
+        self._square = whole_units(square)
+
+    @property
     def square_left(self) -> Fraction:
         """How much of mu squared is left."""
+        return Fraction(self._units_left(), UNITS)
+
+    def _units_left(self) -> int:
         with self._lock:
-            own = max(_NONE, self.square - self._squares)
-            return own if self._parent is None else min(own, self._parent.square_left)
+            own = max(0, self._square - self._squares)
+            return own if self._parent is None else min(own, self._parent._units_left())
 
     @property
     def mu(self) -> float:
@@ -241,7 +247,7 @@ class Account:
         self.aside = exact(epsilon)
         left, delta = self.epsilon - self.aside, exact(self.declared.delta) - self.reserve
         mu = gdp_mu(float_down(left), float_down(delta)) if left > 0 and delta > 0 else 0.0
-        self.square = whole_units(exact(mu) ** 2)
+        self.square = exact(mu) ** 2
 
     def part(self, share: Fraction | float) -> Account:
         """Return an account that may spend ``share`` of what this one was opened with.
@@ -280,13 +286,14 @@ class Account:
         2.0
         """
         _validate.positive(square=square)
-        asked, left = exact(square), self.square_left
-        if asked > left and asked * (1 - _BITS) > left:
-            raise NumericalFailure(
-                f"A step asked for a square of {float(asked):.6g} where {float(left):.6g} is left: "
-                "nothing was drawn. Please report this."
-            )
-        top, bottom = min(asked, left).as_integer_ratio()
+        (top, bottom), left = exact(square).as_integer_ratio(), self._units_left()
+        if top * UNITS > left * bottom:
+            if Fraction(top, bottom) * (1 - _BITS) > Fraction(left, UNITS):
+                raise NumericalFailure(
+                    f"A step asked for a square of {float(square):.6g} where "
+                    f"{left / UNITS:.6g} is left: nothing was drawn. Please report this."
+                )
+            top, bottom = left, UNITS
         return ratio_root_up(count * bottom, top)
 
     def _child(self, epsilon: Fraction, square: Fraction) -> Account:
@@ -347,7 +354,7 @@ class Account:
 
         A ``Fraction`` is a pure loss, exactly.
 
-        >>> Account.open(epsilon=1.0).pay(Pure(0.5)).uniform_below(1)
+        >>> Account.open(epsilon=1.0).pay(Fraction(1, 2)).uniform_below(1)
         0
         """
         return self._pay(*draw_costs(event))
@@ -371,7 +378,7 @@ class Account:
         Gaussian noise on all users up to the sum of its squares.
 
         >>> account = Account.open(epsilon=1.0, delta=1e-6)
-        >>> from quorate.accounting.events import Composed, Subsampled
+        >>> from quorate.accounting.events import Composed, Gaussian, Subsampled
         >>> steps = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 10)
         >>> account.plan(Composed((Gaussian(9.0), steps)))
         >>> round(81 * float(account.square), 9)
@@ -386,15 +393,8 @@ class Account:
                     f"A plan costs epsilon={cost!r} where {self.declared.epsilon!r} was declared: "
                     "nothing was drawn."
                 )
-            self._planned = elementary(event)
-            self.epsilon = self.square = self.reserve = Fraction(0)
-            for each in list(self._planned):
-                if isinstance(each, Gaussian):
-                    square = 1 / exact(each.noise_multiplier) ** 2
-                    self.square += self._planned.pop(each) * square
-                elif isinstance(each, Pure):
-                    self._planned_pure[exact(each.epsilon)] += self._planned.pop(each)
-            self.square = whole_units(self.square)
+            self._planned, self._planned_pure, self.square = planned_parts(event)
+            self.epsilon = self.reserve = _NONE
 
     # The promise.
 
@@ -417,19 +417,19 @@ class Account:
     def __reduce__(self) -> NoReturn:
         raise TypeError("An Account cannot be copied or saved: its budget would be there twice.")
 
-    def _pay(self, event: Event, costs: Costs) -> NoiseSource:
+    def _pay(self, event: Event, costs: DrawCosts) -> NoiseSource:
         with self._lock:
             self._check(event, costs)
             self._write(event, costs)
         return self._noise
 
-    def _check(self, event: Event, costs: Costs) -> None:
+    def _check(self, event: Event, costs: DrawCosts) -> None:
         pure, square, failures = costs
         by_plan = self._planned_for(event, pure) is not None
         by_sum = pure is not None and self._pure_only and self._pure + pure <= self.epsilon
         if not by_sum and self._fits_aside(pure):
-            square = _NONE
-        by_squares = not by_sum and square is not None and self._squares + square <= self.square
+            square = 0
+        by_squares = not by_sum and square is not None and self._squares + square <= self._square
         fails = bool(failures) and self._failures + failures > self.reserve
         if not (by_plan or by_sum or by_squares) or fails:
             raise NumericalFailure(
@@ -439,12 +439,12 @@ class Account:
             )
         self._ask_parent(event, costs)
 
-    def _write(self, event: Event, costs: Costs) -> None:
+    def _write(self, event: Event, costs: DrawCosts) -> None:
         self._drawn[event] += 1
         self._spend(event, costs)
         self._tell_parent(event, costs)
 
-    def _spend(self, event: Event, costs: Costs) -> None:
+    def _spend(self, event: Event, costs: DrawCosts) -> None:
         pure, square, failures = costs
         self._failures = self._failures + failures if failures else self._failures
         planned = self._planned_for(event, pure)
@@ -463,7 +463,7 @@ class Account:
             self._aside += pure
         else:
             # A draw that one filter cannot cover closes that filter: it never holds again.
-            self._squares += square if square is not None else self.square + 1
+            self._squares += square if square is not None else self._square + UNITS
 
     def _fits_aside(self, pure: Fraction | None) -> bool:
         if pure is None or (pure and not self.aside):  # the common cases: nothing was set aside
@@ -479,11 +479,11 @@ class Account:
         able = [p for p, left in self._planned.items() if left and covers(p, event)]
         return min(able, key=weight, default=None)
 
-    def _ask_parent(self, event: Event, costs: Costs) -> None:
+    def _ask_parent(self, event: Event, costs: DrawCosts) -> None:
         if self._parent is not None:
             self._parent._check(event, costs)
 
-    def _tell_parent(self, event: Event, costs: Costs) -> None:
+    def _tell_parent(self, event: Event, costs: DrawCosts) -> None:
         if self._parent is not None:
             self._parent._write(event, costs)
 
@@ -496,5 +496,5 @@ def _held_by(event: Event, relation: Relation, numerics: Numerics) -> Guarantee:
     return Guarantee(epsilon=epsilon, delta=delta, relation=relation, numerics=numerics)
 
 
-def _spent(account: Account) -> tuple[Fraction, Fraction]:
+def _spent(account: Account) -> tuple[int, Fraction]:
     return account._squares, account._pure

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from quorate import _validate
 from quorate.accounting.account import Account, Integers
-from quorate.accounting.costs import Costs
+from quorate.accounting.costs import DrawCosts
 from quorate.accounting.events import (
     Approximate,
     Event,
@@ -30,6 +30,8 @@ from quorate.accounting.rounding import exact, float_up, root_down
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
 from quorate.guarantees import Relation
 from quorate.noise import PiecewiseLaw
+
+Number = TypeVar("Number", int, Fraction)
 
 __all__ = [
     "GroupAccount",
@@ -125,12 +127,12 @@ class SampleAccount(Account):
         chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
         return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
 
-    def _check(self, event: Event, costs: Costs) -> None:
+    def _check(self, event: Event, costs: DrawCosts) -> None:
         if self._drawn or self._parent is None:
             raise NumericalFailure("A second release on one secret sample: nothing was drawn.")
         self._parent._check(Subsampled(event, self.rate), (None, None, Fraction(0)))
 
-    def _write(self, event: Event, costs: Costs) -> None:
+    def _write(self, event: Event, costs: DrawCosts) -> None:
         self._drawn[event] += 1
         if self._parent is not None:
             self._parent._write(Subsampled(event, self.rate), (None, None, Fraction(0)))
@@ -168,16 +170,15 @@ class GroupAccount(Account):
         own = self.epsilon - self._pure if self._pure_only else Fraction(0)
         return min(own, parent + self._covered(lambda group: group._pure))
 
-    @property
-    def square_left(self) -> Fraction:
-        """How much of mu squared is left, in the same way."""
-        parent = Fraction(0) if self._parent is None else self._parent.square_left
-        own = max(Fraction(0), self.square - self._squares)
+    def _units_left(self) -> int:
+        """Return how much of mu squared is left, in the same way."""
+        parent = 0 if self._parent is None else self._parent._units_left()
+        own = max(0, self._square - self._squares)
         return min(own, parent + self._covered(lambda group: group._squares))
 
-    def _covered(self, spent: Callable[[GroupAccount], Fraction]) -> Fraction:
+    def _covered(self, spent: Callable[[GroupAccount], Number]) -> Number:
         """Return what other groups have paid for already, of which there is nothing new to pay."""
-        return max(Fraction(0), max(map(spent, self._others)) - spent(self))
+        return max(spent(self), *map(spent, self._others)) - spent(self)
 
     def plan(self, event: Event) -> None:
         """Set the whole account aside for one chain in each group; see :meth:`Account.plan`."""
@@ -194,7 +195,7 @@ class GroupAccount(Account):
         self._is_planned = True
         parent.epsilon = parent.square = parent.reserve = Fraction(0)
 
-    def _more(self, costs: Costs) -> Costs:
+    def _more(self, costs: DrawCosts) -> DrawCosts:
         """Return by how much a draw makes this group the costliest so far."""
         pure, square, failures = costs
         most_pure = max(other._pure for other in self._others)
@@ -202,15 +203,15 @@ class GroupAccount(Account):
         most_failures = max(other._failures for other in self._others)
         return (
             None if pure is None else max(Fraction(0), self._pure + pure - most_pure),
-            None if square is None else max(Fraction(0), self._squares + square - most_square),
+            None if square is None else max(0, self._squares + square - most_square),
             max(Fraction(0), self._failures + failures - most_failures),
         )
 
-    def _ask_parent(self, event: Event, costs: Costs) -> None:
+    def _ask_parent(self, event: Event, costs: DrawCosts) -> None:
         if not self._is_planned:
             super()._ask_parent(event, self._more(costs))
 
-    def _write(self, event: Event, costs: Costs) -> None:
+    def _write(self, event: Event, costs: DrawCosts) -> None:
         more = self._more(costs)
         self._drawn[event] += 1
         self._spend(event, costs)
@@ -276,7 +277,7 @@ class SharedAccount(Account):
             self._lent.append(part)
         return part
 
-    def _check(self, event: Event, costs: Costs) -> None:
+    def _check(self, event: Event, costs: DrawCosts) -> None:
         raise NumericalFailure(
             "A draw from an account that only lends: nothing was drawn. Please report this."
         )

@@ -31,7 +31,9 @@ from quorate.exceptions import NumericalFailure, ParameterError, UnsupportedEven
 
 __all__ = [
     "DISCRETENESS",
+    "UNITS",
     "Costs",
+    "DrawCosts",
     "as_gaussian",
     "costs_of",
     "covers",
@@ -39,6 +41,7 @@ __all__ = [
     "elementary",
     "gaussian_costs",
     "gdp_mu",
+    "planned_parts",
     "pure_costs",
     "pure_loss",
     "rounded_square",
@@ -51,8 +54,8 @@ __all__ = [
 DISCRETENESS = 4
 """A discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs."""
 
-# Squares are rounded up to multiples of one over this: a sum of hundreds of fractions stays small.
-_UNITS = 2**160
+UNITS = 2**160
+"""Squares of draws are added up in integers, of which so many are one."""
 # The inverse normal is good to far better than this, away from 1/2.
 _INVERSE = Fraction(1, 2**40)
 # Below it mu is at most sqrt(pi / 2) epsilon: the next term of its series is negative.
@@ -138,15 +141,18 @@ def as_gaussian(epsilon: Fraction) -> Fraction:
 Costs = tuple[Fraction | None, Fraction | None, Fraction]
 """Pure loss, square of the GDP parameter (``None`` if there is none), failure probability."""
 
+DrawCosts = tuple[Fraction | None, int | None, Fraction]
+"""The same of one draw, with the square in units, rounded up."""
+
 
 @_remembered
-def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, Costs]:
+def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, DrawCosts]:
     """Return the event of discrete Gaussian noise, and what it costs each filter.
 
     The event's multiplier is rounded down; the exact square is what a filter adds up.
 
     >>> event, (pure, square, failures) = gaussian_costs(6.0, Fraction(8))
-    >>> event.noise_multiplier, pure, square, failures
+    >>> event.noise_multiplier, pure, Fraction(square, UNITS), failures
     (2.0, None, Fraction(1, 4), Fraction(0, 1))
     """
     # In integers: every step of a descent comes here, and fractions reduce after each operation.
@@ -156,18 +162,23 @@ def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, 
         raise ParameterError(f"Expected discrete noise of sigma > 2, got sigma={sigma!r}.")
     variance *= sensitivity_squared.denominator
     unit *= sensitivity_squared.numerator
-    square = Fraction(-(-unit * _UNITS // variance), _UNITS)
-    return Gaussian(ratio_root_down(variance, unit)), (None, square, Fraction(0))
+    return Gaussian(ratio_root_down(variance, unit)), (
+        None,
+        -(-unit * UNITS // variance),
+        Fraction(0),
+    )
 
 
-def settled(costs: Costs) -> Costs:
+def settled(costs: Costs) -> DrawCosts:
     """Return costs with the square rounded up to the units in which squares are added up.
 
-    >>> settled((None, Fraction(1, 4), Fraction(0)))
-    (None, Fraction(1, 4), Fraction(0, 1))
+    >>> settled((None, Fraction(1, 4), Fraction(0)))[1] == UNITS // 4
+    True
     """
     pure, square, failures = costs
-    return pure, None if square is None else rounded_square(square), failures
+    if square is None:
+        return pure, None, failures
+    return pure, -(-square.numerator * UNITS // square.denominator), failures
 
 
 def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:
@@ -214,7 +225,7 @@ def costs_of(event: Event) -> Costs:
 
 
 @lru_cache(maxsize=1024, typed=True)
-def draw_costs(event: Event | Fraction) -> tuple[Event, Costs]:
+def draw_costs(event: Event | Fraction) -> tuple[Event, DrawCosts]:
     """Return the event of a draw, and what it costs each filter; a fraction is a pure loss.
 
     >>> draw_costs(Fraction(1, 2))[0]
@@ -246,6 +257,21 @@ def elementary(event: Event) -> Counter[Event]:
         case _:
             counts[event] += 1
     return counts
+
+
+def planned_parts(event: Event) -> tuple[Counter[Event], Counter[Fraction], Fraction]:
+    """Return the sampled events of a chain, its pure losses, and the sum of its squares.
+
+    >>> planned_parts(Composed((Gaussian(2.0), Pure(0.5))))[1:]
+    (Counter({Fraction(1, 2): 1}), Fraction(1, 4))
+    """
+    sampled, losses, squares = elementary(event), Counter[Fraction](), Fraction(0)
+    for each in list(sampled):
+        if isinstance(each, Gaussian):
+            squares += sampled.pop(each) / exact(each.noise_multiplier) ** 2
+        elif isinstance(each, Pure):
+            losses[exact(each.epsilon)] += sampled.pop(each)
+    return sampled, losses, squares
 
 
 def covers(planned: Event, drawn: Event) -> bool:
@@ -283,20 +309,18 @@ def _times(costs: Costs, count: int) -> Costs:
 
 def rounded_square(square: Fraction) -> Fraction:
     """Return ``square`` rounded up to few digits, so that sums of many stay small."""
-    if _UNITS % square.denominator == 0:
+    if UNITS % square.denominator == 0:
         return square
-    return Fraction(-(-square.numerator * _UNITS // square.denominator), _UNITS)
+    return Fraction(-(-square.numerator * UNITS // square.denominator), UNITS)
 
 
-def whole_units(square: Fraction) -> Fraction:
-    """Return ``square`` rounded down to the units in which squares are added up.
+def whole_units(square: Fraction) -> int:
+    """Return how many of the units in which squares are added up ``square`` holds.
 
-    >>> whole_units(Fraction(1, 4))
-    Fraction(1, 4)
+    >>> whole_units(Fraction(1, 4)) == UNITS // 4
+    True
     """
-    if _UNITS % square.denominator == 0:
-        return square
-    return Fraction(square.numerator * _UNITS // square.denominator, _UNITS)
+    return square.numerator * UNITS // square.denominator
 
 
 def words(event: Event, pure: Fraction | None) -> str:
