@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,12 +155,11 @@ def clip_length(*, n_users: float, mu: float, dimension: int) -> float:
 
 def gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
     """Return the function from users to their gradients at ``theta``, each user's on its own."""
-    apart = by_user(loss)
+    return partial(_at, by_user(loss), theta)
 
-    def gradients(users: UserData) -> Vector:
-        return apart.user_gradients(users, theta)
 
-    return gradients
+def _at(loss: Loss, theta: Vector, users: UserData) -> Vector:
+    return loss.user_gradients(users, theta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +214,7 @@ class _ClippedRun(GradientRun):
         searches: dict[int, Vector],
         squares: Vector,
     ) -> None:
-        self._run, self._loss = run, loss
+        self._run, self._loss = run, by_user(loss)
         self._radius, self._searches, self._squares = radius, searches, squares
         self._dimension = loss.dimension(run.data.n_features)
         self._grid: Grid | None = None
@@ -224,7 +224,8 @@ class _ClippedRun(GradientRun):
         )
 
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
-        run, gradients = self._run, gradients_at(self._loss, theta)
+        run = self._run
+        gradients: UserVectors = partial(_at, self._loss, theta)
         if step in self._searches:
             if run.sample is None:
                 run, gradients = run.once(gradients, dimension=self._dimension)

@@ -299,11 +299,11 @@ class LinearLoss(Loss):
         """
         features, (rows, upright) = batch.n_features, rows_as_they_lie(batch)
         weights = np.ascontiguousarray(theta.reshape(self.outputs, -1))
-        gradients = np.empty((batch.n_users, self.outputs, features + self.intercept))
+        gradients = np.empty((batch.n_users, *weights.shape))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             for part in _parts(batch, rows.dtype):
                 own = part.rows(rows)
-                if part.runs and self.outputs <= _MOST_OUTPUTS:
+                if part.runs and len(weights) <= _MOST_OUTPUTS:
                     held = part.each(own, upright=upright)
                     sums = self._by_products(part, held, weights)
                 elif part.runs and upright:
@@ -312,21 +312,21 @@ class LinearLoss(Loss):
                 else:
                     sums = self._by_rows(part, own, weights)
                 part.put_means(sums, gradients)
-        return gradients.reshape(batch.n_users, self.dimension(features))
+        return gradients.reshape(batch.n_users, weights.size)
 
     def _by_products(self, part: _Part, blocks: list[Vector], weights: Vector) -> Vector:
         """Return summed gradients of users with many records: two products for each of them."""
-        features, dtype = blocks[0].shape[2], blocks[0].dtype
+        outputs, features, dtype = len(weights), blocks[0].shape[2], blocks[0].dtype
         inner = np.ascontiguousarray(weights[:, :features], dtype=dtype).T
-        predictions = np.empty((len(part.targets), self.outputs), dtype=dtype)
+        predictions = np.empty((len(part.targets), outputs), dtype=dtype)
         for (records, _, held), own in zip(part.runs, blocks, strict=True):
-            np.matmul(own, inner, out=predictions[records].reshape(-1, held, self.outputs))
+            np.matmul(own, inner, out=predictions[records].reshape(-1, held, outputs))
         if self.intercept:
             predictions += weights[:, features].astype(dtype)
         slopes = np.asarray(self.slopes(predictions, part.targets), dtype=dtype)
         gradients = np.empty((part.n_users, *weights.shape), dtype=dtype)
         for (records, users, held), own in zip(part.runs, blocks, strict=True):
-            turned = slopes[records].reshape(-1, held, self.outputs).transpose(0, 2, 1)
+            turned = slopes[records].reshape(-1, held, outputs).transpose(0, 2, 1)
             np.matmul(turned, own, out=gradients[users, :, :features])
             if self.intercept:
                 np.matmul(turned, part.ones[:held], out=gradients[users, :, features])
