@@ -40,7 +40,7 @@ __all__ = [
 Vector = NDArray[np.float64]
 
 # Steps: some, and more with more signal.
-_FEWEST_STEPS, _STEPS_PER_SIGNAL, _MOST_STEPS = 14, 0.3, 40
+_FEWEST_STEPS, _STEPS_PER_SIGNAL, _MOST_STEPS = 16, 0.2, 40
 FEW_SHRINKAGE = 0.5
 """How strongly coefficients are shrunk: few steps end before they have followed the noise."""
 # Noise of a look over the number of users, and what it may cost of the whole.
@@ -54,7 +54,7 @@ _CENTRE, _DEAREST_CENTRE, _CHEAPEST_CENTRE = 0.4, 0.04, 0.01
 _ROOMY = 1.1
 # Below this length users' gradients tell more of what all share than of their own few records: in
 # slopes of a typical record at zero.
-_AGREED = 0.6
+_AGREED = 0.9
 # The first clip, in longest gradients of a typical record; the lifts take it from there.
 _FIRST_CLIP = 0.3
 

@@ -188,7 +188,8 @@ class LastLook:
             account=run.account,
             n_users=run.n_users,
         )
-        end, rise = map(float, noisy.value)
+        # Slopes are within their limits, and so is their mean, whatever noise makes of it.
+        end, rise = map(float, np.clip(noisy.value, -1.0, 1.0))
         return reach_of(
             end,
             0.5 * (rise + 1.0),
