@@ -39,6 +39,12 @@ class TestWindows:
         nobody = Windows.of(np.empty(0), size=40.0)
         assert nobody.above(ways.Corner(0.2, 0.5)) == -1280
 
+    @pytest.mark.parametrize("alike", [0.0, 0.4, 1.0])
+    def test_the_first_user_moves_it_by_one_where_many_were_told_of(self, alike):
+        asked = ways.Corner(0.2, 0.5, alike=alike)
+        nobody, somebody = (Windows.of(np.full(k, 0.3), size=900.0).above(asked) for k in (0, 1))
+        assert 0 <= somebody - nobody <= 64
+
     def test_one_user_moves_it_by_one_whoever_holds_the_same(self):
         rng, moved = np.random.default_rng(1), 0
         for seed in range(60):

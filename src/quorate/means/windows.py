@@ -63,22 +63,23 @@ class Windows:
 
     def above(self, corner: ways.Corner) -> int:
         """Return by how many 64ths of a user the best window is above a corner; not private."""
+        asked = math.ceil(_FINE * corner.share * self.size)
+        alike, many = round(_FINE * corner.alike), math.floor(ways.FEWEST_ALIKE * self.size)
         if not self.cells.size:
-            return -math.ceil(_FINE * corner.share * self.size)
+            # An empty window; the first user who comes may move it by one and no farther.
+            return -alike * many - asked
         length = max(1, math.floor(corner.width / ways.POINT.width))
         first = np.arange(self.cells.size)
         last = np.searchsorted(self.cells, self.cells + length)
         total = np.concatenate([[0], np.cumsum(self.held)])
         inside = _FINE * (total[last] - total[first])
-        alike = round(_FINE * corner.alike)
         if alike:
-            many = math.floor(ways.FEWEST_ALIKE * self.size)
             fullest = np.full(self.cells.size, many)
             for place in np.flatnonzero(self.held > many):
                 here = (first <= place) & (place < last)
                 fullest[here] = np.maximum(fullest[here], self.held[place])
             inside = inside - alike * fullest
-        return int(inside.max()) - math.ceil(_FINE * corner.share * self.size)
+        return int(inside.max()) - asked
 
     def are_in(self, corners: Sequence[ways.Corner], *, epsilon: float, account: Account) -> bool:
         r"""Release whether one of some corners holds the users that it should.
