@@ -22,7 +22,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.events import Nothing
 from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError
-from quorate.grid import Grid, choose_grid
+from quorate.grid import choose_grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.models.losses import Loss, by_user
@@ -32,11 +32,8 @@ from quorate.releases.user_releases import (
     NARROW,
     WIDE,
     BoundedVectors,
-    NoisyMean,
     UserReleases,
     UserVectors,
-    bounded_mean,
-    roomy_grid,
     search_square,
 )
 from quorate.rotation import Rotation
@@ -217,8 +214,6 @@ class _ClippedRun(GradientRun):
         self._run, self._loss = run, by_user(loss)
         self._radius, self._searches, self._squares = radius, searches, squares
         self._dimension = loss.dimension(run.data.n_features)
-        self._grid: Grid | None = None
-        self._grid_of = self._noisiest = 0.0
         self._last_length = clip_length(
             n_users=run.n_users, mu=run.account.mu, dimension=self._dimension
         )
@@ -247,27 +242,9 @@ class _ClippedRun(GradientRun):
         if step == len(self._squares) - 1:
             # Searches look less often than they may, so a little more than planned is left.
             square = float(run.account.square_left)
-        noisy = self._mean(run, gradients, radius, square)
+        noisy = run.mean(gradients, dimension=self._dimension, radius=radius, square=square)
         whole = noisy.noise * math.sqrt(square / float(self._squares.sum()))
         return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
-
-    def _mean(
-        self, run: UserReleases, gradients: UserVectors, radius: float, square: float
-    ) -> NoisyMean:
-        """Release the mean gradient; steps with one radius share a grid: their noise shrinks."""
-        multiplier = run.account.multiplier(square)
-        if self._grid is None or self._grid_of != radius or multiplier > self._noisiest:
-            bound = Ball(radius, dimension=self._dimension)
-            self._grid = roomy_grid(bound, multiplier, run.n_users)
-            self._grid_of, self._noisiest = radius, multiplier
-        return bounded_mean(
-            run.data,
-            BoundedVectors(gradients, self._grid.bound),
-            multiplier=multiplier,
-            account=run.account,
-            n_users=run.n_users,
-            grid=self._grid,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

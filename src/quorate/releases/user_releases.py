@@ -48,7 +48,6 @@ __all__ = [
     "UserVectors",
     "bounded_mean",
     "cut_share",
-    "roomy_grid",
     "search_square",
     "sum_in_parts",
 ]
@@ -307,11 +306,8 @@ def bounded_mean(
     multiplier: float,
     account: Account,
     n_users: float,
-    grid: Grid | None = None,
 ) -> NoisyMean:
     """Release the sum of a bounded statistic over ``n_users``, with Gaussian noise.
-
-    ``grid`` is that of an earlier release with the same bound and no less noise, if there is one.
 
     >>> from quorate.engines import UserMeans
     >>> people = UserData(np.ones((1000, 1)), offsets=np.arange(1001))
@@ -326,21 +322,15 @@ def bounded_mean(
     >>> bool(abs(mean.value[0] - 1.0) < 0.02), round(mean.noise, 6)
     (True, 0.002)
     """
-    grid = roomy_grid(statistic.bound, multiplier, n_users) if grid is None else grid
+    grid = choose_grid(
+        statistic.bound,
+        n_users=_room(n_users),
+        noise_scale=multiplier * statistic.bound.l2_diameter,
+    )
     mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
     totals = sum_in_parts(data, statistic, grid)
     total = mechanism.release(totals, count=0.0, account=account)
     return NoisyMean(total / n_users, mechanism.standard_error / n_users)
-
-
-def roomy_grid(bound: Bound, multiplier: float, n_users: float) -> Grid:
-    """Return a grid on which a sum over very many more users and its noise have room.
-
-    >>> grid = roomy_grid(Ball(1.0, dimension=1), 5.0, 100.0)
-    >>> grid.check_sum(10**8)
-    """
-    scale = multiplier * bound.l2_diameter
-    return choose_grid(bound, n_users=_room(n_users), noise_scale=scale)
 
 
 def sum_in_parts(data: Crowd, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
