@@ -1,10 +1,10 @@
 """How far to clip: noise against what clipping moves, from released points of a tail.
 
-Quantiles of the distances of users from a centre are known: an inner one, where that is worth its
-price, and an outer one that leaves few enough users outside for the search to see it. The best clip
+Two quantiles of the distances of users from a centre are known: an inner one, and an outer one that
+leaves few enough users outside for the search to see it. The best clip
 lies farther out still, where a handful of users is outside, so the tail between has to be guessed.
 Two guesses are mixed: that it goes on to fall as from the inner to the outer point (a stretched
-exponential; a plain one if the inner point is not known), and that it falls from there on as slowly
+exponential), and that it falls from there on as slowly
 as a power of the distance. Nothing here sees data.
 """
 
@@ -39,10 +39,9 @@ class Tail:
     farthest : float
     users : float
         How many there are.
-    inner, inner_share : float, optional
+    inner : float
+    inner_share : float, default=0.5
         The same of a point farther in.
-    whole : float, default=1.0
-        Share of the users that are on this side of the centre.
     lightest : float, default=4.0
         The largest exponent that is believed.
 
@@ -59,23 +58,20 @@ class Tail:
     outer_share: float
     farthest: float
     users: float
-    inner: float | None = None
+    inner: float
     inner_share: float = 0.5
-    whole: float = 1.0
     lightest: float = 4.0
 
     @property
     def _depth(self) -> float:
-        return math.log(self.whole / self.outer_share)
+        return math.log(1.0 / self.outer_share)
 
     @property
     def exponent(self) -> float:
         """How the tail falls between both points: 1 for an exponential, 2 for a normal one."""
-        if self.inner is None:
-            return 1.0
         if self.outer <= 1.05 * self.inner:
             return _STEEPEST
-        before = math.log(self.whole / self.inner_share)
+        before = math.log(1.0 / self.inner_share)
         found = math.log(self._depth / before) / math.log(self.outer / self.inner)
         return min(max(found, _HEAVIEST), _STEEPEST)
 
