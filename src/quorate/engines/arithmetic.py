@@ -33,14 +33,16 @@ def arithmetic_fingerprint() -> str:
         for function in (np.exp, np.log2, np.log1p, np.tanh, np.sqrt, np.expm1, np.logaddexp2):
             arguments = (wide, numbers) if function.nin == 2 else (np.abs(wide),)
             digest.update(function(*arguments).tobytes())
-        digest.update(np.exp(wide.astype(np.float32)).tobytes())
+        for function in (np.exp, np.tanh):
+            digest.update(function(wide.astype(np.float32)).tobytes())
         for width in (1, 2, 3, 7, 10, 33, 128):
             rows = np.ascontiguousarray(wide[: 4096 - 4096 % width].reshape(-1, width))
             weights = numbers[:width]
             # Products over the records of one user at a time, as in gradients and second moments.
-            users = rows[: len(rows) - len(rows) % 32].reshape(-1, 32, width)
-            digest.update(np.matmul(users, weights).tobytes())
-            digest.update(np.matmul(users.transpose(0, 2, 1), users).tobytes())
+            own = rows[: len(rows) - len(rows) % 32].reshape(-1, 32, width)
+            for users in (own, own.astype(np.float32)):
+                digest.update(np.matmul(users, weights.astype(users.dtype)).tobytes())
+                digest.update(np.matmul(users.transpose(0, 2, 1), users).tobytes())
             digest.update(np.vecdot(rows, rows).tobytes())
             digest.update(np.einsum("ij,j->i", rows, weights).tobytes())
             digest.update(np.linalg.norm(rows, axis=1).tobytes())
