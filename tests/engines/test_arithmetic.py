@@ -26,7 +26,7 @@ def test_another_process_of_the_same_kind_agrees():
 
 @pytest.mark.parametrize("function", ["exp", "tanh", "matmul"])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_products_of_users_and_functions_are_looked_at_in_32_and_64_bits(monkeypatch, function, kind):
+def test_products_and_functions_of_32_and_64_bits_are_looked_at(monkeypatch, function, kind):
     honest = getattr(np, function)
 
     def other(*arguments):
