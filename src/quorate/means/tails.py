@@ -1,11 +1,10 @@
 """How far to clip: noise against what clipping moves, from released points of a tail.
 
 Two quantiles of the distances of users from a centre are known: an inner one, and an outer one that
-leaves few enough users outside for the search to see it. The best clip
-lies farther out still, where a handful of users is outside, so the tail between has to be guessed.
-Two guesses are mixed: that it goes on to fall as from the inner to the outer point (a stretched
-exponential), and that it falls from there on as slowly
-as a power of the distance. Nothing here sees data.
+leaves few enough users outside for the search to see it. The best clip lies farther out still,
+where a handful of users is outside, so the tail between has to be guessed. Two guesses are mixed:
+that it goes on to fall as from the inner to the outer point (a stretched exponential), and that it
+falls from there on as slowly as a power of the distance. Nothing here sees data.
 """
 
 from __future__ import annotations
