@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from quorate.models.classification import LinearSVC, LogisticRegression
     from quorate.models.grid_search import PrivateGridSearch
     from quorate.models.regression import HuberRegression, LinearRegression, Ridge
+    from quorate.models.sampling_error import sampling_error
     from quorate.pipelines import total_guarantee
     from quorate.planning.questions import plan
     from quorate.queries.private_score import private_cross_val_score, private_score
@@ -63,6 +64,7 @@ _HOME = {
     "plan": "quorate.planning",
     "private_cross_val_score": "quorate.queries.private_score",
     "private_score": "quorate.queries.private_score",
+    "sampling_error": "quorate.models.sampling_error",
     "total_guarantee": "quorate.pipelines",
 }
 _FOLDERS = (
@@ -126,6 +128,7 @@ __all__ = [
     "plan",
     "private_cross_val_score",
     "private_score",
+    "sampling_error",
     "total_guarantee",
 ]
 
