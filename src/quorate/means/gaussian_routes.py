@@ -59,6 +59,9 @@ _SIZE_SHARE = 0.03
 # may have been left outside, all on one side: so much more for each spread beyond a usual radius,
 # and up to so much times the share that was left outside.
 _PULL, _USUAL, _APART, _MOST_APART = 0.15, 1.2, 5.0, 4.0
+# A search that leaves more than this share outside may leave all of those outside who lie apart:
+# so much more for what is above it.
+_MANY, _OUTSIDE = 0.25, 3.0
 _RECORD_CAPS = 2.0 ** np.arange(0.0, 20.5, 0.5)
 
 
@@ -246,6 +249,7 @@ class GaussianRun:
         )
         share, beyond = final.cut_share, final.radius / self.setting.spread - _USUAL
         pull = _PULL + min(_MOST_APART * share, max(0.0, _APART * beyond))
+        pull += _OUTSIDE * max(0.0, share - _MANY)
         parts = ErrorParts(
             noise=np.full(self.dimension, final.standard_error),
             along=final.along / math.sqrt(self.dimension),
