@@ -241,7 +241,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
             unit=X.unit if isinstance(X, Crowd) else "user",
             trust=self._trust,
         )
-        self._lender = None
+        self.__dict__.pop("_lender", None)
         if self._caveat is not None:
             account.declared = account.declared.idealized(self._caveat)
         if self.ledger is not None:
