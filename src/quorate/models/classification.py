@@ -380,7 +380,8 @@ class LinearSVC(_LinearClassifier):
     width : float, default=0.5
         Over which the corner of the hinge is rounded.
     penalty : float, default=0.001
-        Strength of penalty / 2 x squared coefficients.
+        Strength of penalty / 2 x squared coefficients. With ``bounds`` they are those of features
+        in half-widths, so that wide bounds strengthen it.
     bounds, categories, class_weight, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LogisticRegression`.
     hopeless, progress, relation, ledger, data_name, random_state

@@ -289,7 +289,8 @@ class Ridge(LinearRegression):
     ----------
     epsilon, delta : float
     penalty : float, default=0.01
-        Strength of penalty / 2 x squared coefficients, beside a *mean* squared error / 2.
+        Strength of penalty / 2 x squared coefficients, beside a *mean* squared error / 2. With
+        ``bounds`` they are those of features in half-widths, so that wide bounds strengthen it.
     bounds, categories, target_bounds, fit_intercept, records, steps, batch_rate, warm_start
         See :class:`LinearRegression`.
     hopeless, progress, relation, ledger, data_name, random_state
