@@ -64,6 +64,17 @@ class TestWindows:
             moved = max(moved, int(np.abs(np.subtract(before, after)).max()))
         assert moved == 64
 
+    @pytest.mark.parametrize("alike", [0.4, 1.0])
+    def test_one_who_joins_a_crowd_elsewhere_moves_it_by_one(self, alike):
+        """A number that many share counts against the windows that hold it, and no others."""
+        near, crowd = np.linspace(0.1, 0.25, 20), np.full(15, -0.9)
+        asked = ways.Corner(0.2, 0.5, alike=alike)
+        before, after = (
+            Windows.of(np.r_[near[gone:], crowd, np.full(gone, -0.9)], size=35.0).above(asked)
+            for gone in (0, 1)
+        )
+        assert before - after == 64
+
     @pytest.mark.parametrize("inside", [0.5, 0.95])
     def test_all_but_a_few_of_the_answers_are_right(self, inside):
         people = windows(WeightedUsers(corner(100, inside=inside)), 100.0)
