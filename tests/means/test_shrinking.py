@@ -46,7 +46,8 @@ def run_shrink(vectors, *, hostile=0.0, weights=None, effective=None):
 class TestNoise:
     @pytest.mark.parametrize("relation", list(Relation))
     def test_a_clipped_mean_asks_for_the_noise_that_is_priced(self, relation):
-        noise, users = RecordedNoise(0), WeightedUsers(VECTORS)
+        # A draw that sees nobody missing: the mean is divided by the public number of users.
+        noise, users = RecordedNoise(1), WeightedUsers(VECTORS)
         with use_noise(noise):
             released = clipped_mean(
                 users,

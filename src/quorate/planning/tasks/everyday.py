@@ -19,7 +19,7 @@ from quorate.tabulate.outlook import Outlook, outlook, sum_outlook
 __all__ = ["CountTask", "RecordMeanTask", "SumTask"]
 
 # A count that is off by less than half a person is right.
-_HALF = 0.5
+_EXACT_BELOW = 0.5
 # Measured on log-normal crowds (300 to 5,000 people): a search for a cap is off by a little more
 # than a step of its ladder, and a unit of a column is about a standard deviation of its records.
 _CAUTION = 1.2
@@ -51,7 +51,9 @@ class CountTask(Task):
     def error(self, users: int, epsilon: float) -> float:
         """Return what the noise does not exceed; people are counted, not drawn."""
         mechanism = NoisyCount(epsilon=epsilon, relation=self.relation)
-        return min(self.largest_error, max(_HALF, float(mechanism.error_bound(self.beta))) / users)
+        return min(
+            self.largest_error, max(_EXACT_BELOW, float(mechanism.error_bound(self.beta))) / users
+        )
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the only way there is."""
