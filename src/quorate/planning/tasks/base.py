@@ -13,6 +13,7 @@ from quorate import _validate
 from quorate.conversion.translation import deletion_reach
 from quorate.guarantees import Relation
 from quorate.planning.limits import (
+    fixed_users_floor,
     group_privacy,
     item_to_user,
     item_to_user_users,
@@ -103,6 +104,23 @@ class Task(ABC):
     @abstractmethod
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return without how many users no method succeeds."""
+
+    def two_crowds(self, epsilon: float) -> PublishedBound:
+        """Return the floor for two crowds that have nothing in common, whatever is asked of them.
+
+        >>> from quorate.planning.tasks.everyday import CountTask
+        >>> CountTask().two_crowds(1.0).holds
+        True
+        """
+        floor = fixed_users_floor(
+            epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
+        )
+        return PublishedBound(
+            users=float(floor),
+            theorem="Theorem 9 of Levy et al. (2021)",
+            holds=True,
+            note="two crowds that have nothing in common",
+        )
 
     def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
         """Return further theorems about how many users suffice.

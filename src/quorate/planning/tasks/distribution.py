@@ -19,7 +19,6 @@ from quorate.distributions.categories.rule import (
 from quorate.distributions.normal.gaussian import decide_mean
 from quorate.distributions.numeric.hierarchy import choose_hierarchy
 from quorate.guarantees import Relation
-from quorate.planning.limits import fixed_users_floor
 from quorate.planning.packings import (
     Packing,
     discrete_packing,
@@ -72,18 +71,9 @@ class _DistributionTask(PeopleTask):
 
     def _floor(self, packing: Packing | None, epsilon: float, theorem: str) -> PublishedBound:
         """Return the packing bound, or with delta the floor for any answer at all."""
-        least = float(
-            fixed_users_floor(
-                epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
-            )
-        )
+        least = self.two_crowds(epsilon)
         if self.delta > 0 or packing is None:
-            return PublishedBound(
-                users=least,
-                theorem="Theorem 9 of Levy et al. (2021)",
-                holds=True,
-                note="two crowds that have nothing in common",
-            )
+            return least
         users = packing_floor(
             packing,
             records=self.records,
@@ -92,7 +82,7 @@ class _DistributionTask(PeopleTask):
             relation=self.relation,
         )
         return PublishedBound(
-            users=max(users, least),
+            users=max(users, least.users or 0.0),
             theorem=theorem,
             holds=packing.proved,
             note="a packing with all constants worked out; people who are alike",

@@ -9,7 +9,6 @@ from typing import ClassVar
 from quorate import _validate
 from quorate.guarantees import Relation
 from quorate.mechanisms.sums import NoisyCount
-from quorate.planning.limits import fixed_users_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
@@ -77,15 +76,7 @@ class CountTask(Task):
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return the floor for two crowds: all people count, or nobody."""
         del error
-        floor = fixed_users_floor(
-            epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
-        )
-        return PublishedBound(
-            users=float(floor),
-            theorem="Theorem 9 of Levy et al. (2021)",
-            holds=True,
-            note="two crowds that have nothing in common",
-        )
+        return self.two_crowds(epsilon)
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.parity_learner import ParityLearner
 from quorate.learners.smallest_error_search import MinErrorSearch
-from quorate.planning.limits import fixed_users_floor, packing_users
+from quorate.planning.limits import packing_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import ErrorModel, Task
 
@@ -105,15 +105,7 @@ class SmallestErrorTask(_ProvedTask):
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return the floor for two crowds: the rule always errs, or never."""
         del error
-        floor = fixed_users_floor(
-            epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
-        )
-        return PublishedBound(
-            users=float(floor),
-            theorem="Theorem 9 of Levy et al. (2021)",
-            holds=True,
-            note="two crowds that have nothing in common",
-        )
+        return self.two_crowds(epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,6 @@ from quorate.guarantees import Relation
 from quorate.means.covariance import MEAN_SHARE
 from quorate.means.scaler import CENTRE_SHARE, QUARTILES_APART, scaler_route
 from quorate.means.variation import ROUTE, expected_half_width
-from quorate.planning.limits import fixed_users_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import PeopleTask
@@ -90,15 +89,7 @@ class _SpreadTask(PeopleTask):
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return the floor for two crowds that have nothing in common."""
         del error
-        floor = fixed_users_floor(
-            epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
-        )
-        return PublishedBound(
-            users=float(floor),
-            theorem="Theorem 9 of Levy et al. (2021)",
-            holds=True,
-            note="two crowds that have nothing in common",
-        )
+        return self.two_crowds(epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)

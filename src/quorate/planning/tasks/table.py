@@ -21,7 +21,6 @@ from typing import ClassVar
 from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.planning.limits import fixed_users_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
@@ -208,15 +207,7 @@ class HeldTask(Task):
             return PublishedBound(
                 users=1.0, theorem="no theorem", holds=True, note="half of a group always does"
             )
-        floor = fixed_users_floor(
-            epsilon=epsilon, delta=self.delta, beta=self.beta, relation=self.relation
-        )
-        return PublishedBound(
-            users=float(floor),
-            theorem="Theorem 9 of Levy et al. (2021)",
-            holds=True,
-            note="two crowds that have nothing in common",
-        )
+        return self.two_crowds(epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
