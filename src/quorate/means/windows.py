@@ -5,8 +5,9 @@ in a row. By how many users a window is above what a :class:`~quorate.means.ways
 
 .. math:: W - a P - s n
 
-where W users are in the window, P of them in its fullest cell, and n in all. With a = 0 it is a
-share of the users; otherwise those who hold the same number speak for themselves only: with
+where W users are in the window, P of them in its fullest cell, or a twentieth of all if it holds
+fewer, and n in all, which is public or released. With a = 0 it is a share of the users; otherwise
+those who hold the same number speak for themselves only: with
 a = 1 - s it is a share s of the others that has to be there, too. One user who is replaced, added
 or removed moves W and P of each window by at most 1, in the same direction unless only P moves,
 so the number by at most 1 (a is at most 1); and the largest number over all windows, too.
