@@ -22,7 +22,7 @@ from quorate.concepts import Conjunctions, FiniteTable, Parities, Thresholds
 from quorate.concepts.boolean.booleans import all_patterns
 from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner
-from quorate.mechanisms.stable_choice import StableChoice
+from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.public_randomness import SharedSeed

@@ -90,9 +90,9 @@ def mean(folder):
 
 def logistic(folder):
     """One round over the spool, and the same sums by plain numpy over the same mapped arrays."""
-    from quorate.bounds import Ball
     from quorate.engines.files import FileCrowd
-    from quorate.grid import choose_grid
+    from quorate.grid import Ball
+    from quorate.mechanisms.sums import choose_grid
     from quorate.models import LogisticLoss
     from quorate.releases.user_releases import BoundedVectors
 

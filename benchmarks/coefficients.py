@@ -8,10 +8,10 @@ the length of the error is within ``error_.bound`` (at least .9; of its coeffici
 too), and the median bound over the true 95 % quantile of lengths (at most 3 in three of four
 worlds).
 
-The constants of ``models/coefficient_error.py`` were settled on worlds of the seeds 1000 to 1019
-(Huber and hinge losses and several classes: 1000 to 1007); what is reported has other seeds,
-correlated features with outliers, and real people (next season's hits). Noise comes from a seeded
-test double. The exit code is 1 if a limit is missed.
+The constants of ``models/optimization/descent_noise.py`` were settled on worlds of the seeds 1000
+to 1019 (Huber and hinge losses and several classes: 1000 to 1007); what is reported has other
+seeds, correlated features with outliers, and real people (next season's hits). Noise comes from a
+seeded test double. The exit code is 1 if a limit is missed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from quorate.models import (
     base,
     few_users,
 )
-from quorate.models.gradients import gradients_at
+from quorate.models.optimization.gradients import gradients_at
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 

@@ -22,7 +22,7 @@ from quorate.conversion.translation import crossover_records, deletion_reach, it
 from quorate.conversion.vertex_cover import greedy_cover, half_integral_cover
 from quorate.distributions import Clip, DiscreteFamily, HypothesisSelector, Votes, simplex_cover
 from quorate.guarantees import Relation
-from quorate.mechanisms.choose import permute_and_flip_probabilities
+from quorate.mechanisms.choices.choose import permute_and_flip_probabilities
 from quorate.mechanisms.wrappers.truncated_laplace import smallest_reach
 from quorate.users import UserData
 

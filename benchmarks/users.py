@@ -17,7 +17,8 @@ import time
 import numpy as np
 
 from quorate.engines import UserMeans
-from quorate.grid import Ball, choose_grid
+from quorate.grid import Ball
+from quorate.mechanisms.sums import choose_grid
 from quorate.users import UserData
 
 RECORDS, COLUMNS, USERS = 5_000_000, 20, 100_000
