@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from quorate.models import Adam, Loss, minimize
-from quorate.models.losses import Vectorized, sigmoid
+from quorate.models.losses import sigmoid
+from quorate.models.vectorized import Vectorized
 from quorate.users import UserData
 
 HIDDEN = 8

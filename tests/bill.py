@@ -12,10 +12,12 @@ from fractions import Fraction
 
 from scipy.stats import norm
 
-from quorate.bounds import Simplex
 from quorate.distributions.categories.trimming import Trimmed
+from quorate.grid import Box
 from quorate.guarantees import Relation
+from quorate.means.present_mean import OrAbsent
 from quorate.noise import SeededNoise
+from quorate.simplex import Simplex
 
 # The noisy search adds its noise to sixteen times a count, which one user moves by 1.
 _FINENESS = 16
@@ -46,6 +48,22 @@ def _balance(mechanism):
     return bound.radius * (2.0 if mechanism.relation is Relation.REPLACE else 1.0) / step
 
 
+def _largest(mechanism):
+    """Return how far one user moves the largest coordinate of a box, and a vote beside it (L1).
+
+    Who is replaced moves a coordinate by a side; who is absent then moves it by half a side at most
+    and votes.
+    """
+    bound, step = mechanism.grid.bound, mechanism.grid.step
+    replaced = mechanism.relation is Relation.REPLACE
+    if isinstance(bound, OrAbsent):
+        assert replaced, "votes are for a public number of users"
+        half = bound.inner.largest_offset
+        return max(2.0 * half, half + bound.vote) / step
+    assert isinstance(bound, Box), f"nobody has proved how far {bound} moves its largest coordinate"
+    return bound.largest_offset * (2.0 if replaced else 1.0) / step
+
+
 def _difference(mechanism):
     one_way = mechanism.one_sided and mechanism.relation is Relation.ADD_REMOVE
     return float(mechanism.sensitivity) * (1 if one_way else 2)
@@ -71,6 +89,7 @@ MOVES = {
     "GaussianSum": _l2,
     "LaplaceSum": _l1,
     "BalancedSum": _balance,
+    "CubeSum": _largest,
     "NoisyCount": lambda _: 1.0,
     "NoisySearch": lambda _: float(_FINENESS),
     "CoreTest": lambda _: 1.0,
@@ -115,20 +134,20 @@ class Bill(SeededNoise):
         self.pure, self.squares, self.sampled = {}, {}, []
         self.pure_squares = {}
         self.visits = {}
-        self.balanced = None
+        self.joint = None
 
     def _add(self, law, values, scale):
         mechanism, sampled = drawing()
         assert mechanism is not None, f"an unpaid look: {law} of scale {scale}"
         ratio = MOVES[type(mechanism).__name__](mechanism) / scale
-        balanced, self.balanced = self.balanced, None
-        if law == "balanced_laplace":
-            self.balanced = mechanism, scale
+        joint, self.joint = self.joint, None
+        if law in ("balanced_laplace", "cube_laplace"):
+            self.joint = mechanism, scale
             self._note_pure(ratio)
-        elif balanced is not None and balanced[0] is mechanism and law == "discrete_laplace":
-            # What does not balance in the same release: one user moves all coordinates together by
+        elif joint is not None and joint[0] is mechanism and law == "discrete_laplace":
+            # What lies beside it in the same release: one user moves all coordinates together by
             # this much, and the first draw has noted it. A third draw would be noted.
-            assert scale >= balanced[1], "the rest of a release has less noise than was noted"
+            assert scale >= joint[1], "the rest of a release has less noise than was noted"
         elif law == "discrete_gaussian" and sampled:
             self.sampled.append(ratio)
         elif law == "discrete_gaussian":
@@ -140,6 +159,10 @@ class Bill(SeededNoise):
     def _balanced(self, values, scale):
         """Draw tries that nobody sees in private: the noise as a whole has been noted."""
         return SeededNoise(self.uniform_below(2**30))._balanced(values, scale)
+
+    def _cube(self, values, scale):
+        """The same."""
+        return SeededNoise(self.uniform_below(2**30))._cube(values, scale)
 
     def _truncated(self, size, scale, reach):
         """Note the noise once: what comes out too large is drawn again, and nobody sees it."""

@@ -3,9 +3,9 @@
 import numpy as np
 
 from quorate.accounting.account import Account
-from quorate.means import ways
+from quorate.means.routes import ways
 from quorate.means.weighted_users import WeightedUsers
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choices.choose import ChooseBest
 
 CORNERS = (ways.Corner(0.4, 0.9), ways.Corner(0.15, 0.75))
 

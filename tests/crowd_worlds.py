@@ -66,8 +66,8 @@ from quorate.queries.query_learner import QueryLearner
 from quorate.stability import DecisionListRule, QueryRule, StableLearner
 from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
 from quorate.users import UserData
-from quorate.users.assembly import ordered_users
-from quorate.users.caller_code import UserMeans, encode_users
+from quorate.users.crowd import UserMeans, encode_users
+from quorate.users.data import ordered_users
 
 BOX = Box(np.full(3, -64.0), np.full(3, 64.0))
 GRIDS = (Grid(BOX, 0.5), Grid(BOX, 2.0**-46))

@@ -3,8 +3,7 @@
 import functools
 
 from quorate.accounting.account import Account
-from quorate.accounting.events import Gaussian
-from quorate.guarantees import Relation
+from quorate.guarantees import Gaussian, Relation
 from quorate.noise import use_noise
 
 

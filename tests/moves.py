@@ -101,6 +101,10 @@ def loss_of(run, data, neighbour, *, seed=0):
             pure += float(max(moved) - min(moved)) / scale
         elif law == "discrete_gaussian":
             square += float(sum((one - other) ** 2)) / scale**2
+        elif law == "cube_laplace":
+            pure += float(max(abs(one - other))) / scale
+        elif law == "balanced_laplace":
+            pure += float(sum(abs(one - other)) + abs(sum(one - other))) / scale
         else:
             pure += float(sum(abs(one - other))) / scale
     return returned, pure, square

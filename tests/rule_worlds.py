@@ -64,6 +64,14 @@ def audit(choose, relation, *, epsilon=1.0, n_users=2, records=HOLDINGS, thoroug
     return audit_exactly(lambda held: law(tuple(sorted(held))), world, claim, thorough=thorough)
 
 
+def cut_people(cut, *, n=200, m=8, above=True, low=0, high=1000, seed=0):
+    """Return users who agree on one cut-off, with records all along a line."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(low, high, n * m)
+    y = (x >= cut) == above
+    return UserData(x.astype(float).reshape(-1, 1), y.astype(float), offsets=np.arange(n + 1) * m)
+
+
 def audit_score(score, relation, *, concepts=LABELINGS, epsilon=1.0, **limits):
     """Audit the choice by a score on a finite class."""
 

@@ -195,7 +195,7 @@ def test_the_table_of_guarantees_is_what_the_classes_say():
     assert written == generate.page(), "run `python docs/generate.py`"
 
 
-OPEN_MODULES = ("bounds", "grid", "guarantees", "noise", "public_randomness", "users")
+OPEN_MODULES = ("grid", "guarantees", "noise", "public_randomness", "users")
 
 
 def public_objects():

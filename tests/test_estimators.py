@@ -1,21 +1,23 @@
 """The order of a fit: charge, gather, release, promise; and what its errors may look at."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from quorate import Ledger, Relation, UserData
 from quorate.accounting.account import Account
-from quorate.accounting.events import Pure, Repeated
 from quorate.engines import MemoryCrowd
-from quorate.estimators import UserEstimator, as_feature_matrix
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import (
     BudgetExceededError,
     NumericalFailure,
     ParameterError,
     SchemaError,
 )
-from quorate.guarantees import Numerics
+from quorate.guarantees import Numerics, Pure, Repeated
 from quorate.noise import SeededNoise, use_noise
+from quorate.users.tables import as_feature_matrix
 
 
 class Half(UserEstimator):
@@ -246,3 +248,14 @@ class TestInput:
             fitted._features(pd.DataFrame(X, columns=["bmi", "age"]))
         with pytest.raises(SchemaError, match="expecting 2 features"):
             fitted._features(X[:, :1])
+
+
+class TestRoutes:
+    def test_it_says_which_way_and_why(self):
+        assert str(Route(name="ball", reason="there was room.")) == "ball: there was room."
+
+    def test_it_is_frozen_and_takes_keywords_only(self):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            Route(name="ball", reason="").name = "core"
+        with pytest.raises(TypeError):
+            Route("ball", "there was room.")

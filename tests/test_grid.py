@@ -1,7 +1,6 @@
 """Integers on a public grid: exact sums, exact sensitivities, no overflow."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
-from quorate.grid import Ball, Box, Grid, Interval, Vote, choose_grid, fitting_grid, public_size
+from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Relation
+from quorate.mechanisms.sums import choose_grid
 
 
 def exact_sum(integers):
@@ -125,10 +125,6 @@ class TestSteps:
         assert grid.encode([[0.0], [2.0**-120], [1.0]]).ravel().tolist() == [0, 2**20, 2**20]
         assert type(grid.step) is float
 
-    def test_an_absurd_number_of_users_is_refused_in_words(self):
-        with pytest.raises(GridOverflowError, match="larger than the bound"):
-            choose_grid(Interval(-1.0, 1.0), n_users=10**400)
-
 
 class TestOverflow:
     def test_a_sum_that_could_overflow_is_refused_from_public_numbers(self):
@@ -159,38 +155,6 @@ class TestOverflow:
         assert abs(whole - fewer) <= grid.l1_sensitivity(Relation.ADD_REMOVE)
         wrapped = [int(np.full(n, 2**52).sum()) for n in (2**11, 2**11 - 1)]
         assert abs(wrapped[0] - wrapped[1]) > 2**63
-
-    @settings(max_examples=100)
-    @given(
-        n=st.integers(0, 2**50),
-        radius=st.floats(1e-70, 1e70),
-        noise=st.one_of(st.none(), st.floats(0, 1e6)),
-    )
-    def test_a_chosen_grid_never_overflows(self, n, radius, noise):
-        bound = Ball(radius, dimension=3)
-        noise = None if noise is None else noise * radius
-        grid = choose_grid(bound, n_users=n, noise_scale=noise)
-        grid.check_sum(n)
-        reach = n * grid.max_steps + 64 * Fraction(noise or 0) / Fraction(grid.step)
-        assert reach <= 2**52
-        assert grid.max_steps <= 2**40
-
-    def test_a_chosen_grid_is_the_finest(self):
-        for n in (1, 1000, 10**6, 10**9):
-            bound = Ball(1.0, dimension=2)
-            grid = choose_grid(bound, n_users=n)
-            finer = grid.step / 2
-            needed = n + 64 * Fraction(bound.l1_diameter)
-            assert 1 / finer > 2**40 or needed / Fraction(finer) * 2**10 > 2**62
-
-    def test_impossible_sums_are_refused(self):
-        with pytest.raises(GridOverflowError, match="larger than the bound"):
-            choose_grid(Ball(1.0, dimension=1), n_users=2**60)
-        with pytest.raises(GridOverflowError, match="larger than the bound"):
-            choose_grid(Vote(3), n_users=10, noise_scale=1e30)
-
-    def test_votes_are_counted_in_whole_votes(self):
-        assert choose_grid(Vote(7), n_users=10**6).step == 1.0
 
 
 class TestSensitivity:
@@ -224,24 +188,3 @@ class TestParameters:
             Grid(bound, 1.0)
         with pytest.raises(ParameterError, match="Bound"):
             choose_grid(bound, n_users=3)
-
-    @pytest.mark.parametrize(
-        "wrong",
-        [
-            {"n_users": -1},
-            {"n_users": 2.5},
-            {"noise_scale": np.nan},
-            {"max_steps": 1},
-            {"max_steps": 2**53},
-        ],
-    )
-    def test_a_choice_needs_public_numbers_that_make_sense(self, wrong):
-        with pytest.raises(ParameterError):
-            choose_grid(Ball(1.0, dimension=1), **{"n_users": 5, **wrong})
-
-
-def test_a_private_number_of_users_chooses_no_grid():
-    sizes = {public_size(n, Relation.ADD_REMOVE) for n in (0, 1, 1000, 10**6)}
-    assert len(sizes) == 1
-    bound, known = Interval(0.0, 1.0), {"relation": Relation.ADD_REMOVE, "noise": 1.0}
-    assert fitting_grid(bound, n_users=1, **known) == fitting_grid(bound, n_users=2**31, **known)

@@ -15,14 +15,13 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 # From the ground up, floor by floor, and on each floor from left to right: a room may import from
 # itself and from the rooms before it.
 FLOORS = [
-    ["exceptions", "_validate", "arrays", "guarantees"],
+    ["exceptions", "_validate", "guarantees"],
     [
         "public_randomness",
-        "exact_draws",
         "noise",
         "rotation",
-        "bounds",
         "grid",
+        "simplex",
         "users",
         "engines",
         "concepts",
@@ -49,9 +48,9 @@ FLOORS = [
 PLACE = {name: place for place, name in enumerate(name for floor in FLOORS for name in floor)}
 # Constructors of UserData that only an engine can keep; they are imported when they are called.
 DOORS = {
-    ("users/data.py", "quorate.engines.sql"),
-    ("users/data.py", "quorate.engines.files"),
-    ("users/data.py", "quorate.files.table_files"),
+    ("users/sources.py", "quorate.engines.sql"),
+    ("users/sources.py", "quorate.engines.files"),
+    ("users/sources.py", "quorate.files.table_files"),
 }
 HEAVY = {
     "scipy",
@@ -114,7 +113,7 @@ def test_imports_point_to_earlier_rooms_only(room):
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("noise.py", "quorate.mechanisms.sums"), ("means/median.py", "quorate.learners.base")],
+    [("noise/sources.py", "quorate.mechanisms.sums"), ("means/median.py", "quorate.learners.base")],
     ids=["another floor", "a sibling"],
 )
 def test_the_check_of_rooms_catches_an_import_of_a_later_one(path, name):
@@ -207,6 +206,7 @@ def test_who_knows_where_noise_comes_from_is_seen():
 DRAWS = {
     "balanced_laplace",
     "bernoulli_exp",
+    "cube_laplace",
     "discrete_gaussian",
     "discrete_laplace",
     "gumbel_max",
@@ -314,5 +314,5 @@ def test_the_check_of_private_names_can_fail(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
     (tmp_path / "planning").mkdir()
     module = tmp_path / "planning" / "mean.py"
-    module.write_text("from quorate.means.ways import _SHARE, first_way\n")
+    module.write_text("from quorate.means.routes.ways import _SHARE, first_way\n")
     assert list(private_imports(module)) == ["_SHARE"]

@@ -9,8 +9,8 @@ import pytest
 from sklearn.base import clone
 
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Ball, Box
 from quorate.exceptions import NumericalFailure, ParameterError, UnboundedContributionError
+from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
 from quorate.means import (
     PrivateMedian,
@@ -29,11 +29,11 @@ from quorate.ranges import (
     features_told,
     half_width,
     limits_by_name,
-    names_told,
     told_bound,
     told_limits,
 )
 from quorate.users import UserData
+from quorate.users.tables import names_told
 
 ROWS = np.random.default_rng(0).normal(51.2, 0.1, size=(60, 2))
 TABLES = {

@@ -35,9 +35,10 @@ def test_whoever_asks_for_entropy_gets_it(request):
 def test_noise_is_made_of_the_stream_by_the_code_of_real_releases(request):
     with pytest.MonkeyPatch.context() as patch:
         calls = []
-        exact = quorate.noise.exact_integers
+        exact = quorate.noise.sources.exact_integers
         patch.setattr(
-            "quorate.noise.exact_integers", lambda *a, **k: calls.append(a) or exact(*a, **k)
+            "quorate.noise.sources.exact_integers",
+            lambda *a, **k: calls.append(a) or exact(*a, **k),
         )
         SecureNoise().discrete_gaussian(np.zeros(3, np.int64), sigma=5.0)
     assert calls == [("discrete_gaussian", 3)]

@@ -1,15 +1,23 @@
-"""One wording for every rejected parameter; NaN is rejected everywhere."""
+"""Parameters are refused in one wording, numbers are exact, arrays are read without a word."""
 
 import math
+import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from quorate import _validate
+from quorate._validate import exact, float_down, float_up, pure_loss, root_down, root_up
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.users.tables import as_feature_matrix
 
 NAN = float("nan")
+rationals = st.builds(Fraction, st.integers(-(10**30), 10**30), st.integers(1, 10**30))
 REJECTED = [
     (_validate.positive, [0, -1, math.inf, NAN, "1", None, True]),
     (_validate.non_negative, [-1e-300, math.inf, NAN, None, np.True_]),
@@ -77,3 +85,167 @@ def test_a_dtype_is_public_and_may_be_refused():
 def test_an_array_given_in_place_of_a_number_is_not_printed():
     with pytest.raises(ParameterError, match=r"bound=<ndarray>\.$"):
         _validate.positive(bound=np.array([51.2, 77.7]))
+
+
+class TestFloats:
+    @given(rationals)
+    def test_up_is_above_and_the_float_before_it_below(self, value):
+        up = float_up(value)
+        assert Fraction(up) >= value > Fraction(math.nextafter(up, -math.inf))
+
+    @given(rationals)
+    def test_down_is_below_and_the_float_after_it_above(self, value):
+        down = float_down(value)
+        assert Fraction(down) <= value < Fraction(math.nextafter(down, math.inf))
+
+    @given(st.floats(allow_nan=False, allow_infinity=False))
+    def test_a_float_stays_itself(self, value):
+        assert float_up(value) == float_down(value) == value
+
+    def test_what_no_float_can_hold_becomes_infinite_upwards_only(self):
+        assert float_up(Fraction(10) ** 400) == math.inf
+        assert float_down(Fraction(10) ** 400) == np.finfo(float).max
+        assert float_up(-(Fraction(10) ** 400)) == -np.finfo(float).max
+
+    def test_numpy_numbers_are_read_exactly(self):
+        assert exact(np.int64(2**62)) == 2**62
+        assert exact(np.float32(0.1)) == Fraction(float(np.float32(0.1)))
+
+    def test_rounding_to_nearest_would_be_caught(self):
+        tenth = Fraction(1, 10)
+        assert Fraction(float(Fraction(1, 3))) < Fraction(1, 3)
+        assert float_up(Fraction(1, 3)) > float(Fraction(1, 3))
+        assert Fraction(float(tenth)) > tenth > Fraction(float_down(tenth))
+
+
+NO_NUMBERS = [None, "x", {}, 10**400, 1j, object(), pd.NA, [1, 2], {1}, np.ma.masked]
+
+
+class Bomb:
+    """A value that quotes itself when it is read."""
+
+    def __float__(self):
+        raise RuntimeError("31337")
+
+
+class TestLists:
+    @pytest.mark.parametrize("cell", [*NO_NUMBERS, Bomb()], ids=lambda cell: type(cell).__name__)
+    def test_what_is_no_number_is_missing_and_changes_nothing_else(self, cell):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            read = _validate.as_array([[1, "2.5"], [cell, True], [2**70, Decimal("0.5")]])
+        expected = [[1.0, 2.5], [np.nan, 1.0], [2.0**70, 0.5]]
+        assert np.array_equal(read, expected, equal_nan=True)
+        assert read.dtype == np.float64
+        matrix, _ = as_feature_matrix([[1.0], [cell], [2.0]])
+        assert np.array_equal(matrix, [[1.0], [np.nan], [2.0]], equal_nan=True)
+
+    numbers = st.one_of(
+        st.floats(),
+        st.integers(-(2**80), 2**80),
+        st.booleans(),
+        st.decimals(allow_nan=False),
+        st.sampled_from(["1.5", " 2 ", "1_0", "nan", b"3", np.float32(0.1), np.int8(3)]),
+    )
+
+    @given(st.lists(numbers, min_size=1, max_size=6))
+    @settings(max_examples=150)
+    def test_numbers_read_one_by_one_are_those_read_at_once(self, held):
+        at_once = np.asarray(held, dtype=np.float64)
+        one_by_one = _validate.as_array([*held, None, {}])[:-2]
+        assert np.array_equal(at_once, one_by_one, equal_nan=True)
+
+    @pytest.mark.parametrize(
+        "ragged", [[[1], [31337, 2]], [[1], 31337], [np.zeros((2, 2)), np.zeros((2, 3))]]
+    )
+    def test_rows_of_several_lengths_are_a_wrong_shape(self, ragged):
+        with pytest.raises(SchemaError, match="several lengths") as caught:
+            _validate.as_array(ragged)
+        assert "31337" not in str(caught.value)
+        assert caught.value.__context__ is None
+
+    def test_shapes_are_kept(self):
+        assert _validate.as_array([]).shape == (0,)
+        assert _validate.as_array([[], []]).shape == (2, 0)
+        assert _validate.as_array([[[1]], [["x"]]]).shape == (2, 1, 1)
+
+
+class TestArrays:
+    def test_an_array_keeps_its_type(self):
+        for dtype in ("i2", "f4", "U3", "O"):
+            assert _validate.as_array(np.zeros(2, dtype)).dtype == np.dtype(dtype)
+
+    @pytest.mark.parametrize("dtype", ["i8", "f4", "?"])
+    def test_what_is_masked_is_missing(self, dtype):
+        masked = np.ma.array(np.ones((2, 1), dtype), mask=[[False], [True]])
+        assert np.array_equal(_validate.as_array(masked), [[1.0], [np.nan]], equal_nan=True)
+        assert np.array_equal(as_feature_matrix(masked)[0], [[1.0], [np.nan]], equal_nan=True)
+
+
+class TestFinite:
+    def test_finite_sums_that_overflow_are_still_finite(self):
+        assert _validate.all_finite(np.array([1.7e308, 1.7e308]))
+        assert not _validate.all_finite(np.array([1.0, np.nan]))
+
+
+class TestDescriptions:
+    @pytest.mark.parametrize("value", [(0, 9), "auto", 3.5, None, [0.0, np.float64(1.0)], ()])
+    def test_small_parameters_are_quoted(self, value):
+        assert _validate.described(value) == repr(value)
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            np.full(3, 31337.5),
+            [31337.5] * 5,
+            [[31337.5], [1.0]],
+            pd.Series([31337.5]),
+            {"a": 31337.5},
+            (np.full(2, 31337.5), 1.0),
+        ],
+    )
+    def test_what_may_be_data_is_not(self, value):
+        words = _validate.described(value)
+        assert "31337" not in words
+        assert type(value).__name__ in words
+
+
+@pytest.mark.parametrize("number", [2, 3, 5, 6, 7, Fraction(1, 3), Fraction(2, 7), 10**30 + 1])
+def test_roots_are_rounded_where_their_names_say(number):
+    up, down = root_up(Fraction(number)), root_down(Fraction(number))
+    assert Fraction(down) ** 2 < number < Fraction(up) ** 2
+    assert math.nextafter(down, math.inf) == up
+
+
+def test_a_loss_is_an_exact_fraction():
+    assert pure_loss(1, 3.0) == Fraction(1, 3)
+    with pytest.raises(ParameterError, match="sensitivity > 0"):
+        pure_loss(0, 3.0)
+
+
+@pytest.mark.parametrize("values", [[[1.0]], [], 3.0, [1e300], [math.nan], [math.inf]])
+def test_a_public_vector_is_finite_flat_and_of_a_usual_size(values):
+    with pytest.raises(ParameterError, match="Expected centre to be"):
+        _validate.public_vector(values, "centre")
+
+
+def test_a_public_vector_is_a_copy():
+    given = np.zeros(2)
+    _validate.public_vector(given, "centre")[0] = 1.0
+    assert given[0] == 0.0
+
+
+def test_answers_are_kept_and_what_cannot_be_kept_is_refused_in_our_words():
+    asked = []
+
+    @_validate.remembered
+    def half(value):
+        _validate.positive(value=value)
+        asked.append(value)
+        return value / 2
+
+    assert [half(3.0), half(3.0), half(3)] == [1.5, 1.5, 1.5]
+    assert asked == [3.0, 3], "an integer is not taken for the float that it equals"
+    for wrong in ([1.0], np.ones(2), {}):
+        with pytest.raises(ParameterError):
+            half(wrong)

@@ -17,13 +17,13 @@ from quorate.guarantees import Guarantee, Relation
 
 if TYPE_CHECKING:
     from quorate.accounting.ledger import Ledger
-    from quorate.bounds import Ball, Box, Interval
     from quorate.distributions.categories.discrete import DiscreteDistribution
     from quorate.distributions.categories.product import ProductDistribution
     from quorate.distributions.hypotheses.selection import HypothesisSelector
     from quorate.distributions.normal.gaussian import GaussianDistribution
     from quorate.distributions.numeric.cdf import EmpiricalCDF
     from quorate.distributions.numeric.histogram import Histogram
+    from quorate.grid import Ball, Box, Interval
     from quorate.learners.concept_learner import ConceptLearner
     from quorate.learners.concise_learner import ConciseLearner
     from quorate.learners.loss_selector import LossSelector
@@ -56,9 +56,9 @@ __version__ = "0.1.0"
 
 # Estimators are found in the catalogue.
 _HOME = {
-    "Ball": "quorate.bounds",
-    "Box": "quorate.bounds",
-    "Interval": "quorate.bounds",
+    "Ball": "quorate.grid",
+    "Box": "quorate.grid",
+    "Interval": "quorate.grid",
     "Ledger": "quorate.accounting.ledger",
     "UserData": "quorate.users",
     "plan": "quorate.planning",

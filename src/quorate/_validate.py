@@ -1,26 +1,54 @@
-"""One wording for every rejected parameter.
+"""What is taken from a caller: parameters in one wording, exact numbers, and arrays as they are.
 
-Each function takes keyword arguments, so that the message can name them. Pass parameters, sizes
-and dtypes here, never records: the message quotes the value. Comparisons are written so that NaN
-fails them.
+A parameter is refused by a function that takes keyword arguments, so that the message can name it.
+Pass parameters, sizes and dtypes there, never records: the message quotes the value. Comparisons
+are written so that NaN fails them.
+
+A number that carries privacy is taken for exactly the rational number that it is, and leaves
+exact arithmetic again, as a float or as a root, in a named direction: no cost becomes smaller on
+the way.
+
+What an array holds never decides whether it is read. Its dtype is declared and public. A list
+declares nothing: it is read as floats, number by number, and what is no number is missing; only its
+shape may be wrong.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
+import sys
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, SupportsFloat, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from quorate.exceptions import ParameterError, SchemaError
 
 __all__ = [
+    "LARGEST_SIZE",
+    "LONGEST_VECTOR",
+    "all_finite",
+    "as_array",
+    "boolean",
     "delta",
+    "described",
+    "exact",
+    "exact_ratio",
     "finite",
+    "finite_rows",
+    "float_down",
+    "float_up",
     "fraction",
+    "int64_vector",
     "integer_dtype",
+    "is_frame",
+    "is_of_caller",
     "non_negative",
     "non_negative_integer",
     "one_of",
@@ -28,10 +56,29 @@ __all__ = [
     "positive",
     "positive_integer",
     "probability",
+    "public_vector",
+    "pure_loss",
+    "ratio_root_down",
+    "ratio_root_up",
+    "readonly",
+    "remembered",
+    "root_down",
+    "root_up",
+    "scale_of",
     "usual_epsilon",
 ]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _SMALLEST_EPSILON = 1e-9
+# Longer lists than this are data rather than parameters.
+_SHORT = 4
+_SCALARS = (str, bytes, numbers.Number, np.generic)
+_BLOCK_ROWS = 2**16
+
+LARGEST_SIZE, LONGEST_VECTOR = 2.0**256, 2**30
+"""How large a public number of a vector may be, and how many of them there may be."""
 
 
 def _shown(value: object) -> str:
@@ -145,8 +192,307 @@ def boolean(**values: Any) -> None:
             raise ParameterError(f"Expected {name} to be True or False, got {name}={value!r}.")
 
 
+def public_vector(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return a copy of a public vector; refuse what is not finite or of an absurd size.
+
+    >>> public_vector([1, 2], "centre")
+    array([1., 2.])
+    """
+    vector = np.array(values, dtype=np.float64)
+    if vector.ndim != 1 or not 0 < vector.size <= LONGEST_VECTOR:
+        raise ParameterError(f"Expected {name} to be a vector, got {vector.ndim} axes.")
+    if not np.all(np.abs(vector) <= LARGEST_SIZE):
+        raise ParameterError(
+            f"Expected {name} to be finite and at most 2^256, got {described(values)}."
+        )
+    return vector
+
+
 def integer_dtype(**dtypes: np.dtype[Any]) -> None:
     """Reject an array whose dtype, which is public, is not an integer."""
     for name, dtype in dtypes.items():
         if dtype.kind not in "iu":
             raise SchemaError(f"Expected integers in {name}, got dtype={dtype}.")
+
+
+def exact(value: SupportsFloat) -> Fraction:
+    """Return the rational number that a finite ``value`` is.
+
+    >>> exact(0.5)
+    Fraction(1, 2)
+    """
+    if type(value) is Fraction:  # the common kinds first: asking for Rational is slow
+        return value
+    if type(value) is int:
+        return Fraction(value)
+    if type(value) is not float and isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(float(value))
+
+
+def exact_ratio(value: SupportsFloat) -> tuple[int, int]:
+    """Return numerator and denominator of :func:`exact`; of a float without making a fraction.
+
+    >>> exact_ratio(0.75)
+    (3, 4)
+    """
+    return value.as_integer_ratio() if type(value) is float else exact(value).as_integer_ratio()
+
+
+def float_up(value: SupportsFloat) -> float:
+    """Return the smallest float of at least ``value``.
+
+    >>> float_up(Fraction(1, 10)) >= Fraction(1, 10)
+    True
+    """
+    if type(value) is float and math.isfinite(value):
+        return value
+    rational = exact(value)
+    try:
+        nearest = float(rational)
+    except OverflowError:
+        return math.inf if rational > 0 else -math.nextafter(math.inf, 0.0)
+    top, bottom = nearest.as_integer_ratio()
+    enough = top * rational.denominator >= rational.numerator * bottom
+    return nearest if enough else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: SupportsFloat) -> float:
+    """Return the largest float of at most ``value``.
+
+    >>> float_down(Fraction(1, 10)) <= Fraction(1, 10)
+    True
+    """
+    if type(value) is float and math.isfinite(value):
+        return value
+    return -float_up(-exact(value))
+
+
+def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:
+    """Return the exact pure loss of noise with tails exp(-abs(z) / scale), or of such a choice.
+
+    >>> pure_loss(2, 6.0)
+    Fraction(1, 3)
+    """
+    positive(scale=scale)
+    if not Fraction(sensitivity) > 0:
+        raise ParameterError(f"Expected a sensitivity > 0, got sensitivity={sensitivity!r}.")
+    return Fraction(sensitivity) / exact(scale)
+
+
+def root_up(square: Fraction) -> float:
+    """Return the smallest float whose exact square is at least ``square``.
+
+    >>> root_up(Fraction(9, 4))
+    1.5
+    """
+    return ratio_root_up(square.numerator, square.denominator)
+
+
+def ratio_root_up(top: int, bottom: int) -> float:
+    """Return :func:`root_up` of ``top / bottom``, which need not be reduced; ``bottom`` > 0.
+
+    >>> ratio_root_up(18, 8)
+    1.5
+    """
+    try:
+        root = math.sqrt(top / bottom)
+    except OverflowError:
+        return math.inf
+    while root > 0 and _is_root_of(math.nextafter(root, 0.0), top, bottom):
+        root = math.nextafter(root, 0.0)
+    while not _is_root_of(root, top, bottom):
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def _is_root_of(root: float, top: int, bottom: int) -> bool:
+    """Tell whether the exact square of a float is at least ``top / bottom``, in integers."""
+    if root == math.inf:
+        return True
+    above, below = root.as_integer_ratio()
+    return above * above * bottom >= top * (below * below)
+
+
+def root_down(square: Fraction) -> float:
+    """Return the largest float whose exact square is at most ``square``.
+
+    >>> Fraction(root_down(Fraction(2))) ** 2 <= 2
+    True
+    """
+    return ratio_root_down(square.numerator, square.denominator)
+
+
+def ratio_root_down(top: int, bottom: int) -> float:
+    """Return :func:`root_down` of ``top / bottom``, which need not be reduced; ``bottom`` > 0.
+
+    >>> ratio_root_down(18, 8)
+    1.5
+    """
+    root = ratio_root_up(top, bottom)
+    if root == math.inf:
+        return math.nextafter(root, 0.0)
+    above, below = root.as_integer_ratio()
+    is_exact = above * above * bottom == top * (below * below)
+    return root if is_exact else math.nextafter(root, 0.0)
+
+
+def is_frame(value: Any) -> bool:
+    """Tell whether ``value`` is a table that speaks Arrow.
+
+    >>> is_frame(np.zeros((2, 2)))
+    False
+    """
+    return not isinstance(value, np.ndarray) and hasattr(value, "__arrow_c_stream__")
+
+
+def is_of_caller(thing: object) -> bool:
+    """Whether an object's class was written outside this package: nobody here has looked at it.
+
+    >>> is_of_caller(object()), is_of_caller(ParameterError())
+    (True, False)
+    """
+    return not type(thing).__module__.startswith("quorate.")
+
+
+def int64_vector(values: Any) -> NDArray[np.int64]:
+    """Return integers as a native, contiguous vector; refuse other types and shapes.
+
+    >>> int64_vector(np.array([1, 2], dtype=np.int8)).dtype
+    dtype('int64')
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        raise SchemaError(f"Expected an array of int64, got dtype={array.dtype}.")
+    if array.ndim != 1:
+        raise SchemaError(f"Expected one axis, got an array of {array.ndim} axes; ravel it first.")
+    # OpenDP reads the buffer as native, contiguous int64.
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def scale_of(**given: Any) -> float:
+    """Return the one scale that is given as a float that is at least as large.
+
+    >>> scale_of(sigma=Fraction(1, 3)) > Fraction(1, 3)
+    True
+    """
+    positive(**given)
+    ((name, value),) = given.items()
+    if type(value) is float:
+        return value
+    rational = exact(value)
+    if rational > sys.float_info.max:
+        raise ParameterError(f"Expected a {name} that a float can hold, got {name}={value!r}.")
+    return float_up(rational)
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Return an array: the one door for everything that is no frame.
+
+    An array keeps its type, and what it masks is missing. A list is read as floats, with NaN for
+    everything that is no number.
+
+    >>> as_array([[1], ["two"], [None], [10**400]]).ravel()
+    array([ 1., nan, nan, nan])
+    """
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "fiub":
+        return np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
+    if not isinstance(values, list | tuple):
+        return np.asarray(values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy warns about single values
+        array = _convert(values, np.float64)
+        if array is not None:
+            return array
+        cells = _convert(values, object)
+        if cells is not None and not (cells.ndim == 1 and any(map(_is_nested, cells))):
+            floats = np.array([_as_float(cell) for cell in cells.ravel()], dtype=np.float64)
+            return floats.reshape(cells.shape)
+    raise SchemaError("Expected a list with rows of one length, got rows of several lengths.")
+
+
+def _convert(values: Any, dtype: Any) -> NDArray[Any] | None:
+    """Return an array of this type; None, and no word about the reason, if there is none."""
+    with suppress(Exception):
+        return np.asarray(values, dtype=dtype)
+    return None
+
+
+def _is_nested(cell: Any) -> bool:
+    return isinstance(cell, list | tuple) or getattr(cell, "ndim", 0) > 0
+
+
+def _as_float(cell: Any) -> float:
+    """Return what numpy makes of a cell alone, which is what it makes of it among others."""
+    array = None if _is_nested(cell) else _convert(cell, np.float64)
+    return math.nan if array is None else float(array)
+
+
+def all_finite(array: NDArray[np.float64]) -> bool:
+    """Tell whether an array is free of NaN and infinities, in one pass and almost no memory.
+
+    >>> all_finite(np.array([1.0, np.inf]))
+    False
+    """
+    with np.errstate(all="ignore"):
+        # A sum of finite numbers can overflow, but then only time is lost. A product would have
+        # threads of its own, which wait for those of others.
+        return bool(np.isfinite(array.sum()) or finite_rows(array).all())
+
+
+def finite_rows(array: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell for each row whether it is free of NaN and infinities.
+
+    >>> finite_rows(np.array([[1.0, np.nan], [1.0, 2.0]]))
+    array([False,  True])
+    """
+    found = np.empty(len(array), dtype=np.bool_)
+    for start in range(0, len(array), _BLOCK_ROWS):
+        block = array[start : start + _BLOCK_ROWS]
+        found[start : start + _BLOCK_ROWS] = np.isfinite(block).reshape(len(block), -1).all(axis=1)
+    return found
+
+
+def described(value: Any) -> str:
+    """Return what a message may say about a parameter that may have been given data by mistake.
+
+    Neither entries nor lengths: how many records there are is private.
+
+    >>> described((0, 9)), described([[1.5], [2.5]]), described(np.zeros((3, 2)))
+    ('(0, 9)', 'a list', 'a ndarray of 2 axes')
+    """
+    if shape := getattr(value, "shape", ()):
+        axes = "1 axis" if len(shape) == 1 else f"{len(shape)} axes"
+        return f"a {type(value).__name__} of {axes}"
+    parts = value if isinstance(value, list | tuple) else [value]
+    if len(parts) <= _SHORT and all(isinstance(p, _SCALARS) or p is None for p in parts):
+        return repr(value)
+    return f"a {type(value).__name__}"
+
+
+def readonly(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view through which nothing can be written.
+
+    >>> readonly(np.zeros(2)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def remembered(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a function of numbers that keeps its answers, and refuses what it cannot keep itself.
+
+    A type that would be refused is not taken for the number that it equals.
+    """
+    kept = lru_cache(maxsize=1024, typed=True)(function)
+
+    @wraps(function)
+    def ask(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return kept(*args, **kwargs)  # type: ignore[arg-type]
+        except TypeError:  # a list cannot be kept
+            return function(*args, **kwargs)
+
+    return ask

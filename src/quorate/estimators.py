@@ -8,14 +8,15 @@ scikit-learn's contract, with the parts that leak replaced:
   budget and never leaks;
 * every draw of noise is taken from one account, which refuses what was not declared;
 * checks look at parameters, shapes and column names, never at a value: NaN and infinities are
-  legal inputs and are bounded like every other value.
+  legal inputs and are bounded like every other value;
+* what was done is said in public numbers: the promise, and which algorithm was taken and why.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, cast
 
@@ -25,66 +26,34 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
+from quorate._validate import exact, float_up, is_frame
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import SharedAccount, close, only_gaussian
 from quorate.accounting.compose import price
-from quorate.accounting.events import Event
 from quorate.accounting.ledger import Charge, Ledger
-from quorate.accounting.rounding import exact, float_up
-from quorate.arrays import as_array
 from quorate.exceptions import (
     NumericalFailure,
     ParameterError,
     RelationMismatchError,
     SchemaError,
 )
-from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.guarantees import Event, Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
-from quorate.ranges import NO_FEATURES, coded_bounds, dates_among, names_told
+from quorate.ranges import coded_bounds, dates_among
 from quorate.users import UserData
-from quorate.users.assembly import (
-    check_ids,
-    check_lengths,
-    check_targets,
-    named_users,
-    without_rows,
-)
 from quorate.users.coding import CodedTable, Coding, coded_columns
 from quorate.users.crowd import Crowd
-from quorate.users.tables import as_matrix, column_names, is_frame, open_frame
+from quorate.users.data import named_users
+from quorate.users.frames import open_frame
+from quorate.users.tables import (
+    as_feature_matrix,
+    check_rows,
+    column_names,
+    names_told,
+    without_rows,
+)
 
-__all__ = ["UserEstimator", "as_feature_matrix"]
-
-
-def as_feature_matrix(
-    X: Any, *, single: bool = False
-) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
-    """Return ``X`` as a matrix of float64 and its column names; reject shapes and types only.
-
-    With ``single`` a vector is read as the one feature that there is.
-
-    >>> as_feature_matrix([[1, 2], [3, float("nan")]])[0].shape
-    (2, 2)
-    """
-    _refuse_sparse(X)
-    if isinstance(X, CodedTable):
-        return X.matrix(), X.coding.names
-    if not is_frame(X):
-        X = as_array(X)
-        if single and X.ndim == 1:
-            X = X[:, None]
-        if X.dtype.kind == "c":
-            raise SchemaError(f"Complex data not supported: expected real numbers, got {X.dtype}.")
-        if X.ndim != 2:
-            raise SchemaError(_two_dimensions(X.ndim))
-        if X.shape[1] == 0:
-            raise SchemaError(NO_FEATURES)
-    return as_matrix(X)
-
-
-def _refuse_sparse(X: Any) -> None:
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
+__all__ = ["Route", "UserEstimator"]
 
 
 def _booleans(table: Any) -> list[str]:
@@ -104,11 +73,37 @@ def _other_names(seen: Any, names: Any) -> str:
     )
 
 
-def _two_dimensions(found: int) -> str:
-    return (
-        f"Expected X with 2 dimensions (records x features), got {found}. Reshape your data with "
-        "X.reshape(-1, 1) for a single feature."
-    )
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """Which algorithm made a release, and why; a function of public and released numbers.
+
+    Attributes
+    ----------
+    name : str
+        The word by which ``algorithm=`` asks for it.
+    reason : str
+    spread : float or None
+        Released estimate of how far one user lies from the centre, if it was bought.
+    records : float or None
+        Number of records from which on a user has full weight, if users were weighted.
+
+    Examples
+    --------
+    >>> print(Route(name="clip", reason="Too few users for a private radius."))
+    clip: Too few users for a private radius.
+    """
+
+    name: str
+    reason: str
+    spread: float | None = None
+    records: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, str) and isinstance(self.reason, str)):
+            raise ParameterError("Expected the name of an algorithm and a reason, as text.")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.reason}"
 
 
 class UserEstimator(BaseEstimator):  # type: ignore[misc]
@@ -301,7 +296,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         )
 
     def _coded_columns(self) -> dict[str, Any]:
-        if not self._codes_columns:
+        if not self._codes_columns or (self.categories is None and self.bounds is None):
             return {}
         dates = dates_among(self.bounds)
         if self.categories is None and not dates:
@@ -355,26 +350,16 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 )
             has_target = X.has_target
         else:
-            _refuse_sparse(X)
-            if users is None:
-                raise ParameterError(
-                    f"{name} needs users=, one id a row: a row is not a person. If each row really "
-                    "is another person, pass users=range(len(X))."
-                )
-            if isinstance(users, str):
-                raise ParameterError(
-                    f"Expected users= to hold one id a row, got the text {users!r}. For a column "
-                    "name use UserData.from_frame(table, user=...)."
-                )
             has_target = y is not None
-            check_lengths(X=X, y=y, users=users)
-            if getattr(X, "ndim", 2) != 2 and not (self._single_feature and X.ndim == 1):
-                raise SchemaError(_two_dimensions(X.ndim))
-            check_ids(users)
-            if not self._reads_labels and (empty := without_rows(X)) is not None:
-                as_feature_matrix(empty, single=self._single_feature)
-            if has_target:
-                check_targets(y, self._labels)
+            check_rows(
+                X,
+                y,
+                users,
+                asked_by=name,
+                single=self._single_feature,
+                of_numbers=not self._reads_labels,
+                classes=self._labels,
+            )
         if target and not has_target:
             raise SchemaError(
                 f"{name} requires y to be passed, but the target y is None. Pass y, or build the "

@@ -1,23 +1,64 @@
-"""What is promised to a person: the types every release carries.
+"""What is promised to a person, and from which draws: the types every release carries.
 
 A :class:`Guarantee` says how much anybody can learn about one user, which data sets count as
 neighbours, whom the users must trust, and whether the promise holds for the numbers the computer
 really produced. It prints itself as one sentence that a privacy officer can quote.
+
+The figures follow from *events*, which say in the accountant's words what happened to a user's
+data: each describes a mechanism, and :mod:`quorate.accounting.compose` prices it. Sensitivities are
+already divided out, so an event means the same under every neighbouring relation. Every event is
+frozen, compares by value and writes itself as plain data. Numbers may be given as rationals; they
+are kept as floats, rounded towards the higher cost. What a draw of noise costs, exactly, follows
+from how far one user can move what is released and from the scale of the noise.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 from quorate import _validate
+from quorate._validate import float_down, float_up, ratio_root_down
 from quorate.exceptions import ParameterError
 
-__all__ = ["TRUST", "Guarantee", "Numerics", "PricedEvent", "Relation", "Trust"]
+__all__ = [
+    "DISCRETENESS",
+    "TRUST",
+    "UNITS",
+    "Approximate",
+    "Composed",
+    "DrawCosts",
+    "Event",
+    "Gaussian",
+    "Guarantee",
+    "Laplace",
+    "Nothing",
+    "Numerics",
+    "Pure",
+    "Relation",
+    "Repeated",
+    "Subsampled",
+    "Trust",
+    "compose_events",
+    "gaussian_costs",
+]
+
+
+DISCRETENESS = 4
+"""A discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs."""
+
+UNITS = 2**160
+"""Squares of draws are added up in integers, of which so many are one."""
+
+DrawCosts = tuple[Fraction | None, int | None, Fraction]
+"""Pure loss, square of the GDP parameter in units, rounded up, failure probability of a draw."""
 
 
 class Relation(Enum):
@@ -71,11 +112,227 @@ class Numerics(Enum):
         return max(self, other, key=order.index)
 
 
-class PricedEvent(Protocol):
-    """What the accountant priced; see :mod:`quorate.accounting.events`."""
+class Event(ABC):
+    """Base of all events."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+
+
+@dataclass(frozen=True)
+class Nothing(Event):
+    """A release that does not depend on the data.
+
+    >>> Nothing().to_dict()
+    {'event': 'nothing'}
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain data."""
+        return {"event": "nothing"}
+
+
+@dataclass(frozen=True)
+class Pure(Event):
+    """Any mechanism that is ``epsilon``-differentially private.
+
+    >>> Pure(0.5).to_dict()
+    {'event': 'pure', 'epsilon': 0.5}
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        _validate.non_negative(epsilon=self.epsilon)
+        object.__setattr__(self, "epsilon", float_up(self.epsilon))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "pure", "epsilon": self.epsilon}
+
+
+@dataclass(frozen=True)
+class Approximate(Event):
+    """Any mechanism that is (``epsilon``, ``delta``)-differentially private.
+
+    >>> Approximate(0.0, 1e-7).to_dict()
+    {'event': 'approximate', 'epsilon': 0.0, 'delta': 1e-07}
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _validate.non_negative(epsilon=self.epsilon)
+        _validate.delta(delta=self.delta)
+        object.__setattr__(self, "epsilon", float_up(self.epsilon))
+        object.__setattr__(self, "delta", float_up(self.delta))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "approximate", "epsilon": self.epsilon, "delta": self.delta}
+
+
+@dataclass(frozen=True)
+class Laplace(Event):
+    """Continuous Laplace noise on one number, of scale ``noise_multiplier`` x its sensitivity.
+
+    Alone it costs ``Pure(1 / noise_multiplier)``; in a chain with delta > 0 a little less.
+
+    Discrete Laplace noise must be described by :class:`Pure`, which is why no mechanism of Quorate
+    emits this event: its profile lies above the continuous one of the same scale wherever they do
+    not meet (``docs/proofs/composition.md``).
+
+    >>> Laplace(2.0).to_dict()
+    {'event': 'laplace', 'noise_multiplier': 2.0}
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        object.__setattr__(self, "noise_multiplier", float_down(self.noise_multiplier))
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "laplace", "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
+    """Gaussian noise of standard deviation ``noise_multiplier`` x L2 sensitivity.
+
+    A discrete Gaussian is described by the slightly smaller multiplier of the continuous one that
+    it is a post-processing of; see ``docs/proofs/discrete_gaussian.md``.
+
+    >>> Gaussian(4.0).mu
+    0.25
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+        object.__setattr__(self, "noise_multiplier", float_down(self.noise_multiplier))
+        _validate.positive(noise_multiplier=self.noise_multiplier)
+
+    @property
+    def mu(self) -> float:
+        """Parameter of Gaussian differential privacy, rounded up."""
+        return float_up(1 / Fraction(self.noise_multiplier))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "gaussian", "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True)
+class Subsampled(Event):
+    """``event`` on a Poisson sample: each user takes part with probability ``rate``, secretly.
+
+    ``event`` describes the mechanism on the sample *for a user who comes or stays away*: its
+    sensitivity is how far one user's presence can move the result, whatever relation the chain is
+    priced under. For a sum of vectors of norm at most C that is C, not the diameter 2C. Under
+    replacement the accountant adds the rest itself: a replaced user moves additive noise by twice
+    the sensitivity and is a group of two for anything else; see ``docs/proofs/composition.md``.
+    Hence ``Subsampled(Gaussian(2.0), rate=1.0)`` costs ``Gaussian(1.0)`` under replacement.
+
+    A chain inside shares one sample: ``Subsampled(Repeated(e, 3), rate)`` samples once,
+    ``Repeated(Subsampled(e, rate), 3)`` three times.
+
+    >>> Subsampled(Gaussian(1.0), rate=0.1).to_dict()["rate"]
+    0.1
+    """
+
+    event: Event
+    rate: float
+
+    def __post_init__(self) -> None:
+        _validate.fraction(rate=self.rate)
+        object.__setattr__(self, "rate", float_up(self.rate))
+        if not isinstance(self.event, Event):
+            raise ParameterError(f"Expected event to be an Event, got event={self.event!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "subsampled", "rate": self.rate, "of": self.event.to_dict()}
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+    """``event``, ``count`` times, each on the same users and possibly chosen adaptively.
+
+    >>> Repeated(Pure(0.1), 3).to_dict()["count"]
+    3
+    """
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        _validate.non_negative_integer(count=self.count)
+        object.__setattr__(self, "count", int(self.count))
+        if not isinstance(self.event, Event):
+            raise ParameterError(f"Expected event to be an Event, got event={self.event!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "repeated", "count": self.count, "of": self.event.to_dict()}
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """Several events on the same users, in any order, each possibly chosen after the others.
+
+    >>> len(Composed((Pure(0.1), Gaussian(5.0))).events)
+    2
+    """
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.events, tuple) or not all(isinstance(e, Event) for e in self.events):
+            raise ParameterError(f"Expected a tuple of events, got events={self.events!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain data."""
+        return {"event": "composed", "of": [event.to_dict() for event in self.events]}
+
+
+def compose_events(events: Iterable[Event]) -> Event:
+    """Return one event for all of ``events``; a single one stays itself.
+
+    >>> compose_events([Pure(0.5)])
+    Pure(epsilon=0.5)
+    """
+    collected = tuple(events)
+    return collected[0] if len(collected) == 1 else Composed(collected)
+
+
+@lru_cache(maxsize=1024)
+def gaussian_costs(sigma: float, sensitivity_squared: int | Fraction) -> tuple[Event, DrawCosts]:
+    """Return the event of discrete Gaussian noise, and what it costs each filter.
+
+    The event's multiplier is rounded down; the exact square is what a filter adds up.
+
+    >>> event, (pure, square, failures) = gaussian_costs(6.0, Fraction(8))
+    >>> event.noise_multiplier, pure, Fraction(square, UNITS), failures
+    (2.0, None, Fraction(1, 4), Fraction(0, 1))
+    """
+    # In integers: every step of a descent comes here, and fractions reduce after each operation.
+    top, bottom = sigma.as_integer_ratio()
+    variance, unit = top * top - DISCRETENESS * bottom * bottom, bottom * bottom
+    if not variance > 0:
+        raise ParameterError(f"Expected discrete noise of sigma > 2, got sigma={sigma!r}.")
+    variance *= sensitivity_squared.denominator
+    unit *= sensitivity_squared.numerator
+    return Gaussian(ratio_root_down(variance, unit)), (
+        None,
+        -(-unit * UNITS // variance),
+        Fraction(0),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +374,7 @@ class Guarantee:
     relation: Relation = Relation.REPLACE
     trust: Trust = Trust.CENTRAL
     numerics: Numerics = Numerics.EXACT
-    events: tuple[PricedEvent, ...] = ()
+    events: tuple[Event, ...] = ()
     data_name: str | None = None
     caveat: str | None = None
 
@@ -127,9 +384,7 @@ class Guarantee:
         _validate.fraction(delta=self.delta)
         for name in ("epsilon", "delta"):
             given = getattr(self, name)
-            rounded = float(given)
-            up = rounded if rounded >= given else math.nextafter(rounded, math.inf)
-            object.__setattr__(self, name, up)
+            object.__setattr__(self, name, given if given == math.inf else float_up(given))
         if not (isinstance(self.unit, str) and self.unit.strip()):
             raise ParameterError(f"Expected unit to be a word, got unit={self.unit!r}.")
         for name, kind in (("relation", Relation), ("trust", Trust), ("numerics", Numerics)):

@@ -9,12 +9,11 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
+from quorate._validate import exact, float_up
 from quorate.accounting.compose import price
-from quorate.accounting.events import Approximate, Event, compose_events
-from quorate.accounting.rounding import exact, float_up
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, RelationMismatchError
-from quorate.guarantees import Guarantee
+from quorate.guarantees import Approximate, Event, Guarantee, compose_events
 
 __all__ = ["total_guarantee"]
 

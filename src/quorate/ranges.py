@@ -8,8 +8,8 @@ anything. A caller may write
 * a dictionary from the names of the columns to numbers or pairs, such as ``{"age": (0, 120)}``, or
   to pairs of dates, ``{"visit": ("2020-01-01", "2024-12-31")}``; a boolean column lies in [0, 1]
   unless it is named;
-* an :class:`~quorate.bounds.Interval`, a :class:`~quorate.bounds.Box` or a
-  :class:`~quorate.bounds.Ball`.
+* an :class:`~quorate.grid.Interval`, a :class:`~quorate.grid.Box` or a
+  :class:`~quorate.grid.Ball`.
 
 Limits come from public knowledge, never from the data. Messages name types, shapes and columns and
 quote single numbers only: whoever passes data by mistake finds none of it in an error.
@@ -28,16 +28,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import described
-from quorate.bounds import Bound, Box, Interval
+from quorate._validate import described
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
+from quorate.grid import Bound, Box, Interval
 from quorate.users.coding import Coding, Days, Plain
 from quorate.users.crowd import Crowd
 from quorate.users.dates import days_of
-from quorate.users.tables import column_names
+from quorate.users.tables import NO_FEATURES, names_told
 
 __all__ = [
-    "NO_FEATURES",
     "Limit",
     "as_bound",
     "as_limits",
@@ -48,7 +47,6 @@ __all__ = [
     "half_width",
     "half_widths",
     "limits_by_name",
-    "names_told",
     "told_bound",
     "told_limits",
 ]
@@ -56,8 +54,6 @@ __all__ = [
 Vector = NDArray[np.float64]
 Number = int | float
 
-NO_FEATURES = "0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
-"""What scikit-learn says about a table without columns."""
 
 # Balls from 2^-256 to 2^256 can be made, and routes make smaller and larger ones than the range.
 _LARGEST, _SMALLEST = 2.0**240, 2.0**-200
@@ -235,7 +231,7 @@ def as_limits(
 def as_bound(bounds: Any, dimension: int, names: Sequence[str] | None = None) -> Bound:
     """Return a public bound for vectors of ``dimension`` coordinates.
 
-    A :class:`~quorate.bounds.Bound` stays itself; all else becomes a box.
+    A :class:`~quorate.grid.Bound` stays itself; all else becomes a box.
 
     >>> as_bound(2.0, 2).l2_radius.__round__(6)
     2.828427
@@ -302,16 +298,6 @@ def features_told(X: Any) -> int | None:
     if not isinstance(shape, tuple) or len(shape) not in (1, 2):
         return None
     return 1 if len(shape) == 1 else int(shape[1])
-
-
-def names_told(X: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of ``X``, if it has any.
-
-    >>> from quorate.users import UserData
-    >>> names_told(UserData([[1.0]], offsets=[0, 1], feature_names=["age"]))
-    ('age',)
-    """
-    return X.feature_names if isinstance(X, Crowd) else column_names(X)
 
 
 def told_bound(bounds: Any, X: Any) -> Bound:

@@ -11,19 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quorate._validate import root_up
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.costs import gdp_mu
-from quorate.accounting.events import (
-    Approximate,
-    Gaussian,
-    Nothing,
-    Pure,
-)
-from quorate.accounting.rounding import root_up
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
-from quorate.guarantees import Numerics, Relation
-from quorate.mechanisms.sums import NoisyCount
+from quorate.guarantees import Approximate, Gaussian, Nothing, Numerics, Pure, Relation
+from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.noise import SeededNoise, use_noise
 
 ZERO = np.zeros(1, np.int64)

@@ -7,17 +7,18 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import SampleAccount, SharedAccount, disjoint_groups
 from quorate.accounting.compose import price
-from quorate.accounting.events import (
+from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.guarantees import (
     Approximate,
     Composed,
     Gaussian,
     Nothing,
+    Numerics,
     Pure,
+    Relation,
     Repeated,
     Subsampled,
 )
-from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
-from quorate.guarantees import Numerics, Relation
 from quorate.noise import SeededNoise, use_noise
 
 

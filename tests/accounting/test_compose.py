@@ -21,9 +21,8 @@ from quorate.accounting import (
     guarantee,
     price,
 )
-from quorate.accounting.events import Event
 from quorate.exceptions import ParameterError, UnsupportedEventError
-from quorate.guarantees import Numerics, Relation, Trust
+from quorate.guarantees import Event, Numerics, Relation, Trust
 
 DELTA = 1e-6
 

@@ -5,18 +5,17 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from quorate.accounting.costs import (
-    as_gaussian,
-    costs_of,
-    covers,
-    elementary,
-    gaussian_costs,
-    pure_loss,
-    rounded_square,
-)
-from quorate.accounting.events import Approximate, Composed, Gaussian, Pure, Repeated, Subsampled
+from quorate.accounting.costs import as_gaussian, costs_of, covers, elementary, rounded_square
 from quorate.accounting.gaussian_dp import delta_bound
-from quorate.exceptions import ParameterError, UnsupportedEventError
+from quorate.exceptions import UnsupportedEventError
+from quorate.guarantees import (
+    Approximate,
+    Composed,
+    Gaussian,
+    Pure,
+    Repeated,
+    Subsampled,
+)
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 0.01, 0.3, 1.0, 5.0, 40.0, 300.0])
@@ -41,20 +40,6 @@ def test_that_gaussian_has_a_worse_profile_than_any_pure_draw(epsilon):
             assert delta_bound(at, mu) >= response
     half = mu / 2
     assert delta_bound(0.0, half) < float(p - (1 - p))  # a Gaussian of half the size would not do
-
-
-def test_discrete_noise_is_priced_as_a_little_less_continuous_noise():
-    event, _ = gaussian_costs(10.0, Fraction(4))
-    assert Fraction(event.noise_multiplier) ** 2 * 4 <= 96
-    assert event.noise_multiplier == pytest.approx(24**0.5)
-    with pytest.raises(ParameterError, match="sigma > 2"):
-        gaussian_costs(2.0, Fraction(1))
-
-
-def test_a_loss_is_an_exact_fraction():
-    assert pure_loss(1, 3.0) == Fraction(1, 3)
-    with pytest.raises(ParameterError, match="sensitivity > 0"):
-        pure_loss(0, 3.0)
 
 
 def test_chains_cost_what_their_links_cost():

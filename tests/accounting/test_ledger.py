@@ -23,7 +23,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorate.accounting.events import Gaussian, Pure, Repeated
 from quorate.accounting.ledger import Budget, BudgetChange, Charge, Ledger
 from quorate.exceptions import (
     BudgetExceededError,
@@ -33,7 +32,7 @@ from quorate.exceptions import (
     RelationMismatchError,
     UnknownDatasetError,
 )
-from quorate.guarantees import Guarantee, Numerics, Relation
+from quorate.guarantees import Gaussian, Guarantee, Numerics, Pure, Relation, Repeated
 
 
 @pytest.fixture

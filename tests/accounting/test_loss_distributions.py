@@ -9,10 +9,9 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as reference
 
 from quorate.accounting import loss_distributions
-from quorate.accounting.events import Approximate, Gaussian, Laplace, Pure, Subsampled
 from quorate.accounting.loss_distributions import LossDistribution, loss_distribution
 from quorate.exceptions import NumericalFailure
-from quorate.guarantees import Relation
+from quorate.guarantees import Approximate, Gaussian, Laplace, Pure, Relation, Subsampled
 
 
 def repeated_response(n, epsilon, t):

@@ -7,19 +7,19 @@ import mpmath
 import numpy as np
 import pytest
 
-from quorate.accounting.events import (
+from quorate.accounting.profiles import largest_loss, profiles
+from quorate.exceptions import UnsupportedEventError
+from quorate.guarantees import (
     Approximate,
     Composed,
     Gaussian,
     Laplace,
     Nothing,
     Pure,
+    Relation,
     Repeated,
     Subsampled,
 )
-from quorate.accounting.profiles import largest_loss, profiles
-from quorate.exceptions import UnsupportedEventError
-from quorate.guarantees import Relation
 
 LOSSES = [0.0, 0.01, 0.1, 0.3, 1.0, 2.0]
 

@@ -4,63 +4,14 @@ import math
 from fractions import Fraction
 
 import mpmath
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.accounting.rounding import (
-    decimal_down,
-    decimal_up,
-    exact,
-    exp_down,
-    float_down,
-    float_up,
-    root_down,
-    root_up,
-)
+from quorate.accounting.rounding import decimal_down, decimal_up, exp_down
 from quorate.exceptions import ParameterError
 
-rationals = st.builds(Fraction, st.integers(-(10**30), 10**30), st.integers(1, 10**30))
 positive = st.floats(1e-200, 1e200)
-
-
-class TestFloats:
-    @given(rationals)
-    def test_up_is_above_and_the_float_before_it_below(self, value):
-        up = float_up(value)
-        assert Fraction(up) >= value > Fraction(math.nextafter(up, -math.inf))
-
-    @given(rationals)
-    def test_down_is_below_and_the_float_after_it_above(self, value):
-        down = float_down(value)
-        assert Fraction(down) <= value < Fraction(math.nextafter(down, math.inf))
-
-    @given(st.floats(allow_nan=False, allow_infinity=False))
-    def test_a_float_stays_itself(self, value):
-        assert float_up(value) == float_down(value) == value
-
-    def test_what_no_float_can_hold_becomes_infinite_upwards_only(self):
-        assert float_up(Fraction(10) ** 400) == math.inf
-        assert float_down(Fraction(10) ** 400) == np.finfo(float).max
-        assert float_up(-(Fraction(10) ** 400)) == -np.finfo(float).max
-
-    def test_numpy_numbers_are_read_exactly(self):
-        assert exact(np.int64(2**62)) == 2**62
-        assert exact(np.float32(0.1)) == Fraction(float(np.float32(0.1)))
-
-    def test_rounding_to_nearest_would_be_caught(self):
-        tenth = Fraction(1, 10)
-        assert Fraction(float(Fraction(1, 3))) < Fraction(1, 3)
-        assert float_up(Fraction(1, 3)) > float(Fraction(1, 3))
-        assert Fraction(float(tenth)) > tenth > Fraction(float_down(tenth))
-
-
-@pytest.mark.parametrize("number", [2, 3, 5, 6, 7, Fraction(1, 3), Fraction(2, 7), 10**30 + 1])
-def test_roots_are_rounded_where_their_names_say(number):
-    up, down = root_up(Fraction(number)), root_down(Fraction(number))
-    assert Fraction(down) ** 2 < number < Fraction(up) ** 2
-    assert math.nextafter(down, math.inf) == up
 
 
 class TestDecimals:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.accounting.events import Approximate, Gaussian, Laplace, Nothing, Pure, Subsampled
 from quorate.accounting.sampling import amplified, amplified_epsilon, doubled
 from quorate.exceptions import UnsupportedEventError
-from quorate.guarantees import Relation
+from quorate.guarantees import Approximate, Gaussian, Laplace, Nothing, Pure, Relation, Subsampled
 
 epsilons = st.floats(-12, 2.5).map(lambda exponent: 10.0**exponent)
 rates = st.one_of(

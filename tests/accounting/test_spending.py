@@ -21,8 +21,8 @@ from quorate.accounting import (
     price,
 )
 from quorate.accounting import spending as spending_module
-from quorate.accounting.events import read_event
 from quorate.accounting.ledger import Ledger
+from quorate.accounting.ledger_entries import read_event
 from quorate.accounting.spending import Spending, cost_of
 from quorate.exceptions import (
     BudgetExceededError,

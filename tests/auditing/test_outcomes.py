@@ -13,8 +13,9 @@ from drawing import Drawing
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.guarantees import Guarantee
-from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.noise import PiecewiseLaw, SeededNoise, ambient_noise, use_noise
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.noise import SeededNoise, ambient_noise, use_noise
+from quorate.noise.composed_laws import PiecewiseLaw
 
 
 def distance_from_half(values, domain):

@@ -12,9 +12,8 @@ import pytest
 from sklearn.base import clone
 
 from quorate.auditing.replay import replay
-from quorate.bounds import Ball, Box, Interval
 from quorate.concepts import Conjunctions, Thresholds
-from quorate.grid import Grid, choose_grid
+from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
@@ -31,8 +30,9 @@ from quorate.means import (
     UserQueries,
     UserScaler,
 )
-from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.mechanisms.sums import LaplaceSum
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.sums import choose_grid
 from quorate.models import (
     LinearRegression,
     LogisticRegression,

@@ -16,7 +16,7 @@ from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.files.model_files import StoredModel
 from quorate.models import PrivateGridSearch
-from quorate.models.coefficient_error import CoefficientError
+from quorate.models.coefficients import CoefficientError
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 from quorate.users.coding import Coding, coded_columns

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from quorate.engines import MemoryCrowd, UserMeans
-from quorate.grid import Ball, Bound, Box, Vote, choose_grid
+from quorate.grid import Ball, Bound, Box
+from quorate.mechanisms.sums import choose_grid
+from quorate.simplex import Vote
 from quorate.users import UserData
 
 

@@ -27,11 +27,11 @@ from quorate.accounting.ledger import Ledger
 from quorate.auditing import replay
 from quorate.catalogue import CATALOGUE, Target
 from quorate.catalogue.examples import N_USERS
+from quorate.estimators import Route
 from quorate.exceptions import BudgetExceededError, ParameterError, QuorateError
 from quorate.guarantees import Guarantee, Relation
+from quorate.mechanisms.stated_error import StatedError
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.route import Route
-from quorate.releases.stated_error import StatedError
 from quorate.tasks.unread import UnreadUsers
 
 every_estimator = pytest.mark.parametrize("name", CATALOGUE)

@@ -11,9 +11,10 @@ import math
 import mpmath
 import pytest
 
-from quorate.accounting import events, price
+from quorate import guarantees
+from quorate.accounting import price
 from quorate.accounting.calibrate import calibrate
-from quorate.accounting.events import (
+from quorate.guarantees import (
     Approximate,
     Composed,
     Event,
@@ -21,11 +22,11 @@ from quorate.accounting.events import (
     Laplace,
     Nothing,
     Pure,
+    Relation,
     Repeated,
     Subsampled,
     compose_events,
 )
-from quorate.guarantees import Relation
 
 DELTA = 1e-5
 
@@ -241,7 +242,7 @@ def test_a_price_is_never_nan_or_negative(event):
 def test_every_event_type_is_listed():
     defined = {
         kind
-        for _, kind in inspect.getmembers(events, inspect.isclass)
+        for _, kind in inspect.getmembers(guarantees, inspect.isclass)
         if issubclass(kind, Event) and kind is not Event
     }
     assert defined == {type(event) for event in EVENTS.values()}

@@ -18,34 +18,35 @@ import pytest
 import quorate
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
-from quorate.accounting.events import Approximate, Event
 from quorate.concepts.linear_equations import pack_bits
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Grid, Interval, Simplex
-from quorate.guarantees import Guarantee, Numerics, Relation, Trust
+from quorate.grid import Ball, Box, Grid, Interval
+from quorate.guarantees import Approximate, Event, Guarantee, Numerics, Relation, Trust
 from quorate.mechanisms.balanced import BalancedSum
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.mechanisms.choices.noisy_rank import NoisyRank
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.choices.round_quantile import RoundQuantile
+from quorate.mechanisms.choices.stable_choice import StableChoice, StableHistogram
+from quorate.mechanisms.choices.universe import ChooseKey, UniverseHistogram
+from quorate.mechanisms.laplace import CubeSum, LaplaceSum
 from quorate.mechanisms.means.pair_quantile import PairQuantile
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
-from quorate.mechanisms.noisy_rank import NoisyRank
-from quorate.mechanisms.ordered import ChooseOrdered
+from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
-from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
-from quorate.mechanisms.round_quantile import RoundQuantile
-from quorate.mechanisms.search.noisy_search import NoisySearch
 from quorate.mechanisms.search.private_compare import PrivateCompare
 from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.mechanisms.search.rough_records import RoughRecords
-from quorate.mechanisms.stable_choice import StableChoice, StableHistogram
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
-from quorate.mechanisms.universe import ChooseKey, UniverseHistogram
+from quorate.mechanisms.sums import GaussianSum, NoisySearch
 from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease
 from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
 from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism
 from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 from quorate.noise import SeededNoise, use_noise
 from quorate.rotation import Rotation
+from quorate.simplex import Simplex
 
 SOURCE = Path(quorate.__file__).parent
 SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "References", "Examples"]
@@ -94,6 +95,11 @@ LISTED = [
         BalancedSum,
         {"grid": Grid(Simplex(2), step=2.0**-10), "epsilon": 1.0},
         lambda m: m.release_values(np.array([[0.2, 0.1], [np.inf, 7.0]])),
+    ),
+    Listed(
+        CubeSum,
+        {"grid": Grid(Box([-1.0, 0.0], [1.0, 4.0]), step=2.0**-10), "epsilon": 1.0},
+        lambda m: m.release_values(np.array([[0.2, 0.1], [np.inf, 7.0]]), count=2),
     ),
     Listed(
         GaussianSum,

@@ -29,7 +29,6 @@ from fitting_worlds import (
 from moves import epsilon_of, loss_of
 from quorate.accounting.account import Account
 from quorate.auditing.replay import replay
-from quorate.bounds import Ball, Box
 from quorate.concepts import (
     Classifiers,
     Conjunctions,
@@ -43,47 +42,34 @@ from quorate.concepts import (
     Thresholds,
 )
 from quorate.engines import MemoryCrowd
-from quorate.grid import Grid, choose_grid
+from quorate.grid import Ball, Box, Grid
 from quorate.guarantees import Relation
-from quorate.learners import (
-    ConceptLearner,
-    LossSelector,
-)
+from quorate.learners import ConceptLearner, LossSelector
 from quorate.learners import scores as scores_module
 from quorate.means import UserQueries
 from quorate.means.covariance import outer_products
 from quorate.means.queries import _Evaluated
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
-from quorate.models import (
-    LinearRegression,
-    LinearSVC,
-    LogisticRegression,
-    Ridge,
-)
+from quorate.mechanisms.sums import choose_grid
+from quorate.models import LinearRegression, LinearSVC, LogisticRegression, Ridge
 from quorate.models.base import LinearModel
-from quorate.models.geometry import (
+from quorate.models.class_losses import SmoothedHingeLoss, SoftmaxLoss
+from quorate.models.coordinates.geometry import (
     Geometry,
-    PreconditionedLoss,
     SecondMoments,
+    Whitened,
     WhitenedLoss,
-    _MeanSquares,
     _Turned,
 )
-from quorate.models.gradients import ClippedGradients
+from quorate.models.coordinates.one_round import Centred, MeanSquares
+from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.grid_search import UserMarks
-from quorate.models.losses import (
-    HuberLoss,
-    LogisticLoss,
-    Loss,
-    SmoothedHingeLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-    Vectorized,
-    by_user,
-)
-from quorate.models.minimization import minimize
-from quorate.models.optimizers import AveragedDescent
-from quorate.models.whitened import Centred, Whitened
+from quorate.models.losses import LogisticLoss, Loss, by_user
+from quorate.models.optimization.descent import AveragedDescent
+from quorate.models.optimization.gradients import ClippedGradients
+from quorate.models.optimization.minimization import minimize
+from quorate.models.regression_losses import HuberLoss, SquaredLoss
+from quorate.models.vectorized import Vectorized
 from quorate.noise import SeededNoise, use_noise
 from quorate.queries import Reduction, StatisticalQuery
 from quorate.queries.algorithms import ConjunctionQueries
@@ -204,7 +190,7 @@ STATISTICS = {
         SecondMoments(np.full(D, 0.1), mean=True),
         np.linspace(0.3, 1.7, (D + 1) ** 2).reshape(D + 1, D + 1),
     ),
-    "mean squares": _MeanSquares(np.full(D, 0.1)),
+    "mean squares": MeanSquares(np.full(D, 0.1)),
     "lengths of gradients": _LogNorms(gradients(SquaredLoss())),
     "lengths of means": _LogNorms(UserData.user_means),
     "in a ball": lambda users: bounded_vectors(users.user_means(), BALL),

@@ -3,7 +3,7 @@
 import pytest
 
 from quorate.distributions.released import DistributionError
-from quorate.releases.route import Route
+from quorate.estimators import Route
 
 
 def test_errors_and_ways_print_as_sentences():

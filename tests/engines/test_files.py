@@ -18,11 +18,12 @@ from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.engines.part_files import PartFiles
 from quorate.exceptions import SchemaError
-from quorate.grid import Ball, choose_grid
+from quorate.grid import Ball
 from quorate.means import UserMean
+from quorate.mechanisms.sums import choose_grid
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
-from quorate.users.caller_code import UserMeans
+from quorate.users.crowd import UserMeans
 
 
 @pytest.fixture(autouse=True)
@@ -362,5 +363,5 @@ class TestProducts:
     def test_another_layout_would_be_seen(self, crowds, monkeypatch):
         whole, files = crowds
         expected = self.fitted(whole)
-        monkeypatch.setattr("quorate.models.whitened.is_settled", lambda users: False)
+        monkeypatch.setattr("quorate.models.coordinates.geometry.is_settled", lambda users: False)
         assert not np.array_equal(self.fitted(files), expected)

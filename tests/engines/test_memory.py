@@ -7,9 +7,10 @@ import pytest
 
 from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import ParameterError
-from quorate.grid import Ball, Grid, choose_grid
+from quorate.grid import Ball, Grid
+from quorate.mechanisms.sums import choose_grid
 from quorate.users import UserData
-from quorate.users.caller_code import UserMeans
+from quorate.users.crowd import UserMeans
 
 
 def people(n_users=20):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from quorate import Relation
-from quorate.bounds import Ball, Box, Interval
 from quorate.concepts import Conjunctions, Stumps, Thresholds
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.files.plain_data import decode, decode_scalar, encode
+from quorate.grid import Ball, Box, Interval
 from quorate.means import MeanError, Route
 from quorate.mechanisms.search.rough_records import RecordRange
 

@@ -1,10 +1,13 @@
 """What all rule learners promise: the order of a fit, replay, cost, refusals, clones."""
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.auditing.replay import replay
 from quorate.concepts import Direction, FiniteTable, Thresholds
@@ -23,8 +26,10 @@ from quorate.learners import (
     ThresholdLearner,
 )
 from quorate.learners.automatic import Way
+from quorate.learners.base import HeldRecords
 from quorate.learners.scores import Crossing, Duels, Surrogate
 from quorate.learners.scores.pairwise import MAX_DUELLISTS
+from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -320,3 +325,32 @@ def test_a_custom_score_is_named_in_the_result():
     learner = ConceptLearner(SMALL, algorithm=Duels(loss=3, gain=2)).fit(crowd())
     assert learner.algorithm_.name == "duels"
     assert "asked for" in learner.algorithm_.reason
+
+
+class TestHeldRecords:
+    PEOPLE = UserData(np.zeros((900, 1)), offsets=np.arange(0, 901, 3))
+
+    def test_what_is_stated_costs_nothing(self):
+        account = Account.open(epsilon=0.7)
+        held = HeldRecords.stated(5, account)
+        assert held.known == RecordRange.exactly(5)
+        assert held.typical(self.PEOPLE) == 5
+        assert account.left == Fraction(0.7)
+
+    @pytest.mark.parametrize("relation", list(Relation))
+    @pytest.mark.parametrize("epsilon", [1e-9, 0.1, 1 / 3, 7.7, 1e4])
+    def test_what_is_bought_is_paid_by_a_tenth_of_the_account_at_most(self, epsilon, relation):
+        account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(0))
+        held = HeldRecords.stated("auto", account)
+        held.buy(self.PEOPLE, (4, 8))
+        spent = Fraction(epsilon) - account.left
+        assert 0 < spent <= Fraction(epsilon) / 10
+        assert held.known is not None
+
+    def test_it_is_bought_once(self):
+        account = Account.open(epsilon=4.0, noise=SeededNoise(0))
+        held = HeldRecords.stated("auto", account)
+        assert held.typical(self.PEOPLE) == 2
+        left = account.left
+        assert held.typical(self.PEOPLE) == 2
+        assert account.left == left

@@ -116,7 +116,7 @@ class TestPrivacy:
         assert found.tightness > 0.3
 
     def test_a_twin_whose_bounds_are_forgotten_is_caught(self):
-        from quorate.mechanisms.choose import ChooseBest
+        from quorate.mechanisms.choices.choose import ChooseBest
 
         def unclipped(held):
             sums = np.array(held, dtype=np.int64).reshape(-1, 2).sum(axis=0)

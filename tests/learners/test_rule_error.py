@@ -16,12 +16,12 @@ from quorate.auditing import replay
 from quorate.concepts import Direction, Thresholds
 from quorate.guarantees import Relation
 from quorate.learners.automatic import Way
-from quorate.learners.rule_error import rule_error
 from quorate.learners.scores import CappedRegret, Crossing, Duels, Mistakes
 from quorate.learners.scores.base import MistakeLine
+from quorate.learners.selection import rule_error
 from quorate.learners.stretched_line import Span, StretchedLine, most_copies
-from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.ordered import ChooseOrdered
+from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.mechanisms.choices.ordered import ChooseOrdered
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 

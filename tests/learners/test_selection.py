@@ -1,4 +1,4 @@
-"""From a score to a hypothesis: cost, audits of the median, both directions, huge domains."""
+"""From a score to a hypothesis: cost, audits, both directions, huge domains."""
 
 from fractions import Fraction
 
@@ -9,10 +9,11 @@ from sklearn.base import clone
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import enumerate_runs
-from quorate.concepts import Constant, Direction, Thresholds
+from quorate.concepts import Direction, Thresholds
 from quorate.exceptions import NumericalFailure, RelationMismatchError
 from quorate.guarantees import Relation
 from quorate.learners import ConceptLearner, selection
+from quorate.learners.cut_off_medians import choose_by_median
 from quorate.learners.scores import (
     AnyMistake,
     Crossing,
@@ -22,104 +23,14 @@ from quorate.learners.scores import (
     Surrogate,
     capped_regret,
 )
-from quorate.learners.selection import (
-    choose_by_crossing,
-    choose_by_median,
-    choose_by_score,
-    choose_in_two_stages,
-)
-from quorate.mechanisms.choose import ChooseBest
+from quorate.learners.selection import choose_by_crossing, choose_by_score, choose_in_two_stages
+from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
-from rule_worlds import CUT_OFFS, HOLDINGS, LABELINGS, RELATIONS, audit, people
+from rule_worlds import CUT_OFFS, HOLDINGS, LABELINGS, RELATIONS, audit, cut_people, people
 
 both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 EITHER = Thresholds(0, 1, direction=Direction.EITHER)
-
-
-def cut_people(cut, *, n=200, m=8, above=True, low=0, high=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.integers(low, high, n * m)
-    y = (x >= cut) == above
-    return UserData(x.astype(float).reshape(-1, 1), y.astype(float), offsets=np.arange(n + 1) * m)
-
-
-class TestMedian:
-    @both_relations
-    @pytest.mark.parametrize("concepts", [CUT_OFFS, EITHER], ids=["above", "either"])
-    def test_the_exact_audit_finds_no_more_than_the_claim(
-        self, concepts, relation, record_property
-    ):
-        def choose(data):
-            account = Account.open(epsilon=1.0, relation=relation)
-            return choose_by_median(concepts, data, account=account)
-
-        found = audit(choose, relation)
-        record_property("tightness", found.tightness)
-        assert found.holds, str(found)
-        assert found.tightness > 0.4
-
-    @both_relations
-    def test_the_exact_audit_of_the_slack_median_holds(self, relation, monkeypatch):
-        # Slack from one record on: one's own best and everything within one mistake of it.
-        monkeypatch.setattr(selection, "_SLACK_FROM", 1)
-        monkeypatch.setattr(selection, "_SLACK_PER_ROOT", 1)
-
-        def choose(data):
-            account = Account.open(epsilon=1.0, relation=relation)
-            return choose_by_median(CUT_OFFS, data, account=account, slack=True)
-
-        assert audit(choose, relation).holds
-
-        def greedy(data):
-            account = Account.open(epsilon=2.5, relation=relation)
-            return choose_by_median(CUT_OFFS, data, account=account, slack=True)
-
-        assert not audit(greedy, relation, epsilon=1.0, thorough=False).holds
-
-    def test_slack_depends_on_the_own_records_alone(self):
-        held = np.array([0, 15, 16, 64, 256])
-        assert selection._slack(held).tolist() == [0, 0, 1, 2, 4]
-        assert selection._slack(held[2:3]).tolist() == [1]
-
-    def test_slack_widens_what_a_user_is_content_with(self):
-        concepts, data = Thresholds(0, 2**32), cut_people(500, n=20, m=64)
-        first, last = selection._Hulls(concepts, False)(data)
-        wide_first, wide_last = selection._Hulls(concepts, True)(data)
-        assert np.all(wide_first < first)
-        assert np.all(wide_last > last)
-
-    def test_a_twin_without_the_second_half_of_the_budget_is_caught(self):
-        def greedy(data):
-            return choose_by_median(CUT_OFFS, data, account=Account.open(epsilon=2.5))
-
-        assert not audit(greedy, Relation.REPLACE, epsilon=1.0, thorough=False).holds
-
-    @pytest.mark.parametrize("above", [True, False])
-    def test_either_direction_is_found(self, above):
-        concepts = Thresholds(0, 2**32, direction=Direction.EITHER)
-        data = cut_people(400, above=above)
-        with use_noise(SeededNoise(1)):
-            index = choose_by_median(concepts, data, account=Account.open(epsilon=4.0))
-        rule = concepts.concept(index)
-        assert rule.above is above
-        assert abs(rule.cut - 400) < 60
-
-    def test_every_index_of_a_direction_maps_to_the_same_rule(self):
-        below = Thresholds(0, 3, direction=Direction.BELOW)
-        either = Thresholds(0, 3, direction=Direction.EITHER)
-        x = np.arange(4.0).reshape(-1, 1)
-        for index in range(below.size):
-            mapped = 4 - index if index in (0, 4) else 4 + index
-            np.testing.assert_array_equal(either.predict(mapped, x), below.predict(index, x))
-        assert isinstance(either.concept(0), Constant)
-
-    def test_the_largest_domain_works(self):
-        concepts = Thresholds(-(2**62), 2**62 - 1)
-        data = cut_people(500, low=0, high=1000)
-        with use_noise(SeededNoise(0)):
-            index = choose_by_median(concepts, data, account=Account.open(epsilon=4.0))
-        assert abs(concepts.cut_off(index) - 500) < 60
 
 
 class TestCost:
@@ -187,7 +98,7 @@ class TestTwoStages:
         self, monkeypatch
     ):
         shares = []
-        median, along = selection._median_between, selection.choice_along
+        median, along = selection.median_between, selection.choice_along
 
         def watched_median(*given, account):
             shares.append(account.left)
@@ -197,28 +108,13 @@ class TestTwoStages:
             shares.append(epsilon)
             return along(score, epsilon=epsilon, relation=relation)
 
-        monkeypatch.setattr(selection, "_median_between", watched_median)
+        monkeypatch.setattr(selection, "median_between", watched_median)
         monkeypatch.setattr(selection, "choice_along", watched_along)
         account = Account.open(epsilon=1.0)
         share = Fraction(3, 10)
         choose_in_two_stages(Thresholds(0, 2**32), cut_people(700), account=account, share=share)
         assert shares == [share, 1 - share]
         assert account.left == 0
-
-    def test_the_place_follows_the_records_whatever_their_labels_say(self):
-        concepts = Thresholds(0, 2**32)
-        data = cut_people(-1, low=2**31, high=2**31 + 1000)
-        first, last = selection._Middles(concepts)(data)
-        assert np.all((first > 2**31) & (first <= last) & (last <= 2**31 + 1000))
-        turned = UserData(data.X, 1.0 - data.y, offsets=data.offsets)
-        np.testing.assert_array_equal(selection._Middles(concepts)(turned), (first, last))
-
-    def test_the_middle_is_from_a_quarter_to_three_quarters_of_the_own_records(self):
-        x = np.array([[5.0], [9.0], [1.0], [7.0], [3.0], [40.0]])
-        data = UserData(x, np.zeros(6), offsets=[0, 5, 5, 6])
-        first, last = selection._Middles(Thresholds(0, 50))(data)
-        assert first.tolist() == [4, 0, 41]
-        assert last.tolist() == [8, 51, 41]
 
     @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.name)
     def test_a_huge_line_is_searched_in_every_direction(self, direction):
@@ -236,7 +132,7 @@ class TestTwoStages:
     @pytest.mark.parametrize("direction", list(Direction), ids=lambda d: d.name)
     def test_every_place_leaves_every_cut_off_within_reach(self, direction, place, monkeypatch):
         concepts = Thresholds(0, 499, direction=direction)
-        monkeypatch.setattr(selection, "_median_between", lambda *_, **__: place)
+        monkeypatch.setattr(selection, "median_between", lambda *_, **__: place)
         reached = set()
         monkeypatch.setattr(
             selection.ChooseOrdered,

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from quorate.bounds import Box, Interval
 from quorate.engines import MemoryCrowd
-from quorate.grid import choose_grid
+from quorate.grid import Box, Interval
 from quorate.guarantees import Relation
+from quorate.means.routes.shrinking import total_and_absent
 from quorate.means.weighted_users import CrowdVectors, WeightedUsers, bounded_vectors
+from quorate.mechanisms.sums import choose_grid
 from quorate.users import UserData
 
 BOX = Box([-2.0, 0.0], [2.0, 4.0])
@@ -70,7 +71,7 @@ class TestSameAnswers:
 
 class TestUnweighted:
     def test_absent_users_vote(self, pair):
-        mine, theirs = (users.clipped_total_and_absent(CENTRE, 1.5) for users in pair)
+        mine, theirs = (total_and_absent(users, CENTRE, 1.5) for users in pair)
         assert (mine[1] == theirs[1]).all()
 
     def test_columns_are_those_of_present_users(self, pair):

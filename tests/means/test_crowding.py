@@ -8,7 +8,7 @@ import pytest
 from corner_worlds import CORNERS, corner, scores_of_neighbours
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
-from quorate.means.auto_route import _Cells, are_in_a_corner, fullest_cell
+from quorate.means.routes.auto_route import _Cells, are_in_a_corner, fullest_cell
 from quorate.means.weighted_users import CrowdVectors, WeightedUsers
 from quorate.noise import SeededNoise
 from quorate.users import UserData
@@ -27,7 +27,7 @@ class TestFullestCell:
         assert fullest_cell(WeightedUsers(rows), 0.15) == 2
 
     def test_parts_of_a_crowd_answer_as_one(self):
-        from quorate.bounds import Box
+        from quorate.grid import Box
 
         rows = corner(300, 2, inside=0.4)
         crowd = UserData(rows, offsets=np.arange(301))

@@ -9,7 +9,7 @@ from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import PrivateMedian, UserQuantiles
 from quorate.means.median import record_quantile
-from quorate.mechanisms.quantiles import PrivateQuantile
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 

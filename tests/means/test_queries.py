@@ -12,10 +12,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from quorate.accounting.compose import price
-from quorate.accounting.events import Nothing
 from quorate.auditing import replay
 from quorate.exceptions import NumericalFailure, ParameterError, QueriesExhaustedError
-from quorate.guarantees import Relation
+from quorate.guarantees import Nothing, Relation
 from quorate.means import UserQueries
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData

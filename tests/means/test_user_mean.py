@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
-from quorate.bounds import Ball, Box
 from quorate.exceptions import ParameterError, UnboundedContributionError
+from quorate.grid import Ball, Box
 from quorate.guarantees import Guarantee, Numerics, Relation
 from quorate.means import UserMean
 from quorate.means.weighted_users import record_weights

@@ -7,8 +7,8 @@ import pytest
 
 from quorate import Relation, UserData, UserVariation
 from quorate.accounting import price
-from quorate.bounds import Box
 from quorate.exceptions import ParameterError
+from quorate.grid import Box
 from quorate.means import variation as module
 from quorate.means.variation import expected_score, share_from_score
 from quorate.noise import SeededNoise, use_noise

@@ -7,10 +7,10 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
-from quorate.bounds import Box
+from quorate.grid import Box
 from quorate.guarantees import Relation
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run, private_mean
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import WeightedUsers, bounded_vectors
 from quorate.noise import SeededNoise, use_noise
 

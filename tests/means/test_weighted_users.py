@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
-from quorate.bounds import Ball, Box
-from quorate.grid import public_size
+from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
+from quorate.means.routes.shrinking import total_and_absent
 from quorate.means.weighted_users import (
     WeightedUsers,
     bounded_vectors,
     record_weights,
 )
+from quorate.mechanisms.sums import public_size
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(70_000, 5))
@@ -71,7 +72,7 @@ class TestAbsentUsers:
             assert np.allclose(totals * grid.step, expected * grid.step, atol=1e-6)
 
     def test_they_vote_where_their_number_is_wanted(self):
-        grid, totals = WeightedUsers(self.vectors).clipped_total_and_absent(CENTRE, 2.0)
+        grid, totals = total_and_absent(WeightedUsers(self.vectors), CENTRE, 2.0)
         assert totals[-1] * grid.step == pytest.approx(100 * grid.bound.vote)
         plain, expected = WeightedUsers(self.vectors).clipped_total(CENTRE, 2.0, Relation.REPLACE)
         assert np.allclose(totals[:-1] * grid.step, expected * plain.step, atol=1e-6)

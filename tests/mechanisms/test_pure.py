@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.accounting.events import Pure
 from quorate.grid import Grid, Interval
-from quorate.guarantees import Relation
+from quorate.guarantees import Pure, Relation
 from quorate.mechanisms import (
     ChooseBest,
     ChooseOrdered,

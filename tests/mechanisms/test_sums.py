@@ -12,23 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from contributions import UnclippedInterval
 from drawing import Drawing
 from goodness import FALSE_ALARM, counts_in, law_in, p_value
-from quorate.accounting.account import Account
-from quorate.accounting.events import Gaussian, Pure
 from quorate.auditing import (
-    Cells,
     SmallWorld,
     audit_exactly,
     discrete_gaussian_mass,
-    enumerate_runs,
     replay,
 )
-from quorate.exceptions import GridOverflowError, NumericalFailure, ParameterError, SchemaError
-from quorate.grid import Ball, Box, Grid, Interval, Vote, choose_grid
-from quorate.guarantees import Numerics, Relation
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
+from quorate.grid import Ball, Box, Grid, Interval
+from quorate.guarantees import Numerics, Pure, Relation
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.noise import SecureNoise, SeededNoise
+from quorate.simplex import Vote
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 every_relation = pytest.mark.parametrize("relation", Relation, ids=lambda r: r.name)
@@ -42,118 +42,8 @@ HOSTILE = (math.nan, math.inf, -1e308, 0.0, 1.0, 2.9, 4.0, 1e308)
 WORLD = SmallWorld(records=HOSTILE, n_users=2)
 
 
-class UnclippedInterval(Interval):
-    """A twin that forgets to clip."""
-
-    def offsets_in_steps(self, values, step, *, out):
-        np.multiply(np.nan_to_num(values, posinf=0, neginf=0) - self.centre, 1 / step, out=out)
-
-
-class HalfTheNoise(LaplaceSum):
-    """Pays for one release and draws another."""
-
-    def _add_noise(self, sums, account):
-        return account.pay(self.event).discrete_laplace(sums, scale=self.scale / 2)
-
-
-class HalfTheScale(LaplaceSum):
-    scale = property(lambda self: LaplaceSum.scale.fget(self) / 2)
-
-
-class OneStepShort(LaplaceSum):
-    sensitivity = property(lambda self: LaplaceSum.sensitivity.fget(self) - 1)
-
-
-def laplace_law(build, values):
-    """Return the law of what the real code releases for these users."""
-    rows = np.array(values, dtype=float).reshape(-1, 1)
-    return enumerate_runs(
-        lambda noise: build(rows, noise).release_values(rows, count=0), cells=Cells(reach=8.0)
-    )
-
-
-def audit_laplace(build, *, relation, world=WORLD, epsilon=2.0, thorough=True):
-    claim = LaplaceSum(grid=COARSE, epsilon=epsilon, relation=relation).guarantee
-    return audit_exactly(lambda values: laplace_law(build, values), world, claim, thorough=thorough)
-
-
-def honest(relation, kind=LaplaceSum, grid=COARSE):
-    def build(rows, noise):
-        return Drawing(kind(grid=grid, epsilon=2.0, relation=relation), noise)
-
-    return build
-
-
-class TestLaplacePrivacy:
-    @every_relation
-    def test_the_true_epsilon_of_all_small_data_sets_is_the_claim(self, relation):
-        audit = audit_laplace(honest(relation), relation=relation)
-        assert audit.holds
-        assert audit.tightness > 0.999
-
-    @every_relation
-    def test_two_coordinates(self, relation):
-        grid = Grid(Box([0.0, -1.0], [1.0, 1.0], centre=[0.0, 0.0]), 1.0)
-        world = SmallWorld(records=((0.0, -9.0), (9.0, 9.0), (math.nan, 0.0)), n_users=2)
-        claim = LaplaceSum(grid=grid, epsilon=3.0, relation=relation).guarantee
-
-        def law(values):
-            rows = np.array(values, dtype=float).reshape(-1, 2)
-
-            def run(noise):
-                mechanism = Drawing(LaplaceSum(grid=grid, epsilon=3.0, relation=relation), noise)
-                return mechanism.release_values(rows, count=0)
-
-            return enumerate_runs(run, cells=Cells(reach=6.0))
-
-        audit = audit_exactly(law, world, claim)
-        assert audit.holds
-        assert audit.tightness > 0.999
-
-    @every_relation
-    @pytest.mark.parametrize("kind", [HalfTheNoise, OneStepShort])
-    def test_too_little_noise_is_caught(self, kind, relation):
-        assert not audit_laplace(honest(relation, kind), relation=relation, thorough=False).holds
-
-    @every_relation
-    def test_a_scale_that_costs_more_than_is_promised_is_refused_by_the_account(self, relation):
-        twin = HalfTheScale(grid=COARSE, epsilon=2.0, relation=relation)
-        with pytest.raises(NumericalFailure, match="nothing was drawn"):
-            twin.release_values(np.zeros(3), count=3)
-
-    @every_relation
-    def test_a_missing_clip_is_caught(self, relation):
-        grid = Grid(UnclippedInterval(0.0, 4.0, centre=1.0), 1.0)
-        world = SmallWorld(records=(0.0, 4.0, 6.0), n_users=2)
-        assert audit_laplace(honest(relation), relation=relation, world=world).holds
-        broken = audit_laplace(honest(relation, grid=grid), relation=relation, world=world)
-        assert not broken.holds
-
-    @every_relation
-    def test_a_bound_from_the_data_is_caught(self, relation):
-        def build(rows, noise):
-            upper = max(2.0, float(np.nan_to_num(rows, posinf=0.0).clip(0, 6).max(initial=0.0)))
-            grid = Grid(Interval(0.0, upper, centre=1.0), 1.0)
-            return Drawing(LaplaceSum(grid=grid, epsilon=2.0, relation=relation), noise)
-
-        world = SmallWorld(records=(0.0, 1.0, 6.0), n_users=2)
-        assert not audit_laplace(build, relation=relation, world=world, thorough=False).holds
-
-    def test_the_wrong_relation_is_caught(self):
-        assert not audit_laplace(honest(ADD_REMOVE), relation=REPLACE, thorough=False).holds
-        # The other way round it is only waste.
-        audit = audit_laplace(honest(REPLACE), relation=ADD_REMOVE)
-        assert audit.holds
-        assert audit.tightness < 0.8
-
-    @given(epsilon=st.floats(0.002, 50), radius=st.floats(1e-3, 1e3), d=st.integers(1, 50))
-    @settings(max_examples=80)
-    def test_the_scale_never_falls_below_its_exact_value(self, epsilon, radius, d):
-        for relation in Relation:
-            grid = choose_grid(Ball(radius, dimension=d), n_users=10)
-            mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=relation)
-            exact = Fraction(mechanism.sensitivity) / Fraction(epsilon)
-            assert exact <= Fraction(mechanism.scale) <= exact * (1 + Fraction(1, 2**50))
+FINE = Grid(Interval(-1.0, 1.0), 2.0**-5)
+CALIBRATED = GaussianSum.calibrated(FINE, epsilon=1.0, delta=1e-3)
 
 
 class HalfTheSigma(GaussianSum):
@@ -166,10 +56,6 @@ class NarrowSensitivity(GaussianSum):
     sensitivity_squared = property(
         lambda self: (math.isqrt(GaussianSum.sensitivity_squared.fget(self)) - 1) ** 2
     )
-
-
-FINE = Grid(Interval(-1.0, 1.0), 2.0**-5)
-CALIBRATED = GaussianSum.calibrated(FINE, epsilon=1.0, delta=1e-3)
 
 
 def audit_gaussian(mechanism, *, claim, grid=FINE, records=(-9.0, 0.25, math.nan, 9.0)):
@@ -244,12 +130,6 @@ class TestGaussianPrivacy:
             exact = Fraction(multiplier) ** 2 * mechanism.sensitivity_squared + 4
             assert exact <= Fraction(mechanism.sigma) ** 2 <= exact * (1 + Fraction(1, 2**50))
             assert Fraction(mechanism.sensitivity) ** 2 >= mechanism.sensitivity_squared
-
-    def test_without_a_delta_nothing_is_promised(self):
-        mechanism = GaussianSum(grid=FINE, noise_multiplier=1.0)
-        assert not mechanism.guarantee.holds
-        assert mechanism.guarantee_at(1e-6).holds
-        assert mechanism.event == Gaussian(1.0)
 
 
 MECHANISMS = [
@@ -413,75 +293,6 @@ class TestUtility:
         assert CALIBRATED.standard_error == pytest.approx(deviation, rel=1e-9)
 
 
-class HalfTheNoiseCount(NoisyCount):
-    """Pays for one release and draws another."""
-
-    def release(self, count, *, account=None):
-        noise = Account.of_release(account, self).pay(self.event)
-        return int(noise.discrete_laplace(np.array([count]), scale=self.scale / 2)[0])
-
-
-class CountsRecords(NoisyCount):
-    """A twin that adds up what users hold instead of counting users."""
-
-    def release_values(self, indicators):
-        return self.release(int(np.nan_to_num(indicators, posinf=0, neginf=0).sum()))
-
-
-class TestCount:
-    def audit(self, kind, relation, records, *, thorough=True):
-        claim = NoisyCount(epsilon=1.5, relation=relation).guarantee
-        world = SmallWorld(records=records, n_users=3)
-
-        def law(values):
-            indicators = np.array(values, dtype=float)
-            return enumerate_runs(
-                lambda noise: Drawing(kind(epsilon=1.5, relation=relation), noise).release_values(
-                    indicators
-                ),
-                cells=Cells(reach=12.0),
-            )
-
-        return audit_exactly(law, world, claim, thorough=thorough)
-
-    @every_relation
-    def test_the_true_epsilon_is_the_claim(self, relation):
-        audit = self.audit(NoisyCount, relation, (0.0, 1.0, 5.0, -3.0, math.nan))
-        assert audit.holds
-        assert audit.tightness > 0.999
-
-    @every_relation
-    @pytest.mark.parametrize("kind", [HalfTheNoiseCount, CountsRecords])
-    def test_broken_twins_are_caught(self, kind, relation):
-        assert not self.audit(kind, relation, (0.0, 1.0, 5.0), thorough=False).holds
-
-    def test_it_counts_what_is_one_and_nothing_else(self):
-        values = np.array([1.0, 0.0, 2.0, np.nan, np.inf, 1.0])
-        noise = SeededNoise(0)
-        assert abs(Drawing(NoisyCount(epsilon=50.0), noise).release_values(values) - 2) <= 1
-        assert abs(Drawing(NoisyCount(epsilon=50.0), noise).release_values([True, False]) - 1) <= 1
-
-    @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-6])
-    def test_its_bound_is_the_smallest(self, beta):
-        count = NoisyCount(epsilon=0.3)
-        t = count.error_bound(beta)
-
-        def tail(t):
-            return 2 * math.exp(-(t + 1) / count.scale) / (1 + math.exp(-1 / count.scale))
-
-        assert tail(t) <= beta < tail(t - 1)
-
-    def test_it_refuses_by_type_and_quotes_no_count(self):
-        with pytest.raises(SchemaError) as caught:
-            NoisyCount(epsilon=1.0).release(31337.5)
-        assert "31337" not in str(caught.value)
-        for wrong in (np.ones((2, 2)), np.array(["a"]), np.array([None])):
-            with pytest.raises(SchemaError, match="indicator"):
-                NoisyCount(epsilon=1.0).release_values(wrong)
-        with pytest.raises(ParameterError, match="relation"):
-            NoisyCount(epsilon=1.0, relation="replace")
-
-
 class TestRefusals:
     @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, None, "1"])
     def test_an_epsilon_that_makes_no_sense(self, epsilon):
@@ -565,11 +376,6 @@ class TestNumberTypes:
         """Beyond 2^63 they would wrap around, far away from a neighbour's total."""
         with pytest.raises(SchemaError, match="uint64"):
             LaplaceSum(grid=COARSE, epsilon=1.0).release(np.array([3], np.uint64), count=0)
-
-    @pytest.mark.parametrize("count", [2**63, 10**40, -(10**40), np.uint64(2**64 - 1)])
-    def test_no_count_is_too_large_to_be_released(self, count):
-        noisy = NoisyCount(epsilon=1.0).release(count)
-        assert abs(abs(noisy) - 2**62) < 10**4
 
 
 class TestNumberOfUsers:

@@ -7,9 +7,8 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
-from quorate.accounting.events import Composed, Gaussian, Repeated, Subsampled
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.guarantees import Composed, Gaussian, Relation, Repeated, Subsampled
 from quorate.mechanisms.user_sample import UserSample
 from quorate.noise import SeededNoise, use_noise
 

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Ball
 from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError
+from quorate.grid import Ball
 from quorate.means.scaler import UserScaler
 from quorate.models import HuberRegression, LinearRegression, LinearSVC, LogisticRegression, Ridge
 from quorate.noise import SeededNoise, use_noise

@@ -1,4 +1,4 @@
-"""Coefficients have names; rows that lack a value have no prediction, and say so everywhere."""
+"""Coefficients have names."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from quorate import LinearRegression, LinearSVC, LogisticRegression
+from quorate import LinearRegression, LogisticRegression
 from quorate.exceptions import ParameterError
 from quorate.models.coefficients import Coefficients
 
@@ -67,47 +67,3 @@ class TestModels:
     def test_there_are_none_before_a_fit(self):
         with pytest.raises(NotFittedError):
             _ = LogisticRegression().coefficients_
-
-
-class TestMissing:
-    ROWS = pd.DataFrame({"age": [1.0, np.nan, np.inf, -1.0], "bmi": [0.0, 1.0, 1.0, 0.0]})
-
-    @pytest.mark.parametrize(
-        ("kind", "labels"),
-        [
-            (LogisticRegression, ("well", "ill")),
-            (LogisticRegression, (0, 1)),
-            (LogisticRegression, (0.5, 1.5)),
-            (LogisticRegression, ("a", "b", "c")),
-            (LinearSVC, (False, True)),
-        ],
-    )
-    def test_a_label_and_its_probabilities_agree(self, kind, labels):
-        model = fitted(kind, labels)
-        found = model.predict(self.ROWS).tolist()
-        lacking = [label is None or label != label for label in found]
-        assert lacking == [False, True, True, False]
-        assert {label for label, gone in zip(found, lacking, strict=True) if not gone} <= {*labels}
-        scores = model.decision_function(self.ROWS).reshape(4, -1)
-        assert np.isnan(scores).all(axis=1).tolist() == lacking
-        if hasattr(model, "predict_proba"):
-            shares = model.predict_proba(self.ROWS)
-            assert np.isnan(shares).all(axis=1).tolist() == lacking
-            best = np.asarray(labels)[shares[[0, 3]].argmax(axis=1)]
-            assert best.tolist() == [found[0], found[3]]
-
-    def test_whole_rows_keep_the_type_of_the_labels(self):
-        model = fitted(LogisticRegression, (0, 1))
-        assert model.predict(self.ROWS.iloc[[0, 3]]).dtype == model.classes_.dtype
-
-    def test_a_number_is_none(self):
-        model = fitted(LinearRegression)
-        assert np.isnan(model.predict(self.ROWS)).tolist() == [False, True, True, False]
-
-    def test_a_row_without_a_prediction_is_not_scored_as_right(self):
-        model = fitted(LogisticRegression, (0, 1))
-        whole = self.ROWS.iloc[[0, 3]]
-        assert model.score(whole, model.predict(whole)) == 1.0
-        for truth in (0, 1):
-            y = [model.predict(whole)[0], truth, truth, model.predict(whole)[1]]
-            assert model.score(self.ROWS, y) == 0.5

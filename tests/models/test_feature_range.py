@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quorate.bounds import Box
+from quorate.grid import Box
 from quorate.models.told import FeatureRange
 
 RNG = np.random.default_rng(0)

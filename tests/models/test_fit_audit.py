@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
-from quorate.bounds import Ball
-from quorate.grid import Grid, choose_grid
+from quorate.grid import Ball, Grid
 from quorate.guarantees import Guarantee
-from quorate.mechanisms.sums import GaussianSum
+from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.models import (
     ClippedGradients,
     LinearRegression,
     LogisticRegression,
     SquaredLoss,
     base,
-    geometry,
-    gradients,
     minimize,
 )
+from quorate.models.coordinates import geometry, one_round
+from quorate.models.optimization import gradients
 from quorate.releases import user_releases
 from quorate.releases.user_releases import NoisyMean, UserReleases, sum_in_parts
 from quorate.users import UserData
@@ -33,8 +32,8 @@ CLAIM = Guarantee(epsilon=EPSILON, delta=DELTA)
 def few_candidates(monkeypatch):
     """Four candidate radii instead of 128: two looks instead of seven."""
     few = np.array([-1.0, 0.0, 1.0, 2.0])
-    monkeypatch.setattr(gradients, "WIDE", few)
-    monkeypatch.setattr(geometry, "WIDE", few)
+    for module in (gradients, geometry, one_round):
+        monkeypatch.setattr(module, "WIDE", few)
 
 
 def held(data):
@@ -80,7 +79,7 @@ class TestExactAudit:
         assert found.tightness > 0.5
 
     def test_a_whole_regression_keeps_it(self, monkeypatch):
-        for module in (gradients, geometry):
+        for module in (gradients, geometry, one_round):
             monkeypatch.setattr(module, "WIDE", np.array([0.0, 2.0]))
         # The plan for few users looks too often for an enumeration; its lifts have their own audit.
         monkeypatch.setattr(base, "has_few_users", lambda **_: False)

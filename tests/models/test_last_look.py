@@ -7,10 +7,15 @@ import pytest
 
 from drawing import gaussian_account
 from quorate.guarantees import Relation
-from quorate.models import LinearRegression, LogisticRegression, last_look
-from quorate.models.geometry import Geometry, PreconditionedLoss
+from quorate.models import LinearRegression, LogisticRegression, base, last_look
+from quorate.models.class_losses import SoftmaxLoss
+from quorate.models.coordinates.geometry import Geometry
+from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.last_look import LastLook, Reach, look_share, reach_of, shortened_noise
-from quorate.models.losses import LogisticLoss, SoftmaxLoss, SquaredLoss
+from quorate.models.losses import LogisticLoss
+from quorate.models.optimization.descent import descend
+from quorate.models.optimization.gradients import is_worth_a_look
+from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
@@ -105,25 +110,26 @@ class TestAccount:
         assert shares == sorted(shares, reverse=True)
 
     def test_very_many_are_not_asked(self):
-        run = UserReleases.start(crowd(1.0), gaussian_account(1.0))
-        assert LastLook.after(run, dimension=21, wanted=True).wanted
-        assert not LastLook.after(run, dimension=5, wanted=True).wanted
+        known = {"n_users": 600, "mu": 1.0, "relation": Relation.REPLACE}
+        assert is_worth_a_look(dimension=21, **known)
+        assert not is_worth_a_look(dimension=5, **known)
+        # Under add/remove half of the noise is needed.
+        assert not is_worth_a_look(dimension=11, **known | {"relation": Relation.ADD_REMOVE})
 
-    def test_unwanted_it_costs_nothing_and_goes_the_whole_way(self):
-        run = UserReleases.start(crowd(0.0), gaussian_account(1.0))
-        look = LastLook(run, wanted=False)
-        assert look.descent() is run
-        reach = look.reach(
-            PreconditionedLoss(SquaredLoss(), AS_THEY_ARE),
-            run.data,
-            constant=np.zeros(FEATURES + 1),
-            model=MODEL,
-            radius=1.0,
-            steepest=None,
-            shown=1.0,
-        )
-        assert reach == Reach(1.0, 0.0)
-        assert run.account.square_left == run.account.square
+    def test_where_it_is_not_wanted_the_descent_has_all_and_goes_the_whole_way(self):
+        seen = []
+
+        def watched(run, loss, **known):
+            seen.append(run.account)
+            return descend(run, loss, **known)
+
+        never = mock.patch.object(base, "LastLook", side_effect=AssertionError)
+        watching = mock.patch.object(base, "descend", watched)
+        with never, watching, use_noise(SeededNoise(0)):
+            model = LinearRegression(8.0, delta=1e-6).fit(crowd(1.0, n=2000))
+        assert model.algorithm_.name == "descent"
+        assert "of the way" not in model.algorithm_.reason
+        assert 0 <= seen[0].square_left < 1e-6 * float(seen[0].square)
 
     def test_it_is_paid_from_what_was_kept(self):
         run = UserReleases.start(crowd(0.5), gaussian_account(0.2))
@@ -189,7 +195,7 @@ def test_noise_shrinks_with_the_way_and_that_of_the_look_is_added():
 def lengths(kind, look, seeds=range(8)):
     """Return how long coefficients are that should be none, and whether a look was taken."""
     taken = []
-    whole = mock.patch.object(LastLook, "after", lambda run, **_: LastLook(run, wanted=False))
+    whole = mock.patch.object(base, "is_worth_a_look", return_value=False)
     for seed in seeds:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(600, 12))

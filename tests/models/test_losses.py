@@ -6,18 +6,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from quorate.exceptions import ParameterError
 from quorate.models import losses
-from quorate.models.losses import (
-    HuberLoss,
-    LogisticLoss,
-    SmoothedHingeLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-    sigmoid,
-)
+from quorate.models.class_losses import SmoothedHingeLoss, SoftmaxLoss
+from quorate.models.losses import LogisticLoss, sigmoid
+from quorate.models.regression_losses import HuberLoss, SquaredLoss
 from quorate.users import UserData
-from quorate.users.assembly import settled_users
+from quorate.users.store import settled_users
 
 RNG = np.random.default_rng(0)
 OFFSETS = np.array([0, 3, 3, 4, 9])
@@ -219,17 +213,3 @@ class TestEdges:
             found = LogisticLoss().slopes(ends, np.zeros(8))[:, 0]
         assert found[:-1].tolist() == [0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.0]
         assert np.isnan(found[-1])
-
-    def test_a_label_that_is_no_class_counts_as_no_label(self):
-        people = UserData([[1.0]], [7.0], offsets=[0, 1])
-        gradient = SoftmaxLoss(classes=2, intercept=False).user_gradients(people, np.zeros(2))
-        np.testing.assert_allclose(gradient, [[0.5, 0.5]])
-
-    @pytest.mark.parametrize("make", [HuberLoss, SmoothedHingeLoss])
-    def test_a_width_must_be_positive(self, make):
-        with pytest.raises(ParameterError, match="width"):
-            make(width=0.0)
-
-    def test_the_number_of_classes_must_be_one(self):
-        with pytest.raises(ParameterError, match="classes"):
-            SoftmaxLoss(classes=0)

@@ -1,6 +1,6 @@
 """A bar on a terminal, silence elsewhere."""
 
-from quorate.models.minimization import follow
+from quorate.models.optimization.descent import follow
 
 
 def test_all_steps_are_walked_with_and_without_a_bar():

@@ -5,10 +5,8 @@ import pytest
 
 from quorate import LinearRegression, LinearSVC, LogisticRegression
 from quorate.exceptions import ParameterError
-from quorate.models.losses import LogisticLoss, SmoothedHingeLoss, SoftmaxLoss, by_user
-from quorate.models.told import ClassWeighted, public_weights
+from quorate.models.told import public_weights
 from quorate.noise import SeededNoise, use_noise
-from quorate.users import UserData
 
 LABELS = ("well", "ill")
 
@@ -22,7 +20,6 @@ def people(n=400, seed=0):
 
 class TestPublicWeights:
     def test_only_how_they_compare_matters(self):
-        assert public_weights(None, LABELS) is None
         assert public_weights({"well": 2, "ill": 8}, LABELS).tolist() == [0.25, 1.0]
         assert public_weights({"ill": 0.5}, LABELS).tolist() == [1.0, 0.5]
 
@@ -47,33 +44,6 @@ class TestPublicWeights:
     def test_balanced_is_refused_with_the_reason(self):
         with pytest.raises(ParameterError, match="How often a class occurs is private"):
             public_weights("balanced", LABELS)
-
-
-class TestLoss:
-    @pytest.mark.parametrize(
-        "inner",
-        [LogisticLoss(), SmoothedHingeLoss(width=0.5, intercept=False), SoftmaxLoss(classes=2)],
-        ids=lambda loss: type(loss).__name__,
-    )
-    def test_a_record_counts_as_much_as_its_label(self, inner):
-        rng = np.random.default_rng(1)
-        rows, theta = rng.normal(size=(6, 3)), rng.normal(size=inner.dimension(3))
-        targets = np.array([0.0, 1.0, 0.0, 1.0, 1.0, 0.0])
-        loss = ClassWeighted(intercept=inner.intercept, inner=inner, weights=(0.25, 1.0))
-        each = UserData(rows, targets, offsets=np.arange(7))
-        want = inner.user_gradients(each, theta) * np.where(targets == 0, 0.25, 1.0)[:, None]
-        assert np.allclose(loss.user_gradients(each, theta), want)
-        assert loss.dimension(3) == inner.dimension(3)
-        assert loss.curvature == inner.curvature
-        assert by_user(loss) is loss
-
-    def test_a_user_is_moved_by_nobody_else(self):
-        rng = np.random.default_rng(2)
-        rows, targets = rng.normal(size=(9, 2)), rng.integers(0, 2, size=9).astype(float)
-        loss = ClassWeighted(inner=LogisticLoss(), weights=(0.3, 1.0))
-        users, theta = UserData(rows, targets, offsets=[0, 2, 5, 9]), rng.normal(size=3)
-        alone = [loss.user_gradients(users.take([place]), theta)[0] for place in range(3)]
-        assert np.array_equal(loss.user_gradients(users, theta), alone)
 
 
 class TestModels:

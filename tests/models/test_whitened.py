@@ -9,23 +9,15 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from quorate.models.geometry import Geometry, PreconditionedLoss, WhitenedLoss
-from quorate.models.losses import (
-    HuberLoss,
-    LogisticLoss,
-    SmoothedHingeLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-)
-from quorate.models.whitened import Centred, Room, Whitened, alike_users
+from quorate.models.class_losses import SmoothedHingeLoss, SoftmaxLoss
+from quorate.models.coordinates.geometry import Geometry, Room, Whitened, WhitenedLoss
+from quorate.models.coordinates.one_round import Centred
+from quorate.models.coordinates.preconditioned import PreconditionedLoss
+from quorate.models.losses import LogisticLoss, alike_users
+from quorate.models.regression_losses import HuberLoss, SquaredLoss
 from quorate.users import UserData
-from quorate.users.assembly import (
-    numbered_records,
-    records_at,
-    rounded_users,
-    rows_as_they_lie,
-    settled_users,
-)
+from quorate.users.data import numbered_records
+from quorate.users.store import records_at, rounded_users, rows_as_they_lie, settled_users
 
 # Many of one and of two records: a product of all of them is computed in another way than each.
 HELD = [0, 1, 3, 3, 40, 57, 40, 2, 0, 130, 40, 700, 5, *[1] * 9, *[2] * 9]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quorate.conversion import translation
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.planning import limits
 
 EPSILONS = st.floats(0.05, 3.0)

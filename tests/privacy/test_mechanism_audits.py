@@ -20,12 +20,15 @@ import numpy as np
 import pytest
 
 from quorate.auditing import Cells, Law, SmallWorld, audit_exactly, enumerate_runs
-from quorate.grid import Ball, Box, Grid, Interval, Vote
+from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Guarantee, Numerics, Relation
-from quorate.mechanisms.choose import ChooseBest, Selection
-from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.choices.choose import ChooseBest, Selection
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum
+from quorate.simplex import Vote
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 

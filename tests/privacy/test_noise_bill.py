@@ -16,8 +16,6 @@ from bill import Bill, gaussian_epsilon
 from fitting_worlds import public_estimators
 from quorate.accounting.account_parts import SampleAccount
 from quorate.accounting.compose import price
-from quorate.accounting.events import Composed, Gaussian, Repeated, Subsampled
-from quorate.bounds import Simplex
 from quorate.concepts import Thresholds
 from quorate.distributions import (
     DiscreteDistribution,
@@ -29,7 +27,7 @@ from quorate.distributions import (
     ProductDistribution,
 )
 from quorate.distributions.categories.trimming import Trimmed
-from quorate.guarantees import Relation
+from quorate.guarantees import Composed, Gaussian, Relation, Repeated, Subsampled
 from quorate.learners import (
     ConceptLearner,
     ConciseLearner,
@@ -63,6 +61,7 @@ from quorate.models import (
 from quorate.noise import use_noise
 from quorate.queries.algorithms import ConjunctionQueries
 from quorate.queries.query_learner import QueryLearner
+from quorate.simplex import Simplex
 from quorate.stability import StableLearner
 from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
 from quorate.users import UserData

@@ -20,9 +20,11 @@ from drawing import Drawing
 from quorate.auditing import epsilon_lower_bound
 from quorate.grid import Grid, Interval
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.choose import ChooseBest, Selection
-from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.choices.choose import ChooseBest, Selection
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum
 from quorate.noise import SecureNoise
 
 HONEST_RUNS = 1_000

@@ -15,12 +15,14 @@ import pytest
 from quorate import PrivateMedian, ThresholdLearner, UserData, UserMean
 from quorate.auditing import replay
 from quorate.engines import MemoryCrowd, UserMeans
-from quorate.grid import Ball, Grid, Interval, choose_grid
+from quorate.grid import Ball, Grid, Interval
 from quorate.guarantees import Relation
-from quorate.mechanisms.choose import ChooseBest, Selection
-from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.choices.choose import ChooseBest, Selection
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum, choose_grid
 
 ADVERSARIAL = [0.0, -0.0, 1e-320, 3.7, -1e300, 1e308, np.inf, -np.inf, np.nan]
 SEEDS = range(3)

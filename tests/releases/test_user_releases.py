@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
-from quorate.bounds import Ball
 from quorate.engines import MemoryCrowd, UserMeans
 from quorate.exceptions import NumericalFailure, SchemaError
-from quorate.grid import Grid, choose_grid
+from quorate.grid import Ball, Grid
 from quorate.guarantees import Relation
+from quorate.mechanisms.sums import choose_grid
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases import user_releases
 from quorate.releases.user_releases import (

@@ -221,7 +221,7 @@ class TestPrivacy:
 
     def test_a_vote_under_every_seed_is_too_much_for_truncated_noise(self):
         """The broken twin: what the exponential mechanism allows, counts with noise do not."""
-        from quorate.mechanisms.stable_choice import StableHistogram
+        from quorate.mechanisms.choices.stable_choice import StableHistogram
 
         histogram = StableHistogram(epsilon=1.0, delta=0.25, relation=ADD_REMOVE)
         world = SmallWorld(records=("a", "b"), n_users=4)

@@ -7,7 +7,7 @@ from quorate.accounting.account import Account
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise
 from quorate.tabulate.blocks import noisy_sum, presence_of, release_block, tail_factor
-from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.lengths import Lengths
 from quorate.tabulate.looks import Shape
 from quorate.users import UserData

@@ -8,7 +8,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise
-from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.looks import (
     Shape,
     cut_target,

@@ -6,7 +6,7 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise
-from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.medians import LOOKS, group_medians
 from quorate.users import UserData
 

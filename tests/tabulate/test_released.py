@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quorate.tabulate.blocks import Block
-from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.looks import Shape
 from quorate.tabulate.released import Estimates, TableError, arrow_table, means, plain, totals
 

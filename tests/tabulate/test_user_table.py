@@ -14,7 +14,8 @@ from quorate import Ledger, Relation, UserData, UserTable
 from quorate.auditing import replay
 from quorate.engines import MemoryCrowd
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.sums import GaussianSum
 from quorate.noise import SeededNoise, use_noise
 
 KEYS = ["a", "b", "c", "d", "e"]

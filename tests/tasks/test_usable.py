@@ -12,11 +12,10 @@ from bill import Bill
 from quorate import Ledger, Relation
 from quorate.accounting.account_parts import SharedAccount
 from quorate.accounting.compose import price
-from quorate.accounting.events import Composed
 from quorate.cli import main
 from quorate.exceptions import NothingReadableError, NumericalFailure, ParameterError
 from quorate.files.table_files import Columns, TableFile
-from quorate.guarantees import Guarantee
+from quorate.guarantees import Composed, Guarantee
 from quorate.noise import SeededNoise, use_noise
 from quorate.ranges import Limit
 from quorate.tasks import usable

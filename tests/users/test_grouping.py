@@ -14,14 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorate.exceptions import SchemaError
-from quorate.users.grouping import (
-    _near,
-    group,
-    keep_smallest,
-    mix,
-    order_by_user,
-    ranges,
-)
+from quorate.users.grouping import _near, group, mix, order_by_user, ranges
 
 NAMES = ["eve", "ann", "eve", "bob", "ann", ""]
 CODES = [3, 1, 3, 2, 1, 0]
@@ -243,17 +236,6 @@ class TestKernels:
     def test_the_counting_sort_is_a_stable_sort(self, codes):
         codes = np.array(codes, dtype=np.int32)
         assert order_by_user(codes, 6).tolist() == np.argsort(codes, kind="stable").tolist()
-
-    @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 7))
-    @settings(max_examples=60)
-    def test_the_smallest_numbers_of_each_user_stay(self, counts, records):
-        counts = np.array(counts)
-        numbers = mix(np.arange(counts.sum(), dtype=np.uint64))
-        keep = keep_smallest(numbers, counts, records)
-        for start, count in zip(np.cumsum(counts) - counts, counts, strict=True):
-            mine = slice(start, start + count)
-            kept = sorted(numbers[mine][keep[mine]].tolist())
-            assert kept == sorted(numbers[mine].tolist())[:records]
 
     def test_ranges_without_a_loop(self):
         assert ranges(np.array([5, 9, 1]), np.array([2, 0, 3])).tolist() == [5, 6, 1, 2, 3]

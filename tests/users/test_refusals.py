@@ -15,7 +15,7 @@ from quorate.learners import (
     ThresholdLearner,
 )
 from quorate.users import UserData
-from quorate.users.assembly import check_classes, check_columns, check_labels
+from quorate.users.tables import check_classes, check_columns, check_labels
 
 
 class TestClasses:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users.assembly import check_ids, check_targets, without_rows
+from quorate.users.tables import check_ids, check_targets, without_rows
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ import pytest
 
 from quorate.engines import MemoryCrowd
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Ball, Bound, Interval, choose_grid
+from quorate.grid import Ball, Bound, Interval
 from quorate.guarantees import Relation
+from quorate.mechanisms.sums import choose_grid
 from quorate.users import UserData
-from quorate.users.caller_code import UserMeans, encode_users, sum_users
+from quorate.users.crowd import UserMeans, encode_users, sum_users
 
 BOUND = Ball(1.0, dimension=2)
 GRID = choose_grid(BOUND, n_users=10)

@@ -1,125 +1,13 @@
 """Tables become matrices of floats; schemas may raise, rows may not."""
 
-import decimal
-
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import tables
-from quorate.users.grouping import group
-
-COLUMNS = {"id": [1, 2, 1], "a": [1.0, None, 3.0], "b": [True, False, True], "c": ["x", "y", "z"]}
-DETAIL = {"users": ["id"], "features": None, "target": None}
-
-
-def sources():
-    arrow = pa.table(COLUMNS)
-    connection = duckdb.connect()
-    return {
-        "pyarrow": arrow,
-        "pandas": pd.DataFrame(COLUMNS),
-        "polars": pl.DataFrame(COLUMNS),
-        "duckdb": connection.from_arrow(arrow),
-        "reader": pa.RecordBatchReader.from_batches(arrow.schema, arrow.to_batches()),
-    }
-
-
-class TestLoad:
-    @pytest.mark.parametrize("name", list(sources()))
-    def test_every_arrow_source_gives_the_same_matrix(self, name):
-        loaded = tables.load(tables.open_frame(sources()[name]), **DETAIL)
-        assert np.array_equal(loaded.rows, [[1, 1], [np.nan, 0], [3, 1]], equal_nan=True)
-        assert loaded.names == ("a", "b")
-        assert loaded.ids[0].to_pylist() == [1, 2, 1]
-
-    def test_a_folder_of_parquet_files(self, tmp_path):
-        for i in range(3):
-            pq.write_table(pa.table(COLUMNS), tmp_path / f"part-{i}.parquet")
-        loaded = tables.load(tables.open_parquet(tmp_path), **DETAIL)
-        assert loaded.rows.shape == (9, 2)
-        assert len(loaded.ids[0]) == 9
-
-    def test_numbers_of_every_kind_are_read(self):
-        table = pa.table(
-            {
-                "id": [1, 1],
-                "small": pa.array([1, None], pa.int8()),
-                "large": pa.array([2**64 - 1, 0], pa.uint64()),
-                "half": pa.array([np.float16(0.5), None], pa.float16()),
-                "exact": pa.array([decimal.Decimal("1.25"), None]),
-                "nothing": pa.array([None, None], pa.float64()),
-            }
-        )
-        rows = tables.load(table, **DETAIL).rows
-        assert rows[0, :4].tolist() == [1.0, 2.0**64, 0.5, 1.25]
-        assert np.isnan(rows[1, [0, 2, 3]]).all()
-        assert np.isnan(rows[:, 4]).all()
-
-    def test_the_index_of_a_pandas_frame_is_no_feature(self):
-        frame = pd.DataFrame({"id": [1, 2], "a": [1.0, 2.0]}, index=[10, 20])
-        frame.index.name = "row"
-        assert tables.load(tables.open_frame(frame), **DETAIL).names == ("a",)
-
-    def test_an_odd_column_that_nobody_asked_for_does_no_harm(self):
-        frame = pd.DataFrame({"id": [1, 2], "a": [1.0, 2.0], "odd": [1, "one"]})
-        assert tables.open_frame(frame, ["a", "id"]).column_names == ["a", "id"]
-
-    @pytest.mark.parametrize("odd", [[1, 2], [1, "secret"], [None, None], [b"x", {}]])
-    def test_a_column_of_objects_is_text_whatever_it_holds(self, odd):
-        frame = pd.DataFrame({"id": [1, 2], "a": [1.0, 2.0], "odd": pd.Series(odd, dtype=object)})
-        assert tables.load(tables.open_frame(frame), **DETAIL).names == ("a",)
-        for wrong in (frame, frame[["odd"]]):
-            with pytest.raises(SchemaError) as caught:
-                tables.as_matrix(wrong)
-            assert str(caught.value) == (
-                "Expected numbers in column 'odd', got text; convert it with .astype(float), or "
-                "name its public values in categories=."
-            )
-            assert caught.value.__context__ is None
-
-    def test_ids_in_a_column_of_objects_are_compared_as_text(self):
-        frame = pd.DataFrame({"id": pd.Series(["1", 1, None], dtype=object), "a": [1.0, 2.0, 3.0]})
-        assert group(tables.load(tables.open_frame(frame), **DETAIL).ids).codes.tolist() == [
-            0,
-            0,
-            -1,
-        ]
-
-    def test_columns_with_numbers_for_names_and_one_name_twice(self):
-        frame = pd.DataFrame([[1.0, 2.0]])
-        assert tables.open_frame(frame, ["1"]).column_names == ["1"]
-        with pytest.raises(SchemaError, match="twice"):
-            tables.open_frame(pd.concat([frame, frame], axis=1))
-
-    @pytest.mark.parametrize(
-        ("wrong", "words"),
-        [
-            ({"users": ["nobody"]}, "column 'nobody'"),
-            ({"features": ["a", "z"]}, "column 'z'"),
-            ({"features": ["c"]}, "numbers in column 'c'"),
-            ({"target": "t"}, "column 't'"),
-            ({"features": []}, "at least one"),
-        ],
-    )
-    def test_a_wrong_schema_is_refused_by_name(self, wrong, words):
-        with pytest.raises(SchemaError, match=words):
-            tables.load(pa.table(COLUMNS), **{**DETAIL, **wrong})
-
-    def test_what_is_no_table_is_refused(self, tmp_path):
-        with pytest.raises(SchemaError, match="Arrow stream"):
-            tables.open_frame([[1]])
-        with pytest.raises(SchemaError, match="found nothing"):
-            tables.open_parquet(tmp_path / "missing")
-        broken = tmp_path / "broken.parquet"
-        broken.write_bytes(b"this is no parquet file")
-        with pytest.raises(SchemaError, match="could not read"):
-            tables.open_parquet(broken)
 
 
 class TestMatrices:

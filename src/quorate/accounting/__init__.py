@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     )
     from quorate.accounting.compose import delta_of, guarantee, price
     from quorate.accounting.costs import gdp_mu
-    from quorate.accounting.events import (
+    from quorate.accounting.ledger import Ledger
+    from quorate.guarantees import (
         Approximate,
         Composed,
         Event,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         Subsampled,
         compose_events,
     )
-    from quorate.accounting.ledger import Ledger
 
 __all__ = [
     "Approximate",
@@ -67,7 +67,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_HOME.get(name, 'events')}")
+    home = f"{__name__}.{_HOME[name]}" if name in _HOME else "quorate.guarantees"
+    module = importlib.import_module(home)
     return getattr(module, name)
 
 

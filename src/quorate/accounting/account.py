@@ -15,7 +15,7 @@ all earlier answers:
   counts as :func:`~quorate.accounting.costs.as_gaussian` says. [1]_
 
 A draw is let through if either filter lets it through. Draws that may fail with a probability of
-their own (:class:`~quorate.accounting.events.Approximate`) take it from the reserve :math:`r`, and
+their own (:class:`~quorate.guarantees.Approximate`) take it from the reserve :math:`r`, and
 pure draws beside Gaussian noise may have a part of epsilon set aside; both are fixed when the
 account is opened. The proof is in ``docs/proofs/account.md``.
 
@@ -27,39 +27,49 @@ References
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import (
+    exact,
+    exact_ratio,
+    float_down,
+    float_up,
+    pure_loss,
+    ratio_root_up,
+    root_down,
+)
 from quorate.accounting.compose import price
 from quorate.accounting.costs import (
-    UNITS,
-    DrawCosts,
-    costs_of,
-    covers,
+    Plan,
     draw_costs,
-    gaussian_costs,
     gdp_mu,
-    planned_parts,
-    pure_loss,
-    weight,
-    whole_units,
+    promise_of,
     words,
 )
-from quorate.accounting.events import Event, Nothing, Repeated, compose_events
-from quorate.accounting.rounding import exact, float_down, float_up, ratio_root_up, root_down
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
-from quorate.guarantees import Guarantee, Numerics, Relation, Trust
-from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, ambient_noise
+from quorate.guarantees import (
+    UNITS,
+    DrawCosts,
+    Event,
+    Guarantee,
+    Nothing,
+    Relation,
+    Repeated,
+    Trust,
+    compose_events,
+    gaussian_costs,
+)
+from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise.composed_laws import PiecewiseLaw, Sampler
 
 __all__ = ["Account"]
 
@@ -122,8 +132,7 @@ class Account:
         self._squares = 0  # in units, like _square
         self._drawn: Counter[Event] = Counter()
         self._groups: list[list[Account]] = []
-        self._planned: Counter[Event] = Counter()
-        self._planned_pure: Counter[Fraction] = Counter()
+        self._plan: Plan | None = None
 
     @classmethod
     def open(
@@ -201,7 +210,7 @@ class Account:
             square=Fraction(square or 0, UNITS),
             reserve=failures,
             noise=noise,
-            declared=_held_by(event, relation, noise.numerics),
+            declared=promise_of(event, relation, noise.numerics),
         )
 
     @property
@@ -223,7 +232,7 @@ class Account:
 
     @square.setter
     def square(self, square: Fraction) -> None:
-        self._square = whole_units(square)
+        self._square = square.numerator * UNITS // square.denominator
 
     @property
     def square_left(self) -> Fraction:
@@ -286,7 +295,7 @@ class Account:
         2.0
         """
         _validate.positive(square=square)
-        (top, bottom), left = exact(square).as_integer_ratio(), self._units_left()
+        (top, bottom), left = exact_ratio(square), self._units_left()
         if top * UNITS > left * bottom:
             if Fraction(top, bottom) * (1 - _BITS) > Fraction(left, UNITS):
                 raise NumericalFailure(
@@ -320,7 +329,9 @@ class Account:
     ) -> Integers:
         """Add discrete Gaussian noise to what one user moves by this much (L2, squared)."""
         sigma = float_up(sigma)
-        event, costs = gaussian_costs(sigma, exact(sensitivity_squared))
+        if type(sensitivity_squared) is not int:  # which is looked up more quickly
+            sensitivity_squared = exact(sensitivity_squared)
+        event, costs = gaussian_costs(sigma, sensitivity_squared)
         return self._pay(event, costs).discrete_gaussian(values, sigma=sigma)
 
     def permute_and_flip(
@@ -378,7 +389,7 @@ class Account:
         Gaussian noise on all users up to the sum of its squares.
 
         >>> account = Account.open(epsilon=1.0, delta=1e-6)
-        >>> from quorate.accounting.events import Composed, Gaussian, Subsampled
+        >>> from quorate.guarantees import Composed, Gaussian, Subsampled
         >>> steps = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 10)
         >>> account.plan(Composed((Gaussian(9.0), steps)))
         >>> round(81 * float(account.square), 9)
@@ -393,7 +404,7 @@ class Account:
                     f"A plan costs epsilon={cost!r} where {self.declared.epsilon!r} was declared: "
                     "nothing was drawn."
                 )
-            self._planned, self._planned_pure, self.square = planned_parts(event)
+            self._plan, self.square = Plan.of(event)
             self.epsilon = self.reserve = _NONE
 
     # The promise.
@@ -425,9 +436,9 @@ class Account:
 
     def _check(self, event: Event, costs: DrawCosts) -> None:
         pure, square, failures = costs
-        by_plan = self._planned_for(event, pure) is not None
+        by_plan = self._plan is not None and self._plan.step_for(event, pure) is not None
         by_sum = pure is not None and self._pure_only and self._pure + pure <= self.epsilon
-        if not by_sum and self._fits_aside(pure):
+        if pure is not None and not by_sum and self._fits_aside(pure):
             square = 0
         by_squares = not by_sum and square is not None and self._squares + square <= self._square
         fails = bool(failures) and self._failures + failures > self.reserve
@@ -447,16 +458,8 @@ class Account:
     def _spend(self, event: Event, costs: DrawCosts) -> None:
         pure, square, failures = costs
         self._failures = self._failures + failures if failures else self._failures
-        planned = self._planned_for(event, pure)
-        if isinstance(planned, Fraction):
-            # What a pure step leaves of its planned loss may go to another one.
-            self._planned_pure[planned] -= 1
-            self._planned_pure[planned - (pure or 0)] += 1
-            return
-        if planned is not None:
-            # The plan was priced as a whole: its steps cost the filters nothing more.
-            self._planned[planned] -= 1
-            return
+        if self._plan is not None and self._plan.take(event, pure):
+            return  # it was priced as a whole: its steps cost the filters nothing more
         self._pure_only &= pure is not None
         self._pure = self._pure + pure if pure else self._pure  # fractions add slowly, zeros too
         if pure is not None and self._fits_aside(pure):
@@ -470,15 +473,6 @@ class Account:
             return False
         return self._aside + pure <= self.aside
 
-    def _planned_for(self, event: Event, pure: Fraction | None) -> Event | Fraction | None:
-        """Return the cheapest of the plan that costs at least as much as this draw."""
-        if not self._planned and not self._planned_pure:
-            return None
-        if pure is not None:
-            return min((p for p, n in self._planned_pure.items() if n and pure <= p), default=None)
-        able = [p for p, left in self._planned.items() if left and covers(p, event)]
-        return min(able, key=weight, default=None)
-
     def _ask_parent(self, event: Event, costs: DrawCosts) -> None:
         if self._parent is not None:
             self._parent._check(event, costs)
@@ -486,14 +480,6 @@ class Account:
     def _tell_parent(self, event: Event, costs: DrawCosts) -> None:
         if self._parent is not None:
             self._parent._write(event, costs)
-
-
-@lru_cache(maxsize=1024, typed=True)
-def _held_by(event: Event, relation: Relation, numerics: Numerics) -> Guarantee:
-    """Return the promise of an event alone: an audit asks for the same one in every run."""
-    pure, _, failures = costs_of(event)
-    epsilon, delta = math.inf if pure is None else float_up(pure), float_up(failures)
-    return Guarantee(epsilon=epsilon, delta=delta, relation=relation, numerics=numerics)
 
 
 def _spent(account: Account) -> tuple[int, Fraction]:

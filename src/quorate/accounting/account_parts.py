@@ -15,21 +15,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from quorate import _validate
+from quorate._validate import exact, float_up, root_down
 from quorate.accounting.account import Account, Integers
-from quorate.accounting.costs import DrawCosts
-from quorate.accounting.events import (
+from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.guarantees import (
     Approximate,
+    DrawCosts,
     Event,
     Gaussian,
     Nothing,
     Pure,
+    Relation,
     Subsampled,
     compose_events,
 )
-from quorate.accounting.rounding import exact, float_up, root_down
-from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
-from quorate.guarantees import Relation
-from quorate.noise import PiecewiseLaw
+from quorate.noise.composed_laws import PiecewiseLaw
 
 Number = TypeVar("Number", int, Fraction)
 
@@ -72,19 +72,18 @@ def close(account: Account) -> None:
     Fraction(0, 1)
     """
     account.epsilon = account.square = account.aside = account.reserve = Fraction(0)
-    account._planned.clear()
-    account._planned_pure.clear()
+    account._plan = None
 
 
 class SampleAccount(Account):
     """The account of one release on a secret sample; the event is written as a sampled one.
 
     It is about a user who comes or stays away, whatever the relation; see
-    :class:`~quorate.accounting.events.Subsampled`. Who is in the sample is drawn here, so that the
+    :class:`~quorate.guarantees.Subsampled`. Who is in the sample is drawn here, so that the
     rate that is priced is the rate that was drawn. The account must have been set aside for the
     sample with :meth:`Account.plan`.
 
-    >>> from quorate.accounting.events import Composed, Gaussian, Repeated
+    >>> from quorate.guarantees import Composed, Gaussian, Repeated
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
     >>> steps = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 10)
     >>> account.plan(Composed((Gaussian(9.0), steps)))

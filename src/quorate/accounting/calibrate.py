@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from quorate import _validate
+from quorate._validate import float_down
 from quorate.accounting.compose import price
 from quorate.accounting.costs import gdp_mu
-from quorate.accounting.events import Event
 from quorate.accounting.gaussian_dp import total_mu
-from quorate.accounting.rounding import float_down
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.guarantees import Relation
+from quorate.guarantees import Event, Relation
 
 __all__ = ["calibrate", "gaussian_multiplier", "split_epsilon", "split_mu"]
 
@@ -115,7 +114,7 @@ def calibrate(
 
     Examples
     --------
-    >>> from quorate.accounting.events import Gaussian, Pure, Composed
+    >>> from quorate.guarantees import Gaussian, Pure, Composed
     >>> round(calibrate(lambda scale: Pure(2 / scale), epsilon=1.0, lower=0.1, upper=100.0), 4)
     2.0
     """

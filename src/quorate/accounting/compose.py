@@ -27,23 +27,27 @@ from functools import lru_cache
 from typing import Literal
 
 from quorate import _validate
+from quorate._validate import exact, float_down, float_up
 from quorate.accounting import gaussian_dp
-from quorate.accounting.events import (
+from quorate.accounting.loss_distributions import LossDistribution, loss_distribution
+from quorate.accounting.rounding import decimal_up
+from quorate.accounting.sampling import amplified, amplified_epsilon, doubled
+from quorate.exceptions import ParameterError, UnsupportedEventError
+from quorate.guarantees import (
     Approximate,
     Composed,
     Event,
     Gaussian,
+    Guarantee,
     Laplace,
     Nothing,
+    Numerics,
     Pure,
+    Relation,
     Repeated,
     Subsampled,
+    Trust,
 )
-from quorate.accounting.loss_distributions import LossDistribution, loss_distribution
-from quorate.accounting.rounding import decimal_up, exact, float_down, float_up
-from quorate.accounting.sampling import amplified, amplified_epsilon, doubled
-from quorate.exceptions import ParameterError, UnsupportedEventError
-from quorate.guarantees import Guarantee, Numerics, Relation, Trust
 
 __all__ = ["delta_of", "guarantee", "price"]
 
@@ -257,7 +261,7 @@ def _count(event: Event, relation: Relation) -> Counter[Event]:
             counts.update(_count_sampled(_count(part, Relation.ADD_REMOVE), rate, relation))
         case _:
             raise UnsupportedEventError(
-                f"Expected an event of quorate.accounting.events, got {event!r}. Describe the "
+                f"Expected an event of quorate.accounting, got {event!r}. Describe the "
                 "mechanism by its (epsilon, delta) instead."
             )
     return Counter({e: count for e, count in counts.items() if count and not _is_free(e)})

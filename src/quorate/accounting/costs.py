@@ -1,4 +1,4 @@
-"""What a budget holds and what a draw costs each filter of an account, never too small.
+"""What a budget holds and what an event costs each filter of an account, never too small.
 
 References
 ----------
@@ -10,65 +10,62 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
 from quorate import _validate
-from quorate.accounting.events import (
+from quorate._validate import exact, float_up
+from quorate.accounting.gaussian_dp import delta_bound, epsilon_bound
+from quorate.accounting.rounding import decimal_down
+from quorate.exceptions import NumericalFailure, UnsupportedEventError
+from quorate.guarantees import (
+    UNITS,
     Approximate,
     Composed,
+    DrawCosts,
     Event,
     Gaussian,
+    Guarantee,
     Nothing,
+    Numerics,
     Pure,
+    Relation,
     Repeated,
     Subsampled,
 )
-from quorate.accounting.gaussian_dp import delta_bound, epsilon_bound
-from quorate.accounting.rounding import decimal_down, exact, float_up, ratio_root_down
-from quorate.exceptions import NumericalFailure, ParameterError, UnsupportedEventError
 
 __all__ = [
-    "DISCRETENESS",
-    "UNITS",
     "Costs",
-    "DrawCosts",
+    "Plan",
     "as_gaussian",
+    "cheapest_cover",
     "costs_of",
     "covers",
     "draw_costs",
     "elementary",
-    "gaussian_costs",
     "gdp_mu",
-    "planned_parts",
+    "promise_of",
     "pure_costs",
-    "pure_loss",
     "rounded_square",
     "settled",
-    "weight",
-    "whole_units",
     "words",
 ]
 
-DISCRETENESS = 4
-"""A discrete Gaussian of variance t^2 + 4 costs what the continuous one of variance t^2 costs."""
-
-UNITS = 2**160
-"""Squares of draws are added up in integers, of which so many are one."""
 # The inverse normal is good to far better than this, away from 1/2.
 _INVERSE = Fraction(1, 2**40)
 # Below it mu is at most sqrt(pi / 2) epsilon: the next term of its series is negative.
 _SMALL = Fraction(1, 2**10)
 _ROOT_OF_HALF_PI = Fraction(12_533_141_373_156, 10**13)  # rounded up
-
-
-# A fit, and an audit far more, draws the same few kinds of noise again and again.
-_remembered = lru_cache(maxsize=1024)
+# A fit, and an audit far more, asks about the same few budgets and events again and again; a type
+# that would be refused must not be taken for the number that it equals.
+_remembered = lru_cache(maxsize=1024, typed=True)
 # How much less than the largest mu is promised at least.
 _SHRINK = 2.0**-33
 
 
+@_validate.remembered
 def gdp_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu for which mu-GDP is (``epsilon``, ``delta``)-DP, rounded down.
 
@@ -89,11 +86,6 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     """
     _validate.positive(epsilon=epsilon)
     _validate.probability(delta=delta)
-    return _largest_mu(epsilon, delta)
-
-
-@_remembered
-def _largest_mu(epsilon: float, delta: float) -> float:
     target = decimal_down(epsilon)
     high = 1.0
     while delta_bound(target, high) <= delta:
@@ -141,33 +133,6 @@ def as_gaussian(epsilon: Fraction) -> Fraction:
 Costs = tuple[Fraction | None, Fraction | None, Fraction]
 """Pure loss, square of the GDP parameter (``None`` if there is none), failure probability."""
 
-DrawCosts = tuple[Fraction | None, int | None, Fraction]
-"""The same of one draw, with the square in units, rounded up."""
-
-
-@_remembered
-def gaussian_costs(sigma: float, sensitivity_squared: Fraction) -> tuple[Event, DrawCosts]:
-    """Return the event of discrete Gaussian noise, and what it costs each filter.
-
-    The event's multiplier is rounded down; the exact square is what a filter adds up.
-
-    >>> event, (pure, square, failures) = gaussian_costs(6.0, Fraction(8))
-    >>> event.noise_multiplier, pure, Fraction(square, UNITS), failures
-    (2.0, None, Fraction(1, 4), Fraction(0, 1))
-    """
-    # In integers: every step of a descent comes here, and fractions reduce after each operation.
-    top, bottom = sigma.as_integer_ratio()
-    variance, unit = top * top - DISCRETENESS * bottom * bottom, bottom * bottom
-    if not variance > 0:
-        raise ParameterError(f"Expected discrete noise of sigma > 2, got sigma={sigma!r}.")
-    variance *= sensitivity_squared.denominator
-    unit *= sensitivity_squared.numerator
-    return Gaussian(ratio_root_down(variance, unit)), (
-        None,
-        -(-unit * UNITS // variance),
-        Fraction(0),
-    )
-
 
 def settled(costs: Costs) -> DrawCosts:
     """Return costs with the square rounded up to the units in which squares are added up.
@@ -179,18 +144,6 @@ def settled(costs: Costs) -> DrawCosts:
     if square is None:
         return pure, None, failures
     return pure, -(-square.numerator * UNITS // square.denominator), failures
-
-
-def pure_loss(sensitivity: int | Fraction, scale: float) -> Fraction:
-    """Return the exact pure loss of noise with tails exp(-abs(z) / scale), or of such a choice.
-
-    >>> pure_loss(2, 6.0)
-    Fraction(1, 3)
-    """
-    _validate.positive(scale=scale)
-    if not Fraction(sensitivity) > 0:
-        raise ParameterError(f"Expected a sensitivity > 0, got sensitivity={sensitivity!r}.")
-    return Fraction(sensitivity) / exact(scale)
 
 
 @_remembered
@@ -224,7 +177,7 @@ def costs_of(event: Event) -> Costs:
             )
 
 
-@lru_cache(maxsize=1024, typed=True)
+@_remembered
 def draw_costs(event: Event | Fraction) -> tuple[Event, DrawCosts]:
     """Return the event of a draw, and what it costs each filter; a fraction is a pure loss.
 
@@ -234,6 +187,14 @@ def draw_costs(event: Event | Fraction) -> tuple[Event, DrawCosts]:
     if isinstance(event, Fraction):
         return Pure(float_up(event)), settled(pure_costs(event, Fraction(0)))
     return event, settled(costs_of(event))
+
+
+@_remembered
+def promise_of(event: Event, relation: Relation, numerics: Numerics) -> Guarantee:
+    """Return the promise of an event alone: an audit asks for the same one in every run."""
+    pure, _, failures = costs_of(event)
+    epsilon, delta = math.inf if pure is None else float_up(pure), float_up(failures)
+    return Guarantee(epsilon=epsilon, delta=delta, relation=relation, numerics=numerics)
 
 
 def pure_costs(epsilon: Fraction, delta: Fraction) -> Costs:
@@ -259,21 +220,6 @@ def elementary(event: Event) -> Counter[Event]:
     return counts
 
 
-def planned_parts(event: Event) -> tuple[Counter[Event], Counter[Fraction], Fraction]:
-    """Return the sampled events of a chain, its pure losses, and the sum of its squares.
-
-    >>> planned_parts(Composed((Gaussian(2.0), Pure(0.5))))[1:]
-    (Counter({Fraction(1, 2): 1}), Fraction(1, 4))
-    """
-    sampled, losses, squares = elementary(event), Counter[Fraction](), Fraction(0)
-    for each in list(sampled):
-        if isinstance(each, Gaussian):
-            squares += sampled.pop(each) / exact(each.noise_multiplier) ** 2
-        elif isinstance(each, Pure):
-            losses[exact(each.epsilon)] += sampled.pop(each)
-    return sampled, losses, squares
-
-
 def covers(planned: Event, drawn: Event) -> bool:
     """Whether ``drawn`` costs at most what ``planned`` costs, by their form alone."""
     match planned, drawn:
@@ -287,7 +233,17 @@ def covers(planned: Event, drawn: Event) -> bool:
             return False
 
 
-def weight(event: Event) -> float:
+def cheapest_cover(planned: Counter[Event], drawn: Event) -> Event | None:
+    """Return the cheapest of what is left of a plan that costs at least as much as a draw.
+
+    >>> cheapest_cover(Counter([Pure(0.5), Pure(0.2), Pure(0.1)]), Pure(0.2))
+    Pure(epsilon=0.2)
+    """
+    able = [each for each, left in planned.items() if left and covers(each, drawn)]
+    return min(able, key=_weight, default=None)
+
+
+def _weight(event: Event) -> float:
     """Return a number by which planned events of one kind are ordered, the cheapest first."""
     match event:
         case Pure(epsilon=epsilon):
@@ -296,6 +252,47 @@ def weight(event: Event) -> float:
             return rate
         case _:
             return 0.0
+
+
+@dataclass
+class Plan:
+    """What is left of a chain that was priced as a whole: sampled events, and pure losses.
+
+    >>> plan, square = Plan.of(Composed((Gaussian(2.0), Pure(0.5))))
+    >>> square, plan.take(Pure(0.25), Fraction(1, 4)), plan.losses[Fraction(1, 4)]
+    (Fraction(1, 4), True, 1)
+    """
+
+    sampled: Counter[Event]
+    losses: Counter[Fraction]
+
+    @classmethod
+    def of(cls, event: Event) -> tuple[Plan, Fraction]:
+        """Return the plan of a chain, and the sum of the squares of its Gaussian noise."""
+        sampled, losses, squares = elementary(event), Counter[Fraction](), Fraction(0)
+        for each in list(sampled):
+            if isinstance(each, Gaussian):
+                squares += sampled.pop(each) / exact(each.noise_multiplier) ** 2
+            elif isinstance(each, Pure):
+                losses[exact(each.epsilon)] += sampled.pop(each)
+        return cls(sampled, losses), squares
+
+    def step_for(self, event: Event, pure: Fraction | None) -> Event | Fraction | None:
+        """Return the cheapest step that costs at least as much as this draw."""
+        if pure is not None:
+            return min((p for p, n in self.losses.items() if n and pure <= p), default=None)
+        return cheapest_cover(self.sampled, event)
+
+    def take(self, event: Event, pure: Fraction | None) -> bool:
+        """Take a step for this draw; tell whether there was one."""
+        step = self.step_for(event, pure)
+        if isinstance(step, Fraction):
+            # What a pure step leaves of its planned loss may go to another one.
+            self.losses[step] -= 1
+            self.losses[step - (pure or 0)] += 1
+        elif step is not None:
+            self.sampled[step] -= 1
+        return step is not None
 
 
 def _times(costs: Costs, count: int) -> Costs:
@@ -312,15 +309,6 @@ def rounded_square(square: Fraction) -> Fraction:
     if UNITS % square.denominator == 0:
         return square
     return Fraction(-(-square.numerator * UNITS // square.denominator), UNITS)
-
-
-def whole_units(square: Fraction) -> int:
-    """Return how many of the units in which squares are added up ``square`` holds.
-
-    >>> whole_units(Fraction(1, 4)) == UNITS // 4
-    True
-    """
-    return square.numerator * UNITS // square.denominator
 
 
 def words(event: Event, pure: Fraction | None) -> str:

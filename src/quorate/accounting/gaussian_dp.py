@@ -35,7 +35,8 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from quorate.accounting.rounding import decimal_up, float_up
+from quorate._validate import float_up
+from quorate.accounting.rounding import decimal_up
 from quorate.exceptions import NumericalFailure
 
 __all__ = ["delta_bound", "epsilon_bound", "total_mu"]

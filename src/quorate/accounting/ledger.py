@@ -38,7 +38,7 @@ from quorate.exceptions import (
     ParameterError,
     UnknownDatasetError,
 )
-from quorate.guarantees import Guarantee, PricedEvent, Relation
+from quorate.guarantees import Event, Guarantee, Relation
 
 __all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "Settlement"]
 
@@ -235,7 +235,7 @@ class Ledger:
             entry = self._append(page, "charge", name, amount, document, purpose=purpose)
         return cast("Charge", read_entry(entry))
 
-    def settle(self, charge: Charge, events: Iterable[PricedEvent]) -> Settlement | None:
+    def settle(self, charge: Charge, events: Iterable[Event]) -> Settlement | None:
         """Write down what was drawn under ``charge``; under Gaussian composition it costs less.
 
         For releases that are over: nothing may be drawn under the charge afterwards. A budget that

@@ -5,12 +5,26 @@ from __future__ import annotations
 import json
 import math
 import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorate.accounting.append_only import Entry
-from quorate.guarantees import Guarantee, PricedEvent, Relation
+from quorate.exceptions import UnsupportedEventError
+from quorate.guarantees import (
+    Approximate,
+    Composed,
+    Event,
+    Gaussian,
+    Guarantee,
+    Laplace,
+    Nothing,
+    Pure,
+    Relation,
+    Repeated,
+    Subsampled,
+)
 
 __all__ = [
     "Amount",
@@ -110,7 +124,7 @@ class Settlement:
     who: str
     data_name: str
     charge: int
-    events: tuple[PricedEvent, ...]
+    events: tuple[Event, ...]
 
 
 class Amount(NamedTuple):
@@ -154,7 +168,7 @@ def _float_below(amount: Fraction) -> float:
 
 
 @dataclass(frozen=True)
-class _RecordedEvent:
+class _RecordedEvent(Event):
     """An event as it was written down; it prices nothing and writes itself back."""
 
     text: str
@@ -164,13 +178,42 @@ class _RecordedEvent:
         return document
 
 
-def read_event_text(document: dict[str, Any]) -> tuple[PricedEvent, ...]:
+def read_event_text(document: dict[str, Any]) -> tuple[Event, ...]:
     """Return the events of a document, kept as they were written.
 
     >>> read_event_text({"events": [{"event": "nothing"}]})[0].to_dict()
     {'event': 'nothing'}
     """
     return tuple(_RecordedEvent(json.dumps(event)) for event in document["events"])
+
+
+def read_event(document: Mapping[str, Any]) -> Event:
+    """Return the event that wrote ``document``.
+
+    >>> read_event(Subsampled(Repeated(Gaussian(2.0), 3), rate=0.5).to_dict())
+    Subsampled(event=Repeated(event=Gaussian(noise_multiplier=2.0), count=3), rate=0.5)
+    """
+    match document:
+        case {"event": "nothing"}:
+            return Nothing()
+        case {"event": "pure", "epsilon": epsilon}:
+            return Pure(epsilon)
+        case {"event": "approximate", "epsilon": epsilon, "delta": delta}:
+            return Approximate(epsilon, delta)
+        case {"event": "laplace", "noise_multiplier": multiplier}:
+            return Laplace(multiplier)
+        case {"event": "gaussian", "noise_multiplier": multiplier}:
+            return Gaussian(multiplier)
+        case {"event": "subsampled", "rate": rate, "of": part}:
+            return Subsampled(read_event(part), rate)
+        case {"event": "repeated", "count": count, "of": part}:
+            return Repeated(read_event(part), count)
+        case {"event": "composed", "of": parts}:
+            return Composed(tuple(read_event(part) for part in parts))
+    raise UnsupportedEventError(
+        f"Expected an event as Event.to_dict writes it, got {document!r}. Was it written by a "
+        "newer Quorate?"
+    )
 
 
 def read_entry(entry: Entry) -> BudgetChange | Charge | Settlement:

@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.events import Event, Gaussian, Subsampled
 from quorate.accounting.profiles import LARGEST_LOSS, Profile, largest_loss, profiles
 from quorate.exceptions import NumericalFailure
-from quorate.guarantees import Relation
+from quorate.guarantees import Event, Gaussian, Relation, Subsampled
 
 __all__ = ["LossDistribution", "loss_distribution"]
 
@@ -60,7 +59,7 @@ class LossDistribution:
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta at ``epsilon``.
 
-        >>> from quorate.accounting.events import Laplace
+        >>> from quorate.guarantees import Laplace
         >>> loss = loss_distribution({Laplace(1.0): 1}, relation=Relation.REPLACE)
         >>> round(loss.delta(0.5), 4)
         0.2212
@@ -76,7 +75,7 @@ class LossDistribution:
     def epsilon(self, delta: float) -> float:
         """Return nearly the smallest epsilon whose delta is at most ``delta``, or infinity.
 
-        >>> from quorate.accounting.events import Laplace
+        >>> from quorate.guarantees import Laplace
         >>> loss = loss_distribution({Laplace(1.0): 1}, relation=Relation.REPLACE)
         >>> loss.delta(loss.epsilon(0.2212)) <= 0.2212
         True
@@ -105,7 +104,7 @@ def loss_distribution(
 ) -> LossDistribution | None:
     """Return the loss of all events, each as often as counted, or None if it is out of reach.
 
-    >>> from quorate.accounting.events import Pure
+    >>> from quorate.guarantees import Pure
     >>> loss = loss_distribution({Pure(0.1): 100}, relation=Relation.REPLACE)
     >>> 0.9e-6 < loss.delta(4.77) < 1.1e-6
     True

@@ -19,28 +19,29 @@ from functools import lru_cache
 from typing import Any
 
 from quorate import _validate
+from quorate._validate import exact, float_down, float_up
 from quorate.accounting.append_only import Entry
 from quorate.accounting.compose import price
-from quorate.accounting.costs import covers, elementary, weight
-from quorate.accounting.events import (
-    Approximate,
-    Event,
-    Gaussian,
-    Nothing,
-    Pure,
-    Repeated,
-    compose_events,
-    read_event,
-)
+from quorate.accounting.costs import cheapest_cover, elementary
 from quorate.accounting.ledger_entries import (
     Amount,
     BudgetChange,
     PlannedRelease,
     decimal_reading,
+    read_event,
 )
-from quorate.accounting.rounding import exact, float_down, float_up
 from quorate.exceptions import BudgetExceededError, ParameterError, UnsupportedEventError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import (
+    Approximate,
+    Event,
+    Gaussian,
+    Guarantee,
+    Nothing,
+    Pure,
+    Relation,
+    Repeated,
+    compose_events,
+)
 
 __all__ = ["PlannedSpending", "check_plan", "covers_release", "read_plan"]
 
@@ -133,10 +134,10 @@ def covers_release(planned: PlannedRelease, guarantee: Guarantee) -> bool:
         if isinstance(event, Gaussian | Nothing):
             continue
         for _ in range(count):
-            able = [each for each, rest in left.items() if rest and covers(each, event)]
-            if not able:
+            cover = cheapest_cover(left, event)
+            if cover is None:
                 return False
-            left[min(able, key=weight)] -= 1
+            left[cover] -= 1
     return True
 
 

@@ -32,9 +32,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.events import Approximate, Event, Gaussian, Laplace, Pure, Subsampled
 from quorate.exceptions import UnsupportedEventError
-from quorate.guarantees import Relation
+from quorate.guarantees import Approximate, Event, Gaussian, Laplace, Pure, Relation, Subsampled
 
 __all__ = ["Profile", "largest_loss", "profiles"]
 

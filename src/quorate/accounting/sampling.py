@@ -16,10 +16,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from quorate.accounting.events import Approximate, Event, Gaussian, Laplace, Pure
-from quorate.accounting.rounding import exact, float_up
+from quorate._validate import exact, float_up
 from quorate.exceptions import UnsupportedEventError
-from quorate.guarantees import Relation
+from quorate.guarantees import Approximate, Event, Gaussian, Laplace, Pure, Relation
 
 __all__ = ["amplified", "amplified_epsilon", "doubled"]
 

@@ -28,20 +28,25 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
+from quorate._validate import exact, float_down, root_up
 from quorate.accounting.append_only import Entry
 from quorate.accounting.compose import price
 from quorate.accounting.costs import as_gaussian, costs_of, gdp_mu, pure_costs, rounded_square
-from quorate.accounting.events import compose_events, read_event
 from quorate.accounting.gaussian_dp import epsilon_bound
-from quorate.accounting.ledger_entries import Amount, BudgetChange, decimal_reading, plain_number
-from quorate.accounting.rounding import exact, float_down, root_up
+from quorate.accounting.ledger_entries import (
+    Amount,
+    BudgetChange,
+    decimal_reading,
+    plain_number,
+    read_event,
+)
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
     RelationMismatchError,
     UnsupportedEventError,
 )
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Guarantee, Relation, compose_events
 
 __all__ = [
     "COMPOSITIONS",

@@ -40,7 +40,8 @@ from quorate.auditing.laws import (
 )
 from quorate.auditing.outcomes import Outcomes, cell_outcomes, uniform_cells
 from quorate.exceptions import AuditError, EnumerationError
-from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, use_noise
+from quorate.noise import NoiseSource, use_noise
+from quorate.noise.composed_laws import PiecewiseLaw, Sampler
 
 __all__ = ["Cells", "Raised", "enumerate_runs", "freeze"]
 
@@ -277,11 +278,11 @@ class _EnumeratedNoise(NoiseSource):
         )
 
     def _add(self, law: str, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
-        if law == "balanced_laplace":
+        if law in ("balanced_laplace", "cube_laplace"):
             if values.size > 1:
-                raise EnumerationError("Balanced noise of several coordinates is one joint draw.")
-            # A single coordinate counts twice, as itself and as what is missing to 0.
-            law, scale = "discrete_laplace", scale / 2
+                raise EnumerationError("Joint noise of several coordinates is one draw.")
+            # A single coordinate that balances counts twice, also as what is missing to 0.
+            law, scale = "discrete_laplace", scale / (2 if law == "balanced_laplace" else 1)
         points = self._cells.representatives(scale)
         noisy = [
             self._draw((law, scale, value), partial(_cell_outcomes, law, scale, value, points))

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.exceptions import ReplayMismatchError
-from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, SeededNoise
+from quorate.noise import NoiseSource, SeededNoise
+from quorate.noise.composed_laws import PiecewiseLaw, Sampler
 
 __all__ = ["Draw", "RecordedNoise", "ReplayedNoise"]
 

@@ -29,7 +29,8 @@ from quorate import _validate
 from quorate.auditing.observations import Observation, observe
 from quorate.auditing.recording import Draw, RecordedNoise
 from quorate.exceptions import ParameterError, ReplayMismatchError
-from quorate.noise import NoiseSource, PiecewiseLaw, Sampler, SeededNoise, use_noise
+from quorate.noise import NoiseSource, SeededNoise, use_noise
+from quorate.noise.composed_laws import PiecewiseLaw, Sampler
 
 __all__ = ["ReplayMode", "ReplayReport", "replay"]
 

@@ -81,7 +81,7 @@ def value_types() -> dict[str, str]:
     """Return where each type of our own lives that a release may have, by its name.
 
     >>> value_types()["MeanError"]
-    'quorate.means.released_mean'
+    'quorate.means.mean_error'
     """
     paths = {
         kind.partition(":")

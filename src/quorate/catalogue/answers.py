@@ -64,7 +64,7 @@ def way(estimator: Any) -> str:
     """Return which algorithm a fit took, and why, as a sentence.
 
     >>> from types import SimpleNamespace
-    >>> from quorate.releases.route import Route
+    >>> from quorate.estimators import Route
     >>> way(SimpleNamespace(algorithm_=Route(name="clip", reason="too few users")))
     'clip: too few users.'
     """

@@ -8,11 +8,11 @@ import numpy as np
 
 __all__ = ["CHOICE", "ROUTE", "are_numbers", "are_shares"]
 
-ROUTE = ("quorate.releases.route:Route",)
+ROUTE = ("quorate.estimators:Route",)
 """The type of ``algorithm_``, everywhere."""
 
 
-CHOICE = ("quorate.releases.choice_error:ChoiceError",)
+CHOICE = ("quorate.mechanisms.choices.choose:ChoiceError",)
 """The type of ``error_`` of everything that is chosen."""
 
 

@@ -41,14 +41,14 @@ def _finish_threshold(learner: Any) -> None:
 
 
 def _rule_fits(learner: Any) -> bool:
-    from quorate.users.assembly import check_classes
+    from quorate.users.tables import check_classes
 
     check_classes(learner.classes)
     return bool(learner.n_features_in_ == learner.concepts.n_features)
 
 
 def _threshold_fits(learner: Any) -> bool:
-    from quorate.users.assembly import check_classes
+    from quorate.users.tables import check_classes
 
     check_classes(learner.classes)
     return bool(learner.n_features_in_ == 1)
@@ -197,7 +197,7 @@ def _classes(wish: Wish) -> dict[str, Any]:
 
 
 def _stable_fits(learner: Any) -> bool:
-    from quorate.users.assembly import check_classes
+    from quorate.users.tables import check_classes
 
     check_classes(learner.classes)
     return bool(learner.n_features_in_ == learner._rule().n_features)
@@ -216,7 +216,7 @@ def _finish_stable(learner: Any) -> None:
 
 def _parity_fits(learner: Any) -> bool:
     from quorate.concepts import Constant
-    from quorate.users.assembly import check_classes
+    from quorate.users.tables import check_classes
 
     check_classes(learner.classes)
     rule, columns = learner.concept_, learner.n_features_in_

@@ -14,7 +14,7 @@ from quorate.catalogue.options import numbers as several
 
 __all__ = ["DESCRIPTORS"]
 
-_MEAN_ERROR = ("quorate.means.released_mean:MeanError",)
+_MEAN_ERROR = ("quorate.means.mean_error:MeanError",)
 _QUANTILE_ERROR = ("quorate.means.median:QuantileError",)
 _REDUCTIONS = one_of("median", "mean", "middle half")
 

@@ -20,7 +20,7 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "steps": whole,
     "batch_rate": number,
 }
-_ERROR = ("quorate.models.coefficient_error:CoefficientError",)
+_ERROR = ("quorate.models.coefficients:CoefficientError",)
 _SMALL = {"epsilon": 4.0, "steps": 2, "progress": False}
 
 

@@ -345,7 +345,7 @@ def predict(
 
     A row that lacks a value has an empty cell; how many there are is said apart from the results.
     """
-    from quorate.arrays import finite_rows
+    from quorate._validate import finite_rows
     from quorate.files.atomic import write_atomically
     from quorate.files.model_files import StoredModel
     from quorate.files.table_files import TableFile

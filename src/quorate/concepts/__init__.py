@@ -1,7 +1,7 @@
 """What can be predicted: classes of rules, without privacy and without noise.
 
-``base`` the contract · ``domains`` ordered public domains · ``booleans`` patterns and transforms ·
-``thresholds`` ``stumps`` ``intervals`` ``rectangles`` ``points`` numeric rules · ``conjunctions``
+``base`` the contract · ``booleans`` patterns and transforms · ``thresholds`` (and the ordered
+public domains) ``stumps`` ``intervals`` ``rectangles`` ``points`` numeric rules · ``conjunctions``
 (and disjunctions) ``decision_lists`` ``parities`` ``halfspaces`` Boolean rules · ``tables``
 ``classifiers`` any finite list · ``mistake_events`` mistakes over huge ordered classes ·
 ``labelings`` a class on a finite domain · ``dimensions`` VC and Littlestone, exactly.
@@ -24,13 +24,12 @@ from quorate.concepts.dimensions import littlestone_dimension, vc_dimension
 from quorate.concepts.labelings import Labelings, distinct_labelings, sauer_bound
 from quorate.concepts.masked_parities import MaskedParity
 from quorate.concepts.mistake_events import BestRanges, MistakeEvents
-from quorate.concepts.numeric.domains import OrderedDomain
 from quorate.concepts.numeric.halfspaces import Halfspace
 from quorate.concepts.numeric.intervals import Interval, Intervals
 from quorate.concepts.numeric.points import Point, PointFunctions
 from quorate.concepts.numeric.rectangles import Rectangle, Rectangles
 from quorate.concepts.numeric.stumps import Stump, Stumps
-from quorate.concepts.numeric.thresholds import CutOff, Direction, Thresholds
+from quorate.concepts.numeric.thresholds import CutOff, Direction, OrderedDomain, Thresholds
 from quorate.concepts.tables import FiniteTable, TableRow
 
 __all__ = [

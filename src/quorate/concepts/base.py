@@ -27,10 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate._validate import is_of_caller
 from quorate.concepts.dimensions import Dimension
 from quorate.concepts.mistake_events import MistakeEvents, alone, joined
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users.caller_code import call_quietly, is_of_caller
+from quorate.users.crowd import call_quietly
 
 if TYPE_CHECKING:
     from quorate.concepts.labelings import Labelings

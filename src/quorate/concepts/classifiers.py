@@ -19,7 +19,7 @@ from quorate.concepts.base import (
     check_enumerable,
 )
 from quorate.exceptions import ParameterError
-from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import call_quietly
 
 __all__ = ["Classifier", "Classifiers"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import call_quietly
 
 __all__ = ["BestRanges", "MistakeEvents", "alone", "group_by_user", "joined"]
 

@@ -23,15 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
-from quorate.accounting.rounding import exact, float_up
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.exponential import exp_enclosure
+from quorate.guarantees import Approximate, Guarantee, Relation
+from quorate.mechanisms.choices.exponential import exp_enclosure
 from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease, Weights
 from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace, published_reach
-from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import call_quietly
 
 __all__ = ["ItemToUser"]
 

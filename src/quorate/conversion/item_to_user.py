@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
 from quorate.conversion.alike import Alike, certify_by_cover, certify_by_sorting
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Approximate, Guarantee, Relation
 from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
 
 __all__ = ["CertifiedItemToUser"]

@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
 from quorate.distributions.released import DistributionError
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import MissingExtraError, ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.quantiles import PrivateQuantile
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.public_randomness import RandomState, public_generator
-from quorate.ranges import names_told
-from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
+from quorate.users.tables import names_told
 
 __all__ = ["UserDistribution", "new_figure"]
 

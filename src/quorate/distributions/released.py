@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.releases.route import Route
-from quorate.releases.stated_error import StatedError
+from quorate.estimators import Route
+from quorate.mechanisms.stated_error import StatedError
 
 __all__ = ["DistributionError", "ReleasedShares"]
 

@@ -102,7 +102,7 @@ class ShareTotals:
     Privacy: one user adds numbers >= 0 that add up to at most ``steps``: each is the integer part
     of a term, and the terms add up to ``steps``. So a user is a point of the simplex of
     ``categories`` + 1 vertices, in whole steps, and the sensitivities are those of
-    :class:`~quorate.bounds.Simplex` on a grid of step 1 / ``steps``.
+    :class:`~quorate.simplex.Simplex` on a grid of step 1 / ``steps``.
 
     Parameters
     ----------

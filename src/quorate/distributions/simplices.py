@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.bounds import Bound, Simplex
 from quorate.distributions.shares import Coder, held, one_each
 from quorate.exceptions import ParameterError
+from quorate.grid import Bound
 from quorate.guarantees import Relation
+from quorate.simplex import Simplex
 from quorate.users.data import UserData
 
 __all__ = ["ManyTotals", "ShareRows", "Simplices"]

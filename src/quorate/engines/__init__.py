@@ -7,7 +7,7 @@ them are exact integers, and noise is drawn by whoever asked.
 
 from quorate.engines.base import PartedCrowd
 from quorate.engines.memory import MemoryCrowd
-from quorate.users.caller_code import Statistic, UserMeans, encode_users, sum_users
+from quorate.users.crowd import Statistic, UserMeans, encode_users, sum_users
 
 __all__ = [
     "MemoryCrowd",

@@ -31,8 +31,7 @@ from quorate.exceptions import (
     QuorateError,
     SchemaError,
 )
-from quorate.users.caller_code import call_quietly
-from quorate.users.crowd import Crowd, arguments_of
+from quorate.users.crowd import Crowd, arguments_of, call_quietly
 from quorate.users.data import UserData
 
 __all__ = [
@@ -197,6 +196,11 @@ class DescribedCrowd(Crowd):
     """A crowd that knows its description before anybody looks at a record."""
 
     _schema: Schema
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no users; as public as their number."""
+        return self.n_users == 0
 
     @property
     def n_features(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.users import grouping
+from quorate.users.public_choices import keep_smallest
 
 if TYPE_CHECKING:
     from quorate.engines.layout import Layout, Records
@@ -79,7 +80,7 @@ class CappedRecords:
         order = np.argsort(records["key"], kind="stable")
         records, numbers = records[order], numbers[order]
         counts = np.unique(records["key"], return_counts=True)[1]
-        stay = grouping.keep_smallest(numbers, counts, int(self._layout.cap or 0))
+        stay = keep_smallest(numbers, counts, int(self._layout.cap or 0))
         self.records, self._numbers = records[stay], numbers[stay]
 
 

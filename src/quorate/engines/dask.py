@@ -35,7 +35,7 @@ from quorate.engines.capping import CappedRecords
 from quorate.engines.layout import Layout, split_records
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
-from quorate.users import tables
+from quorate.users import frames
 from quorate.users.crowd import adding_up
 from quorate.users.data import UserData
 
@@ -97,7 +97,7 @@ class DaskCrowd(PartedCrowd):
         if not hasattr(frame, "to_delayed"):
             raise ParameterError(f"Expected a Dask DataFrame, got {type(frame).__name__}.")
         layout = Layout.of(
-            tables.open_frame(frame._meta).schema,
+            frames.open_frame(frame._meta).schema,
             user=user,
             features=features,
             target=target,
@@ -127,7 +127,7 @@ class DaskCrowd(PartedCrowd):
 
         Columns as in :meth:`from_frame`.
         """
-        dataset = tables.open_parquet(path)
+        dataset = frames.open_parquet(path)
         layout = Layout.of(dataset.schema, user=user, **columns)
         groups = [
             (fragment.path, group.id)
@@ -275,7 +275,7 @@ def _client(client: Any) -> Any:
 
 
 def _frame_batches(frame: Any, layout: Layout) -> list[Any]:
-    return list(tables.open_frame(frame, layout.columns).to_batches())
+    return list(frames.open_frame(frame, layout.columns).to_batches())
 
 
 def _row_group(source: tuple[str, int], layout: Layout) -> list[Any]:

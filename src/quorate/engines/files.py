@@ -26,8 +26,7 @@ from quorate.engines.partition import ahead, partition
 from quorate.engines.progress import Progress
 from quorate.engines.spool import Spool, disk_errors
 from quorate.public_randomness import RandomState
-from quorate.users import tables
-from quorate.users.assembly import joined_users
+from quorate.users import frames
 from quorate.users.data import UserData
 
 __all__ = ["FileCrowd", "about_file"]
@@ -105,7 +104,7 @@ class FileCrowd(PartedCrowd):
         progress : bool, optional
             Whether to draw a bar; by default on a terminal only.
         """
-        dataset = tables.open_parquet(path)
+        dataset = frames.open_parquet(path)
         layout = Layout.of(
             dataset.schema,
             user=user,
@@ -124,7 +123,7 @@ class FileCrowd(PartedCrowd):
 
         # Little is read ahead: whole row groups of several files would take a gigabyte.
         frugal = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-        batches = tables.batches_of(
+        batches = frames.batches_of(
             dataset,
             layout.columns,
             batch_size=_BATCH_ROWS,
@@ -229,11 +228,11 @@ def _joined(parts: Iterable[UserData], schema: Schema) -> Iterator[UserData]:
     for users in parts:
         own = users.X.nbytes + users.offsets.nbytes
         if waiting and size + own > _KEPT_BYTES:
-            yield joined_users(waiting, schema.nobody())
+            yield schema.nobody().joined(waiting)
             waiting, size = [], 0
         waiting.append(users)
         size += own
-    yield joined_users(waiting, schema.nobody())
+    yield schema.nobody().joined(waiting)
 
 
 def about_file(file: str | os.PathLike[str]) -> list[Any]:

@@ -18,16 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.arrays import all_finite
+from quorate._validate import all_finite
 from quorate.engines.base import Schema, part_numbers
 from quorate.engines.capping import CappedRecords
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
-from quorate.users import grouping, tables
-from quorate.users.assembly import numbered_users
+from quorate.users import frames, grouping, tables
 from quorate.users.coding import Coding, coding_of
-from quorate.users.crowd import public_word
-from quorate.users.data import UserData
+from quorate.users.data import UserData, numbered_users
+from quorate.users.public_choices import public_word
 
 __all__ = ["Layout", "split_records"]
 
@@ -103,7 +102,7 @@ class Layout:
             schema, features=features, others=others, categories=categories, dates=dates
         )
         if coding is None:
-            names = tables.check_features(schema, features=features, others=others)
+            names = frames.check_features(schema, features=features, others=others)
             coding = Coding.of(names, {})
         kinds = [schema.field(name).type for name in coding.sources]
         return cls(
@@ -170,7 +169,7 @@ class Layout:
             yield from self.coding.blocks(batch)
             return
         for j, name in enumerate(self.features):
-            yield j, tables.floats(batch.column(name), single=self.single)
+            yield j, frames.floats(batch.column(name), single=self.single)
 
     def together(self, pieces: Iterable[Records]) -> UserData:
         """Return the users of one part from pieces in the order of the source, under the cap."""

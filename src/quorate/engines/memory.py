@@ -37,8 +37,9 @@ class MemoryCrowd(PartedCrowd):
 
     Examples
     --------
-    >>> from quorate.grid import Ball, choose_grid
-    >>> from quorate.users.caller_code import UserMeans
+    >>> from quorate.grid import Ball
+    >>> from quorate.mechanisms.sums import choose_grid
+    >>> from quorate.users.crowd import UserMeans
     >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
     >>> grid = choose_grid(Ball(3.0, dimension=1), n_users=2)
     >>> crowd = MemoryCrowd(people, n_parts=4)

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from quorate.engines.base import Arguments, Outcome, Schema, Task
 from quorate.engines.layout import Layout, Records
 from quorate.engines.spool import Spool
-from quorate.users.assembly import ordered_users
-from quorate.users.data import UserData
+from quorate.users.data import UserData, ordered_users
 from quorate.users.grouping import count_keys
 
 __all__ = ["PartFiles"]

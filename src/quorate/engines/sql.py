@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from quorate.arrays import as_array
+from quorate._validate import as_array
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from quorate import __version__
+from quorate.accounting.ledger_entries import read_event_text
 from quorate.catalogue import CATALOGUE
 from quorate.exceptions import ParameterError, QuorateError
 from quorate.files.atomic import write_atomically
@@ -46,17 +47,6 @@ STORED = tuple(sorted(each.name for each in CATALOGUE.values() if each.stored))
 
 # Version 1 did not store these, where the estimator had none yet.
 _NEW_IN_2 = frozenset({"algorithm_", "error_"})
-
-
-@dataclass(frozen=True)
-class _RecordedEvent:
-    """An event as a file holds it: plain data that writes itself back and prices nothing."""
-
-    text: str
-
-    def to_dict(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.text)
-        return document
 
 
 @dataclass(frozen=True)
@@ -297,8 +287,7 @@ def _guarantee(document: dict[str, Any]) -> Guarantee:
         raise ModelFileError("Expected a list of events.")
     if not isinstance(document["unit"], str):
         raise ModelFileError("Expected the unit to be a word.")
-    events = tuple(_RecordedEvent(json.dumps(event)) for event in found)
-    return replace(Guarantee.from_dict(document), events=events)
+    return replace(Guarantee.from_dict(document), events=read_event_text(document))
 
 
 def _section(value: Any) -> dict[str, Any]:

@@ -22,13 +22,13 @@ from quorate.exceptions import ParameterError, QuorateError, SchemaError
 __all__ = ["decode", "decode_scalar", "encode"]
 
 _HOMES = {
-    "Ball": "quorate.bounds",
-    "Box": "quorate.bounds",
+    "Ball": "quorate.grid",
+    "Box": "quorate.grid",
     "Conjunctions": "quorate.concepts",
     "DecisionLists": "quorate.concepts",
     "Direction": "quorate.concepts.numeric.thresholds",
     "Disjunctions": "quorate.concepts",
-    "Interval": "quorate.bounds",
+    "Interval": "quorate.grid",
     "Intervals": "quorate.concepts",
     "Parities": "quorate.concepts",
     "PointFunctions": "quorate.concepts",

@@ -28,7 +28,7 @@ from quorate.files.csv_lines import (
     read_cells,
     read_header,
 )
-from quorate.users import UserData, grouping, tables
+from quorate.users import UserData, frames, grouping, tables
 from quorate.users.coding import Coding, coded_columns, names_given
 
 __all__ = ["Columns", "LoadedRows", "TableFile", "users_of_csv"]
@@ -178,14 +178,14 @@ class TableFile:
     def size_on_disk(self) -> int:
         """How many bytes the files take together."""
         if self.separator is None:
-            return tables.size_on_disk(tables.open_parquet(self.path))
+            return frames.size_on_disk(frames.open_parquet(self.path))
         return sum(file.stat().st_size for file in self.files)
 
     @property
     def column_names(self) -> list[str]:
         """The names of all columns; of a CSV file only the first line is read."""
         if self.separator is None:
-            return list(tables.open_parquet(self.path).schema.names)
+            return list(frames.open_parquet(self.path).schema.names)
         return read_header(self.files[0], self.separator)
 
     def resolve(self, columns: Columns) -> Columns:
@@ -197,8 +197,8 @@ class TableFile:
         self._check_names(columns.named)
         if self.separator is None:
             target = [] if columns.target is None else [columns.target]
-            schema = tables.open_parquet(self.path).schema
-            chosen = tables.check_features(
+            schema = frames.open_parquet(self.path).schema
+            chosen = frames.check_features(
                 schema,
                 features=columns.features or None,
                 others=[*columns.user, *target],
@@ -219,11 +219,11 @@ class TableFile:
     def load(self, columns: Columns) -> LoadedRows:
         """Read every row as numbers, NaN where something cannot be read; nothing is dropped."""
         source = (
-            tables.open_parquet(self.path)
+            frames.open_parquet(self.path)
             if self.separator is None
             else self._csv(columns.named, _numeric(columns), columns.user)
         )
-        read = tables.load(
+        read = frames.load(
             source,
             users=columns.user,
             features=columns.features,
@@ -293,7 +293,7 @@ class TableFile:
         self._check_names(columns.named)
         if self.separator is None:
             self._check_types(columns)
-            whole = tables.open_parquet(self.path).schema
+            whole = frames.open_parquet(self.path).schema
             fields = [(name, whole.field(name).type) for name in columns.features]
         else:
             text = pa.dictionary(pa.int32(), pa.large_string())
@@ -342,13 +342,13 @@ class TableFile:
         """Read columns of a Parquet file at once."""
         import pyarrow as pa
 
-        dataset = tables.open_parquet(self.path)
+        dataset = frames.open_parquet(self.path)
         schema = pa.schema([dataset.schema.field(name) for name in names])
-        return pa.Table.from_batches(list(tables.batches_of(dataset, names)), schema)
+        return pa.Table.from_batches(list(frames.batches_of(dataset, names)), schema)
 
     def _check_types(self, columns: Columns) -> None:
         """Refuse ids and targets by the types that a Parquet file declares."""
-        schema = tables.open_parquet(self.path).schema
+        schema = frames.open_parquet(self.path).schema
         empty = schema.empty_table()
         grouping.group(tuple(empty.column(name) for name in columns.user))
         if columns.target is not None:
@@ -357,7 +357,7 @@ class TableFile:
     def features(self, names: Sequence[str], coding: Coding | None = None) -> NDArray[np.float64]:
         """Read columns as numbers, NaN where a value is missing, for predictions."""
         if self.separator is None:
-            source = tables.open_parquet(self.path)
+            source = frames.open_parquet(self.path)
             if coding is not None:
                 self._check_names(names)
                 coding.check(source.schema)
@@ -365,7 +365,7 @@ class TableFile:
             self._check_names(names)
             texts = () if coding is None else [c.name for c in coding.columns if c.is_text]
             source = self._csv(names, {name for name in names if name not in texts})
-        return tables.load(source, users=[], features=list(names), target=None, coding=coding).rows
+        return frames.load(source, users=[], features=list(names), target=None, coding=coding).rows
 
     def booleans(self, columns: Columns) -> tuple[str, ...]:
         """Return the features that a Parquet file declares as booleans; read no row."""
@@ -373,7 +373,7 @@ class TableFile:
 
         if self.separator is not None:
             return ()
-        schema = tables.open_parquet(self.path).schema
+        schema = frames.open_parquet(self.path).schema
         return tuple(n for n in columns.features if pa.types.is_boolean(schema.field(n).type))
 
     def _check_names(self, names: Sequence[str]) -> None:

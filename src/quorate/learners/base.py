@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, assert_never, cast
 
@@ -15,7 +16,7 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.concepts.base import Concept, ConceptClass
 from quorate.concepts.numeric.thresholds import Direction, Thresholds
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.automatic import (
@@ -27,7 +28,7 @@ from quorate.learners.automatic import (
     record_cuts,
     regret_share,
 )
-from quorate.learners.rule_error import rule_error, score_error
+from quorate.learners.cut_off_medians import choose_by_median
 from quorate.learners.scores import (
     AnyMistake,
     CappedRegret,
@@ -45,22 +46,71 @@ from quorate.learners.scores.caller_scores import by_user
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, check_duellists, published_clip
 from quorate.learners.selection import (
     choose_by_crossing,
-    choose_by_median,
     choose_by_score,
     choose_in_two_stages,
     is_walked,
+    rule_error,
+    score_error,
 )
 from quorate.learners.smallest_error_search import choose_by_estimated_level
-from quorate.releases.choice_error import ChoiceError
-from quorate.releases.records import HeldRecords
-from quorate.releases.route import Route
-from quorate.users.assembly import check_classes, check_columns, check_labels
+from quorate.mechanisms.choices.choose import ChoiceError
+from quorate.mechanisms.search.rough_records import (
+    RECORD_LADDER,
+    RecordRange,
+    RoughRecords,
+    rough_records_budget,
+)
+from quorate.users import UserData
 from quorate.users.crowd import Crowd
+from quorate.users.tables import check_classes, check_columns, check_labels
 
-__all__ = ["CONSTANTS", "RuleLearner"]
+__all__ = ["CONSTANTS", "HeldRecords", "RuleLearner"]
 
 CONSTANTS = ("calibrated", "published")
 """Whether utility constants are exact and optimised, or those of the papers."""
+
+
+@dataclass
+class HeldRecords:
+    """What a fit knows about how many records a user holds: stated, bought, or nothing yet.
+
+    >>> account = Account.open(epsilon=1.0)
+    >>> people = UserData(np.zeros((800, 1)), offsets=np.arange(0, 801, 4))
+    >>> held = HeldRecords(account)
+    >>> held.typical(people), account.left < 1
+    (4, True)
+    >>> print(held.known)
+    4 to 7 records
+    """
+
+    account: Account
+    known: RecordRange | None = None
+
+    @classmethod
+    def stated(cls, records: int | str, account: Account) -> HeldRecords:
+        """Start with a public number, or with nothing for ``"auto"``."""
+        return cls(account, None if isinstance(records, str) else RecordRange.exactly(records))
+
+    def buy(self, data: Crowd, cuts: tuple[int, ...]) -> None:
+        """Spend a little on the range of records that holds the median user."""
+        relation = self.account.relation
+        rough = RoughRecords(
+            cuts=cuts,
+            epsilon=rough_records_budget(
+                self.account.epsilon, relation=relation, n_users=data.n_users
+            ),
+            relation=relation,
+        )
+        below = data.counts(UserData.record_counts, np.array(cuts, dtype=np.float64) - 0.5)
+        everybody = data.add_up(_one_each)
+        held = np.diff(np.concatenate([[0], below, everybody]))
+        self.known = rough.release_tally(held, account=self.account)
+
+    def typical(self, data: Crowd) -> int:
+        """Return the number of records an algorithm is tuned to, stated or bought."""
+        if self.known is None:
+            self.buy(data, RECORD_LADDER[1:13])
+        return max(1, self.known.lower if self.known is not None else 1)
 
 
 class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
@@ -344,3 +394,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
 def _is_pairwise(asked: str | Score) -> bool:
     names = (Way.DUELS.value, Way.CLIPPED_PAIRWISE.value)
     return asked in names or isinstance(asked, Duels | ClippedPairwise)
+
+
+def _one_each(users: UserData) -> NDArray[np.int64]:
+    return np.array([users.n_users])

@@ -46,9 +46,9 @@ class ConceptLearner(RuleLearner):
         of users. How many records a user holds is private.
     numerics : exact
     proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
-        :class:`~quorate.mechanisms.choose.ChooseBest` or
-        :class:`~quorate.mechanisms.ordered.ChooseOrdered`; costs of several releases add up.
-        Released are ``index_``, ``records_`` and functions of them: ``concept_``,
+        :class:`~quorate.mechanisms.choices.choose.ChooseBest` or
+        :class:`~quorate.mechanisms.choices.ordered.ChooseOrdered`; costs of several releases add
+        up. Released are ``index_``, ``records_`` and functions of them: ``concept_``,
         ``algorithm_``; nothing else.
 
     Complexity

@@ -14,26 +14,26 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
+from quorate._validate import float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import float_down
 from quorate.concepts.base import Concept, ConceptClass, labelled_records
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.grid import Bound, Interval, choose_grid
+from quorate.grid import Bound, Interval
 from quorate.guarantees import Relation
 from quorate.learners.occam import concise_rounds
 from quorate.learners.scores import Mistakes
 from quorate.learners.selection import choose_by_score
+from quorate.mechanisms.choices.choose import ChoiceError
+from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.parallel import disjoint_accounts
-from quorate.mechanisms.sums import LaplaceSum
+from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
-from quorate.releases.choice_error import ChoiceError
-from quorate.releases.route import Route
 from quorate.users import UserData
-from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
+from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["ConciseLearner"]
 

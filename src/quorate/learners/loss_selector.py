@@ -16,23 +16,20 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.learners.base import HeldRecords
 from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest
 from quorate.mechanisms.search.random_restarts import RandomRestarts
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
-from quorate.releases.choice_error import CONFIDENCE, ChoiceError
-from quorate.releases.records import HeldRecords
-from quorate.releases.route import Route
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, call_quietly
 
 __all__ = ["LossSelector", "decide_selection", "sums_from"]
 

@@ -8,16 +8,15 @@ from typing import Any
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import ConceptClass
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+from quorate.learners.base import HeldRecords
 from quorate.learners.smallest_error_search import MinErrorSearch
+from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
 from quorate.public_randomness import RandomState
-from quorate.releases.choice_error import CONFIDENCE, ChoiceError
-from quorate.releases.records import HeldRecords
-from quorate.releases.route import Route
-from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.crowd import Crowd
+from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["PrivateMinError"]
 

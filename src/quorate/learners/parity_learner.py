@@ -19,7 +19,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept, Constant, feature_names
 from quorate.concepts.boolean.parities import Parity
 from quorate.concepts.linear_equations import pack_bits, solve
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.parity_plan import (
@@ -29,16 +29,15 @@ from quorate.learners.parity_plan import (
     published_plan,
     uniform_plan,
 )
+from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
+from quorate.mechanisms.choices.stable_choice import StableChoice
+from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
-from quorate.mechanisms.stable_choice import StableChoice
-from quorate.mechanisms.universe import ChooseKey
 from quorate.public_randomness import RandomState
-from quorate.releases.choice_error import CONFIDENCE, ChoiceError
-from quorate.releases.route import Route
 from quorate.users import UserData
-from quorate.users.assembly import check_classes, check_labels
 from quorate.users.crowd import Crowd
 from quorate.users.grouping import group
+from quorate.users.tables import check_classes, check_labels
 
 __all__ = ["ParityLearner"]
 
@@ -82,9 +81,9 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     proof : One record of each user is kept, by the user's id and a public seed, and
         :class:`~quorate.mechanisms.parity.AmplifiedParity` releases; or every user names at most
         one parity, a function of their own records, and
-        :class:`~quorate.mechanisms.universe.ChooseKey` or
-        :class:`~quorate.mechanisms.stable_choice.StableChoice` chooses. Released are ``answered_``,
-        ``concept_`` and functions of them.
+        :class:`~quorate.mechanisms.choices.universe.ChooseKey` or
+        :class:`~quorate.mechanisms.choices.stable_choice.StableChoice` chooses. Released are
+        ``answered_``, ``concept_`` and functions of them.
 
     Complexity
     ----------

@@ -40,19 +40,17 @@ from quorate.concepts.base import OrderedConceptClass
 from quorate.concepts.mistake_events import group_by_user
 from quorate.concepts.numeric.thresholds import Direction
 from quorate.guarantees import Relation
-from quorate.learners.base import RuleLearner
+from quorate.learners.base import HeldRecords, RuleLearner
 from quorate.learners.scores.base import Integers, MistakeLine
 from quorate.learners.scores.crossing import Crossing
 from quorate.learners.scores.more_than import MoreThan, separating_rate
 from quorate.learners.smallest_error_search import MinErrorSearch, published_records
 from quorate.learners.threshold import threshold_class
-from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.mechanisms.sums import NoisyCount
+from quorate.mechanisms.choices.choose import ChoiceError, ChooseBest
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.public_randomness import RandomState
-from quorate.releases.choice_error import ChoiceError
-from quorate.releases.records import HeldRecords
 from quorate.users import UserData
 
 __all__ = ["PrivateThreshold", "median_in_range"]
@@ -191,10 +189,10 @@ class PrivateThreshold(RuleLearner):
     public : ``domain`` and all parameters; under ``Relation.REPLACE`` the number of users
     numerics : exact
     proof : A level (crossing, or Lemma 4.5), then at most ``rounds`` times a median
-        (:class:`~quorate.mechanisms.quantiles.PrivateQuantile`) and a comparison of three counts of
-        sensitivity 1 (three discrete Laplace draws, or one permute-and-flip), then one choice. Each
-        range is a function of what was released before. All rounds are paid for, also those that
-        an early end saves. Released are ``index_``, ``records_`` and functions of them.
+        (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`) and a comparison of three
+        counts of sensitivity 1 (three discrete Laplace draws, or one permute-and-flip), then one
+        choice. Each range is a function of what was released before. All rounds are paid for, also
+        those that an early end saves. Released are ``index_``, ``records_`` and functions of them.
 
     Complexity
     ----------

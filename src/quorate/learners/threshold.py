@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorate import _validate
+from quorate._validate import described
 from quorate.accounting.ledger import Ledger
-from quorate.arrays import described
 from quorate.concepts.numeric.thresholds import Direction, Thresholds
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.guarantees import Relation
@@ -97,10 +97,10 @@ class ThresholdLearner(RuleLearner):
         users. How many records a user holds is private.
     numerics : exact
     proof : Each score proves its sensitivity (:mod:`quorate.learners.scores`); the choice is
-        :class:`~quorate.mechanisms.ordered.ChooseOrdered` or
-        :class:`~quorate.mechanisms.quantiles.PrivateQuantile`; costs of several releases add up.
-        Released are ``index_``, ``records_`` and functions of them: ``threshold_``, ``concept_``,
-        ``algorithm_``; nothing else.
+        :class:`~quorate.mechanisms.choices.ordered.ChooseOrdered` or
+        :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`; costs of several releases
+        add up. Released are ``index_``, ``records_`` and functions of them: ``threshold_``,
+        ``concept_``, ``algorithm_``; nothing else.
 
     Complexity
     ----------

@@ -6,16 +6,16 @@
 
 from __future__ import annotations
 
+from quorate.estimators import Route
 from quorate.means.covariance import UserCovariance
+from quorate.means.mean_error import MeanError
 from quorate.means.median import PrivateMedian, QuantileError, UserQuantiles
 from quorate.means.queries import Answer, UserQueries
-from quorate.means.released_mean import MeanError
 from quorate.means.scaler import UserScaler
 from quorate.means.user_mean import UserMean
 from quorate.means.variation import UserVariation
 from quorate.mechanisms.means.private_range import PrivateRange
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
-from quorate.releases.route import Route
 from quorate.rotation import Rotation
 
 __all__ = [

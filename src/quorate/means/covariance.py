@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Ball, Box
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
+from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, for_squares, names_told, told_bound
+from quorate.ranges import as_bound, for_squares, told_bound
 from quorate.users import UserData
+from quorate.users.tables import names_told
 
 __all__ = ["MEAN_SHARE", "UserCovariance", "nearest_covariance", "outer_products"]
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
-from quorate.means.budget_split import RADIUS_CERTAINTY
-from quorate.means.shrinking import clipped_mean
+from quorate.means.routes.budget_split import RADIUS_CERTAINTY
+from quorate.means.routes.shrinking import clipped_mean
 from quorate.means.weighted_users import VectorUsers
-from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
+from quorate.mechanisms.sums import NoisySearch, looks_needed
 
 __all__ = ["can_shrink", "shrink_by_measuring"]
 

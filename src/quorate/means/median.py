@@ -19,23 +19,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact
-from quorate.bounds import Bound
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
+from quorate.grid import Bound
 from quorate.guarantees import Relation
-from quorate.mechanisms.noisy_rank import NoisyRank
-from quorate.mechanisms.quantiles import FloatQuantile
-from quorate.mechanisms.round_quantile import RoundQuantile
+from quorate.mechanisms.choices.noisy_rank import NoisyRank
+from quorate.mechanisms.choices.quantiles import FloatQuantile
+from quorate.mechanisms.choices.round_quantile import RoundQuantile
+from quorate.mechanisms.stated_error import StatedError
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, half_widths, names_told, told_bound
-from quorate.releases.route import Route
-from quorate.releases.stated_error import StatedError
+from quorate.ranges import as_bound, half_widths, told_bound
 from quorate.users import UserData
-from quorate.users.assembly import ordered_users
 from quorate.users.crowd import Crowd
+from quorate.users.data import ordered_users
 from quorate.users.store import offsets_of
+from quorate.users.tables import names_told
 
 __all__ = ["PrivateMedian", "QuantileError", "UserQuantiles", "record_quantile"]
 
@@ -239,13 +239,13 @@ class UserQuantiles(UserEstimator):
     numerics : exact
     proof : A user is reduced to one value (or two limits) a feature by a function of that user's
         records; each feature and quantile has an equal part of ``epsilon``. Four fifths of it pay a
-        :class:`~quorate.mechanisms.round_quantile.RoundQuantile` (with a stated resolution a
-        :class:`~quorate.mechanisms.quantiles.FloatQuantile`), the rest one
-        :class:`~quorate.mechanisms.noisy_rank.NoisyRank` of what it released.
-        Users without usable records are left out, so n counts the others. Replacing a user by one
-        of them, or the reverse, is to remove or add one: it changes the losses by at most
-        max(a, b - a) for the quantile a/b, which is below the b that replacement is priced at.
-        Sorting the quantiles of a feature happens after the release.
+        :class:`~quorate.mechanisms.choices.round_quantile.RoundQuantile` (with a stated resolution
+        a :class:`~quorate.mechanisms.choices.quantiles.FloatQuantile`), the rest one
+        :class:`~quorate.mechanisms.choices.noisy_rank.NoisyRank` of what it released. Users without
+        usable records are left out, so n counts the others. Replacing a user by one of them, or the
+        reverse, is to remove or add one: it changes the losses by at most max(a, b - a) for the
+        quantile a/b, which is below the b that replacement is priced at. Sorting the quantiles of a
+        feature happens after the release.
 
     Utility
     -------

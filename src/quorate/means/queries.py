@@ -19,27 +19,26 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact
-from quorate.bounds import Bound
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
+from quorate.grid import Bound
 from quorate.guarantees import Relation
-from quorate.means.released_mean import ErrorParts, MeanError
+from quorate.means.mean_error import MeanError
+from quorate.means.present_mean import ErrorParts
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors, VectorUsers
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, half_widths
-from quorate.releases.route import Route
 from quorate.rotation import Rotation
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly, silence
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, call_quietly, silence
 
 __all__ = ["Answer", "UserQueries"]
 

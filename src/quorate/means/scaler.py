@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from quorate import _validate
+from quorate._validate import float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import float_down
-from quorate.bounds import Bound, Box
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
+from quorate.grid import Bound, Box
 from quorate.guarantees import Relation
+from quorate.means.mean_error import MeanError
 from quorate.means.median import OwnValues, QuantileError, RecordQuantile
-from quorate.means.released_mean import MeanError
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors
-from quorate.mechanisms.round_quantile import RoundQuantile
+from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, for_squares, half_widths, names_told, told_bound
-from quorate.releases.route import Route
+from quorate.ranges import as_bound, for_squares, half_widths, told_bound
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
+from quorate.users.tables import names_told
 
 __all__ = ["CENTRE_SHARE", "QUARTILES_APART", "UserScaler", "scaler_route"]
 

@@ -13,28 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact
-from quorate.bounds import Bound
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
+from quorate.grid import Bound
 from quorate.guarantees import Relation
-from quorate.means.auto_route import AutoRun, InHalfWidths, unit_bound
-from quorate.means.pure_routes import PureRun
-from quorate.means.released_mean import ErrorParts, MeanRelease
+from quorate.means.present_mean import ErrorParts, MeanRelease
+from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
+from quorate.means.routes.quantile_route import QuantileRun
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors
 from quorate.mechanisms.means.private_range import CONSTANTS
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, half_widths, names_told, told_bound
-from quorate.releases.route import Route
+from quorate.ranges import as_bound, half_widths, told_bound
 from quorate.rotation import Rotation
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
+from quorate.users.tables import names_told
 
 __all__ = ["UserMean"]
 
@@ -65,7 +65,8 @@ class UserMean(UserEstimator):
         :class:`~quorate.accounting.account.Account`; decisions use released numbers only; every
         run costs the account plus the reserve of the core test. *Pure routes*: quantiles of pairs,
         of coordinates and of distances, choices of windows and of ends by the users inside and
-        beyond, a count and a Laplace sum, adding up to ``epsilon``.
+        beyond, a count, and a sum with Laplace noise or, of a box, with noise of the largest
+        coordinate, adding up to ``epsilon``.
         *Drift*: Gaussian sums in balls, with lifts that cost nothing
         (``docs/proofs/lifted_ball.md``).
 
@@ -91,10 +92,10 @@ class UserMean(UserEstimator):
     epsilon : float
         At least 1e-9.
     delta : float, default=0.0
-        0 gives pure differential privacy and Laplace noise, for few dimensions.
+        0 gives pure differential privacy, for few dimensions.
     bounds : float, pair, dict or Bound
         Public range of the values: a number b for [-b, b] in each coordinate, (lower, upper), or a
-        :class:`~quorate.bounds.Bound`. Loose is fine; it costs a few percent per power of ten.
+        :class:`~quorate.grid.Bound`. Loose is fine; it costs a few percent per power of ten.
     categories : dict, optional
         Public values by column; each becomes a column of zeros and ones, whose mean is a share
         (:mod:`quorate.users.coding`).
@@ -270,7 +271,7 @@ class UserMean(UserEstimator):
             return self._winsorized(data, bound, account), ones
         if self.delta == 0 and self.algorithm == "quantile":
             users = CrowdVectors.of(data, UserData.user_means, bound)
-            pure = PureRun(users=users, half_widths=half_widths(bound), account=account)
+            pure = QuantileRun(users=users, half_widths=half_widths(bound), account=account)
             return pure.quantile("you asked for it."), ones
         if self._is_special:
             return self._gaussian(data, bound, account), ones

@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Bound, Interval
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import choose_grid
+from quorate.grid import Bound, Interval
 from quorate.guarantees import Relation
-from quorate.means.radius import disjoint_pairs
-from quorate.mechanisms.sums import LaplaceSum
+from quorate.means.routes.radius import disjoint_pairs
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.stated_error import StatedError
+from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
-from quorate.ranges import as_bound, half_widths, names_told, told_bound
-from quorate.releases.route import Route
-from quorate.releases.stated_error import StatedError
+from quorate.ranges import as_bound, half_widths, told_bound
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
+from quorate.users.tables import names_told
 
 __all__ = [
     "ROUTE",
@@ -169,9 +169,9 @@ class UserVariation(UserEstimator):
     numerics : exact
     proof : Three sums with Laplace noise that share epsilon. Pairs are disjoint and drawn from a
         secret seed, uniformly, so a replaced user is in one pair (see
-        :func:`~quorate.means.radius.find_spread`); a pair's score lies in [0, 1], and so does
-        whether it can be asked, and so does one over a user's number of records: each sum moves
-        by at most 1. A pair that cannot be asked scores 1/2.
+        :func:`~quorate.means.routes.radius.find_spread`); a pair's score lies in [0, 1], and so
+        does whether it can be asked, and so does one over a user's number of records: each sum
+        moves by at most 1. A pair that cannot be asked scores 1/2.
 
     Utility
     -------

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import exact, float_down
-from quorate.bounds import Bound
-from quorate.means.gaussian_routes import GaussianRun
-from quorate.means.released_mean import MeanRelease
+from quorate.grid import Bound
+from quorate.means.present_mean import MeanRelease
+from quorate.means.routes.gaussian_routes import GaussianRun
 from quorate.means.weighted_users import VectorUsers
 
 __all__ = ["gaussian_run", "private_mean"]
@@ -29,7 +29,7 @@ def gaussian_run(
     """Return a run on users whose vectors lie in ``bound``, with a share of the account.
 
     It may test for a friendly core if the account has a reserve; see
-    :func:`~quorate.means.ways.core_reserve`.
+    :func:`~quorate.means.routes.ways.core_reserve`.
     ``fallback`` is what it does where it finds no plan, with what is left of the account.
     """
     return GaussianRun(
@@ -51,7 +51,7 @@ def private_mean(
     """Release the mean of the users' vectors by the best route, as an offset from the centre.
 
     >>> import numpy as np
-    >>> from quorate.bounds import Box
+    >>> from quorate.grid import Box
     >>> from quorate.means.weighted_users import WeightedUsers
     >>> account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
     >>> vectors = np.random.default_rng(0).normal(size=(2000, 2))

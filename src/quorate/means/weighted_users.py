@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.bounds import Ball, Bound
-from quorate.grid import Grid, fitting_grid
+from quorate.grid import Ball, Bound, Grid
 from quorate.guarantees import Relation
-from quorate.means.absence import OrAbsent, gaussian_vote, marked
+from quorate.mechanisms.sums import fitting_grid
 from quorate.users import UserData
-from quorate.users.assembly import ordered_users
 from quorate.users.crowd import Crowd, counts_up_to
+from quorate.users.data import ordered_users
 from quorate.users.store import offsets_of
 
 __all__ = ["CrowdVectors", "VectorUsers", "WeightedUsers", "bounded_vectors", "record_weights"]
@@ -42,7 +41,7 @@ def bounded_vectors(values: NDArray[np.float64], bound: Bound) -> NDArray[np.flo
     A row without a finite number is nobody's and becomes NaN. Otherwise a coordinate (in a box) or
     a row (in a ball) that is NaN or infinite becomes the centre.
 
-    >>> from quorate.bounds import Box
+    >>> from quorate.grid import Box
     >>> bounded_vectors(np.array([[3.0, np.nan], [np.nan, np.nan]]), Box([0.0, 0.0], [2.0, 2.0]))
     array([[ 1.,  0.],
            [nan, nan]])
@@ -167,19 +166,6 @@ class VectorUsers(ABC):
         noise = noise_multiplier * bound.l2_diameter
         grid = fitting_grid(bound, n_users=self.n_users, relation=relation, noise=noise)
         return grid, grid.join(self.add_up(lambda users: users.halves(grid, centre)))
-
-    def clipped_total_and_absent(
-        self, centre: NDArray[np.float64], radius: float, *, noise_multiplier: float = 1.0
-    ) -> tuple[Grid, Integers]:
-        """Return the sum of unweighted offsets, and votes of absent users in a last coordinate.
-
-        For replacement, where it costs what :meth:`clipped_total` costs.
-        """
-        ball = Ball(radius, centre=centre)
-        bound = OrAbsent(ball, gaussian_vote(ball))
-        noise = noise_multiplier * bound.l2_diameter
-        grid = fitting_grid(bound, n_users=self.n_users, relation=Relation.REPLACE, noise=noise)
-        return grid, grid.join(self.add_up(lambda users: users.marked_halves(grid)))
 
 
 @dataclass(frozen=True)
@@ -309,14 +295,6 @@ class WeightedUsers(VectorUsers):
             totals += grid.encode_halves(block)
         return totals
 
-    def marked_halves(self, grid: Grid) -> Integers:
-        """Return the sum of offsets and of the votes of absent users on ``grid``."""
-        totals = np.zeros((2, grid.bound.dimension), dtype=np.int64)
-        size = max(1, _BLOCK // self.dimension)
-        for start in range(0, self.n_users, size):
-            totals += grid.encode_halves(marked(self.vectors[start : start + size]))
-        return totals
-
     def _offsets(self, centre: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         size = max(1, _BLOCK // self.dimension)
         buffer = np.empty((min(size, self.n_users), self.dimension))
@@ -342,7 +320,7 @@ class CrowdVectors(VectorUsers):
 
     Examples
     --------
-    >>> from quorate.bounds import Box
+    >>> from quorate.grid import Box
     >>> people = UserData.from_arrays([[1.0], [9.0], [3.0]], users=["ann", "bob", "ann"])
     >>> users = CrowdVectors.of(people, UserData.user_means, Box([0.0], [8.0]))
     >>> sorted(users.column(0).tolist())

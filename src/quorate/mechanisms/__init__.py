@@ -1,15 +1,19 @@
 """Releases: noise added to sums, or one of many chosen; frozen, priced and exact.
 
-* :mod:`quorate.mechanisms.sums`: noisy sums and counts on a public grid.
+* :mod:`quorate.mechanisms.sums`: sums on a public grid with Gaussian noise, and where a noisy count
+  passes a target.
+* :mod:`quorate.mechanisms.laplace`: sums with Laplace noise or, in a box, with noise of the largest
+  coordinate.
+* :mod:`quorate.mechanisms.noisy_count`: noisy counts of users.
 * :mod:`quorate.mechanisms.balanced`: noisy sums of shares, whose noise adds up to zero.
-* :mod:`quorate.mechanisms.choose`: choice among finitely many candidates.
-* :mod:`quorate.mechanisms.ordered`: choice over huge ordered domains.
-* :mod:`quorate.mechanisms.quantiles`: quantiles of one value per user.
-* :mod:`quorate.mechanisms.round_quantile`: the same where people share round numbers.
-* :mod:`quorate.mechanisms.noisy_rank`: by how many users a released quantile is off.
-* :mod:`quorate.mechanisms.exponential`: the exact sampler under the last two.
+* :mod:`quorate.mechanisms.choices.choose`: choice among finitely many candidates.
+* :mod:`quorate.mechanisms.choices.ordered`: choice over huge ordered domains.
+* :mod:`quorate.mechanisms.choices.quantiles`: quantiles of one value per user.
+* :mod:`quorate.mechanisms.choices.round_quantile`: the same where people share round numbers.
+* :mod:`quorate.mechanisms.choices.noisy_rank`: by how many users a released quantile is off.
+* :mod:`quorate.mechanisms.choices.exponential`: the exact sampler under the last two.
 * :mod:`quorate.mechanisms.pure`: price and promise of all that are purely private.
-* :mod:`quorate.mechanisms.search.noisy_search`: where a count passes a target.
+* :mod:`quorate.mechanisms.gaussian`: price and promise of all that have Gaussian noise.
 * :mod:`quorate.mechanisms.search.private_compare`: whether a count exceeds its share of the users.
 * :mod:`quorate.mechanisms.search.rough_records`: how many records a typical user holds, roughly.
 * :mod:`quorate.mechanisms.means.friendly_core`: the mean of users who have most others nearby.
@@ -25,16 +29,19 @@
 * :mod:`quorate.mechanisms.wrappers.truncated_laplace`: the noisy limit of a test.
 * :mod:`quorate.mechanisms.wrappers.stable_release`: sums of users who are alike, or nothing.
 * :mod:`quorate.mechanisms.wrappers.mixture_release`: a mixture of finite laws behind such a limit.
+* :mod:`quorate.mechanisms.stated_error`: how far a release may be off, in one form.
 * :mod:`quorate.mechanisms.parallel`: one price for releases about disjoint groups of users.
 """
 
 from __future__ import annotations
 
-from quorate.mechanisms.choose import ChooseBest, Selection
-from quorate.mechanisms.exponential import choose_weighted
-from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.mechanisms.quantiles import FloatQuantile, PrivateQuantile
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.choices.choose import ChooseBest, Selection
+from quorate.mechanisms.choices.exponential import choose_weighted
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum
 
 __all__ = [
     "ChooseBest",

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import pure_loss
 from quorate.accounting.account import Account
-from quorate.accounting.costs import pure_loss
-from quorate.exact_draws import LARGEST_SCALE
-from quorate.exceptions import GridOverflowError
 from quorate.guarantees import Relation
-from quorate.mechanisms.sums import LaplaceSum
+from quorate.mechanisms.laplace import LaplaceSum, check_joint_scale, laplace_beside
+from quorate.simplex import Shares
 
 __all__ = ["BalancedSum"]
 
@@ -51,11 +50,11 @@ class BalancedSum(LaplaceSum):
     Utility
     -------
     The noise of one coordinate is stochastically smaller than that of
-    :class:`~quorate.mechanisms.sums.LaplaceSum` with the same scale, whose ``error_bound`` holds:
-    its mass is :math:`e^{-|z|/s}` times that of the sum of the other noises at :math:`-z`, which
-    falls with :math:`|z|`, as sums of symmetric log-concave integers are log-concave. The expected
-    L1 norm, with what is missing to a whole, is about :math:`2k/\varepsilon` wholes instead of
-    :math:`2(k + 1)/\varepsilon`.
+    :class:`~quorate.mechanisms.laplace.LaplaceSum` with the same scale, whose ``error_bound``
+    holds: its mass is :math:`e^{-|z|/s}` times that of the sum of the other noises at :math:`-z`,
+    which falls with :math:`|z|`, as sums of symmetric log-concave integers are log-concave. The
+    expected L1 norm, with what is missing to a whole, is about :math:`2k/\varepsilon` wholes
+    instead of :math:`2(k + 1)/\varepsilon`.
 
     Complexity
     ----------
@@ -76,7 +75,8 @@ class BalancedSum(LaplaceSum):
 
     Examples
     --------
-    >>> from quorate.grid import Simplex, choose_grid
+    >>> from quorate.simplex import Simplex
+    >>> from quorate.mechanisms.sums import choose_grid
     >>> grid = choose_grid(Simplex(3), n_users=1000)
     >>> shares = BalancedSum(grid=grid, epsilon=1.0)
     >>> people = np.tile([0.5, 0.3, 0.2], (1000, 1))
@@ -88,11 +88,7 @@ class BalancedSum(LaplaceSum):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.scale <= LARGEST_SCALE:
-            raise GridOverflowError(
-                f"Noise of scale = {self.scale:.3g} steps may not fit; use choose_grid(bound, "
-                "n_users=..., noise_scale=...) for a coarser grid."
-            )
+        check_joint_scale(self.scale)
 
     @property
     def sensitivity(self) -> int:
@@ -102,12 +98,13 @@ class BalancedSum(LaplaceSum):
 
     @property
     def _balance(self) -> tuple[int, int]:
-        return self.grid.bound.balance_in_steps(self.grid.step, self.relation)
+        bound = self.grid.bound
+        if isinstance(bound, Shares):
+            return bound.balance_in_steps(self.grid.step, self.relation)
+        return 0, self.grid.l1_sensitivity(self.relation)
 
     def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
         noise = account.pay(pure_loss(self.sensitivity, self.scale))
-        split = self._balance[0]
-        noisy = [noise.balanced_laplace(sums[:split], scale=self.scale)] if split else []
-        if split < sums.size:
-            noisy.append(noise.discrete_laplace(sums[split:], scale=self.scale))
-        return np.concatenate(noisy)
+        shares, beside = np.split(sums, [self._balance[0]])
+        balanced = noise.balanced_laplace(shares, scale=self.scale) if shares.size else shares
+        return np.append(balanced, laplace_beside(beside, scale=self.scale, noise=noise))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from quorate import _validate
+from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
-from quorate.accounting.rounding import exact, float_up
+from quorate.guarantees import Approximate
 
 __all__ = ["disjoint_accounts", "prepay"]
 

@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import exact, float_up
 from quorate.concepts.linear_equations import solve
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
-from quorate.mechanisms.choose import permute_and_flip_probabilities
+from quorate.mechanisms.choices.choose import permute_and_flip_probabilities
 from quorate.mechanisms.coins import Coin
 from quorate.mechanisms.pure import PureMechanism
-from quorate.noise import NoiseSource, PiecewiseLaw
+from quorate.noise import NoiseSource
+from quorate.noise.composed_laws import PiecewiseLaw
 
 __all__ = ["AmplifiedParity", "SolveParity"]
 
@@ -262,10 +263,10 @@ class AmplifiedParity(_OfEquations):
         the law of one run by a factor of at most :math:`e^\varepsilon`, and given the answers of
         all runs nothing else depends on it. In the test it changes the mistakes of every candidate
         by at most 1 (all in one direction if it is added), so the choice,
-        :class:`~quorate.mechanisms.choose.ChooseBest` with scale :math:`2/\varepsilon` (one-sided
-        :math:`1/\varepsilon`), by a factor of at most :math:`e^\varepsilon`, and no run depends on
-        it. So the total is :math:`\varepsilon`, not the sum. [1]_ (Theorem 4.4) releases noisy
-        errors of all runs with Laplace noise of scale :math:`k/\varepsilon`: ``published``.
+        :class:`~quorate.mechanisms.choices.choose.ChooseBest` with scale :math:`2/\varepsilon`
+        (one-sided :math:`1/\varepsilon`), by a factor of at most :math:`e^\varepsilon`, and no run
+        depends on it. So the total is :math:`\varepsilon`, not the sum. [1]_ (Theorem 4.4) releases
+        noisy errors of all runs with Laplace noise of scale :math:`k/\varepsilon`: ``published``.
 
     Utility
     -------

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from quorate.accounting.events import Pure
-from quorate.accounting.rounding import float_up
-from quorate.guarantees import Guarantee, Relation
+from quorate._validate import float_up
+from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.noise import ambient_noise
 
 __all__ = ["PureMechanism"]

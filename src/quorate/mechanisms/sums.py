@@ -1,9 +1,10 @@
-"""Noisy sums of one bounded contribution per user, and noisy counts.
+"""Noisy sums and counts of one bounded contribution per user; here, with Gaussian noise.
 
 The contributions are clipped and rounded by a public :class:`~quorate.grid.Grid`, so their sum is
-an integer vector and its sensitivity an exact integer. Noise is discrete and exact. Laplace noise
-gives pure privacy at a cost that grows with the L1 norm; Gaussian noise costs less in many
-dimensions and composes well.
+an integer vector and its sensitivity an exact integer; :func:`choose_grid` finds the finest one on
+which sum and noise have room. Noise is discrete and exact. Gaussian noise costs less than Laplace
+noise (:mod:`quorate.mechanisms.laplace`) in many dimensions and composes well. A search by noisy
+counts is behind each private radius: values are distances, one a user or one a pair of users.
 """
 
 from __future__ import annotations
@@ -12,33 +13,47 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate._validate import exact, exact_ratio, float_down, ratio_root_up, root_up
 from quorate.accounting.account import Account
 from quorate.accounting.calibrate import gaussian_multiplier
-from quorate.accounting.compose import guarantee
-from quorate.accounting.costs import DISCRETENESS
-from quorate.accounting.events import Gaussian
-from quorate.accounting.rounding import exact, float_down, float_up, ratio_root_up, root_up
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
-from quorate.grid import Grid
-from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.pure import PureMechanism
-from quorate.noise import ambient_noise
+from quorate.grid import MAX_STEPS, SUM_LIMIT, Bound, Grid
+from quorate.guarantees import DISCRETENESS, Event, Gaussian, Relation, Repeated
+from quorate.mechanisms.gaussian import GaussianMechanism
+from quorate.mechanisms.stated_error import chance_of_each
+from quorate.simplex import Vote
+from quorate.users.crowd import counts_up_to
 
-__all__ = ["GaussianSum", "LaplaceSum", "NoisyCount"]
+__all__ = [
+    "LARGEST_NOISE",
+    "GaussianSum",
+    "NoisySearch",
+    "NoisySum",
+    "choose_grid",
+    "fitting_grid",
+    "looks_needed",
+    "public_size",
+]
 
 # A sum is below 2^62; noise of this scale stays below 2^61 but for a probability of 1e-27.
-_LARGEST_SCALE = 2.0**55
+LARGEST_NOISE = 2.0**55
 # Priced as continuous noise of variance sigma^2 - 4, a discrete Gaussian wastes 6% at 8 steps.
 _SMALLEST_SIGMA = 8.0
+# Counts are multiplied by this: even little discrete noise is then close to continuous noise.
+_FINENESS = 16
+# Under add/remove the number of users is private, so grids are made for this many.
+_MANY_USERS = 2**31
+_HEAD_ROOM = 2**10
 
 
-class _Sum:
-    """What both noisy sums share: the way from contributions to a decoded release."""
+class NoisySum:
+    """What all noisy sums share: the way from contributions to a decoded release."""
 
     grid: Grid
     relation: Relation
@@ -65,8 +80,8 @@ class _Sum:
                 f"Expected one total for each of {self.grid.bound.dimension} coordinates, got an "
                 f"array of shape {sums.shape}."
             )
-        if self.relation is Relation.REPLACE and math.isfinite(count):
-            self.grid.check_sum(max(0, math.ceil(count)))
+        if self.relation is Relation.REPLACE and 0 < count < math.inf:
+            self.grid.check_sum(math.ceil(count))
         paying = Account.of_release(account, self)
         return self.grid.decode(self._add_noise(sums, paying), count=count)
 
@@ -94,124 +109,19 @@ class _Sum:
     def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
         raise NotImplementedError
 
-    def _check_grid(self) -> None:
+    def _check(self, name: str) -> None:
         if not isinstance(self.grid, Grid):
             raise ParameterError(f"Expected grid to be a Grid, got grid={self.grid!r}.")
-
-    def _check_scale(self, scale: float, name: str) -> None:
-        if not scale <= _LARGEST_SCALE:
+        scale = getattr(self, name)
+        if not scale <= LARGEST_NOISE:
             raise GridOverflowError(
                 f"Noise of {name} = {scale:.3g} steps may not fit into 62 bits; use "
                 "choose_grid(bound, n_users=..., noise_scale=...) for a coarser grid."
             )
 
 
-class _Laplace(PureMechanism):
-    """What a sum and a count with Laplace noise share."""
-
-    @property
-    def sensitivity(self) -> int:
-        """How far one user moves what the noise is added to."""
-        raise NotImplementedError
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise (of a sum: in steps), rounded up."""
-        return float_up(Fraction(self.sensitivity) / exact(self.epsilon))
-
-
 @dataclass(frozen=True, kw_only=True)
-class LaplaceSum(_Sum, _Laplace):
-    r"""Release a sum of bounded contributions with discrete Laplace noise.
-
-    Every user's contribution is clipped and rounded towards the centre by ``grid``; the integers
-    are added up over the users; each total gets independent discrete Laplace noise of scale
-    L1 sensitivity / ``epsilon``.
-
-    Privacy
-    -------
-    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
-    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
-        user
-    trust : central
-    public : ``grid``, ``epsilon``, ``relation``, ``count``
-    numerics : exact
-    proof : Let :math:`x, x'` be the integer totals of neighbours and :math:`\Delta` =
-        ``sensitivity``; :math:`\|x - x'\|_1 \le \Delta` for every input, by the proof at the top of
-        :mod:`quorate.bounds`. The noise has mass proportional to :math:`e^{-|z|/s}`, so the ratio
-        of the two probabilities of any output is at most :math:`e^{\Delta/s}` [1]_, and
-        :math:`s = \Delta/\varepsilon` is rounded up to a float whose exact value the sampler
-        uses. Decoding is post-processing.
-
-    Utility
-    -------
-    With probability at least :math:`1-\beta` every coordinate is within ``error_bound(beta)``,
-    which is :math:`O(\frac{\Delta}{\varepsilon}\log\frac{d}{\beta})`, of the sum of the *clipped*
-    contributions. Rounding adds at most ``grid.rounding_error(n)``.
-
-    Complexity
-    ----------
-    Time :math:`O(nd)` for n users, :math:`O(d)` draws; memory :math:`O(d)` beside the
-    contributions; one message of d integers per engine worker.
-
-    Parameters
-    ----------
-    grid : Grid
-        Bound and resolution of a contribution.
-    epsilon : float
-    relation : Relation, default=Relation.REPLACE
-
-    References
-    ----------
-    .. [1] Ghosh, Roughgarden, Sundararajan. Universally utility-maximizing privacy mechanisms.
-       SIAM J. Comput. 41(6), 2012.
-
-    Examples
-    --------
-    >>> from quorate.grid import Interval, choose_grid
-    >>> grid = choose_grid(Interval(0.0, 10.0), n_users=1000)
-    >>> total = LaplaceSum(grid=grid, epsilon=1.0)
-    >>> bool(abs(total.release_values(np.full(1000, 4.0))[0] - 4000) < 500)
-    True
-    >>> round(total.error_bound(0.05), 1), total.guarantee.epsilon
-    (30.0, 1.0)
-    """
-
-    grid: Grid
-    epsilon: float | Fraction
-    relation: Relation = Relation.REPLACE
-
-    def __post_init__(self) -> None:
-        _validate.positive(epsilon=self.epsilon)
-        self._check_grid()
-        self._check_scale(self.scale, "scale")
-
-    @property
-    def sensitivity(self) -> int:
-        """Largest L1 distance, in steps, between the totals of neighbours."""
-        return self.grid.l1_sensitivity(self.relation)
-
-    def error_bound(self, beta: float) -> float:
-        """Return what no coordinate's error exceeds, except with chance ``beta``.
-
-        The smallest multiple of the step for which this holds: the tail is exact, the coordinates
-        are independent.
-        """
-        return self.grid.step * _laplace_quantile(
-            self.scale, _each(beta, self.grid.bound.dimension)
-        )
-
-    @property
-    def standard_error(self) -> float:
-        """Standard deviation of the noise in one coordinate."""
-        return self.grid.step * _laplace_deviation(self.scale)
-
-    def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
-        return account.laplace(sums, sensitivity=self.sensitivity, scale=self.scale)
-
-
-@dataclass(frozen=True, kw_only=True)
-class GaussianSum(_Sum):
+class GaussianSum(NoisySum, GaussianMechanism):
     r"""Release a sum of bounded contributions with discrete Gaussian noise.
 
     Every user's contribution is clipped and rounded towards the centre by ``grid``; the integers
@@ -228,12 +138,12 @@ class GaussianSum(_Sum):
     public : ``grid``, ``noise_multiplier``, ``relation``, ``count``
     numerics : exact
     proof : Let :math:`x, x'` be the integer totals of neighbours; :math:`\|x-x'\|_2^2 \le \Delta^2`
-        = ``sensitivity_squared`` for every input, by the proof at the top of
-        :mod:`quorate.bounds`. Discrete Gaussian noise of parameter :math:`\sigma` is a
-        post-processing of continuous noise of variance :math:`\sigma^2 - 4`, up to a factor that
-        the accountant includes (``docs/proofs/discrete_gaussian.md``). :math:`\sigma` is the
-        smallest float, found in rational arithmetic, with
-        :math:`\sigma^2 - 4 \ge` ``noise_multiplier``:math:`^2 \Delta^2`. [1]_
+        = ``sensitivity_squared`` for every input, by the proof in ``docs/proofs/grid.md``. Discrete
+        Gaussian noise of parameter :math:`\sigma` is a post-processing of continuous noise of
+        variance :math:`\sigma^2 - 4`, up to a factor that the accountant includes
+        (``docs/proofs/discrete_gaussian.md``). :math:`\sigma` is the smallest float, found in
+        rational arithmetic, with :math:`\sigma^2 - 4 \ge` ``noise_multiplier``:math:`^2
+        \Delta^2`. [1]_
 
     Utility
     -------
@@ -265,7 +175,7 @@ class GaussianSum(_Sum):
 
     Examples
     --------
-    >>> from quorate.grid import Ball, choose_grid
+    >>> from quorate.grid import Ball
     >>> grid = choose_grid(Ball(1.0, dimension=3), n_users=1000)
     >>> total = GaussianSum.calibrated(grid, epsilon=1.0, delta=1e-6)
     >>> round(total.noise_multiplier, 4), total.guarantee.epsilon
@@ -284,8 +194,7 @@ class GaussianSum(_Sum):
     def __post_init__(self) -> None:
         _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.delta(delta=self.delta)
-        self._check_grid()
-        self._check_scale(self.sigma, "sigma")
+        self._check("sigma")
         if self.sigma < _SMALLEST_SIGMA:
             raise ParameterError(
                 f"Expected noise of at least 8 steps, got {self.sigma:.3g}: discrete and "
@@ -314,7 +223,7 @@ class GaussianSum(_Sum):
     @cached_property
     def sigma(self) -> float:
         """Parameter of the noise in steps, rounded up."""
-        top, bottom = exact(self.noise_multiplier).as_integer_ratio()
+        top, bottom = exact_ratio(self.noise_multiplier)
         variance = top * top * self.sensitivity_squared + DISCRETENESS * bottom * bottom
         return ratio_root_up(variance, bottom * bottom)
 
@@ -323,23 +232,12 @@ class GaussianSum(_Sum):
         """What the accountant prices."""
         return Gaussian(float_down(self.noise_multiplier))
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one release at ``delta``."""
-        return self.guarantee_at(self.delta)
-
-    def guarantee_at(self, delta: float) -> Guarantee:
-        """Return the promise of one release at another delta."""
-        return guarantee(
-            self.event, delta=delta, relation=self.relation, numerics=ambient_noise().numerics
-        )
-
     def error_bound(self, beta: float) -> float:
         """Return what no coordinate's error exceeds, except with chance ``beta``."""
         from scipy.special import ndtri
 
         # P(|Z| >= m) <= P(|N| >= m - 1) for integers m >= 1: Proposition 25 of [1], both sides.
-        tail = _each(beta, self.grid.bound.dimension)
+        tail = chance_of_each(beta, self.grid.bound.dimension)
         return self.grid.step * math.ceil(-self.sigma * float(ndtri(tail / 2)))
 
     def norm_bound(self, beta: float) -> float:
@@ -363,106 +261,235 @@ class GaussianSum(_Sum):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoisyCount(_Laplace):
-    r"""Release how many users there are, or how many of them have a property.
+def looks_needed(candidates: int) -> int:
+    """Return how many noisy counts a search among ``candidates`` thresholds takes.
 
-    Every user counts 0 or 1; the count gets discrete Laplace noise of scale 1 / ``epsilon``.
+    >>> looks_needed(128), looks_needed(1)
+    (7, 0)
+    """
+    return max(0, math.ceil(math.log2(candidates)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisySearch(GaussianMechanism):
+    r"""Find the smallest threshold below which about ``target`` values lie.
+
+    Each look counts the values up to one threshold, adds discrete Gaussian noise and compares with
+    ``target``; the largest threshold is never asked for and holds by default.
 
     Privacy
     -------
-    guarantee : :math:`\varepsilon`-DP, with :math:`\varepsilon` = ``epsilon``
+    guarantee : Gaussian DP with parameter :math:`\sqrt{L} / z`, for :math:`L` looks and
+        :math:`z` = ``noise_multiplier``; hence :math:`(\varepsilon, \delta)`-DP with the
+        :math:`\varepsilon` of ``guarantee_at(delta)``
     neighbours : ``relation``: replace all records of one user, or add or remove all records of one
         user
     trust : central
-    public : ``epsilon``, ``relation``
+    public : the thresholds, the target
     numerics : exact
-    proof : One user changes the count by at most 1 under either relation: joining or leaving moves
-        it by one indicator, replacing by the difference of two. The noise has mass proportional to
-        :math:`e^{-|z|/s}` with :math:`s \ge 1/\varepsilon`, so the ratio of the two probabilities
-        of any output is at most :math:`e^\varepsilon`. [1]_
+    proof : A user owns one value (or half of the one value of a pair; see
+        :func:`~quorate.means.routes.radius.find_spread`), so each count changes by at most 1. A
+        look is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
+        ``docs/proofs/discrete_gaussian.md``); later thresholds depend on noisy answers only, hence
+        adaptive composition; the index is computed from the noisy answers.
 
     Utility
     -------
-    With probability at least :math:`1-\beta` the count is within ``error_bound(beta)``, which is
-    :math:`O(\frac{1}{\varepsilon}\log\frac{1}{\beta})` and exact.
+    If no look errs by more than ``error_bound(beta)``, which has probability at least
+    :math:`1-\beta`, the threshold found holds at least ``target`` minus that many values, and the
+    one before it fewer than ``target`` plus that many.
 
     Complexity
     ----------
-    Time :math:`O(n)`, one draw.
+    Time :math:`O(n L)`.
 
     Parameters
     ----------
-    epsilon : float
+    thresholds : array of float
+        Increasing candidates.
+    target : float
+    noise_multiplier : float
+        Standard deviation of the noise of each count.
     relation : Relation, default=Relation.REPLACE
-        Under ``REPLACE`` the number of all users is public and needs no mechanism.
+    delta : float, default=0.0
+        At which ``guarantee`` is stated; with 0 it is "no guarantee", as Gaussian noise has no
+        pure one.
 
     References
     ----------
-    .. [1] Ghosh, Roughgarden, Sundararajan. Universally utility-maximizing privacy mechanisms.
-       SIAM J. Comput. 41(6), 2012.
+    .. [1] Amin, Kulesza, Munoz, Vassilvitskii. Bounding user contributions: a bias-variance
+       trade-off in differential privacy. ICML 2019. (Why a quantile is the radius to look for.)
 
     Examples
     --------
-    >>> smokers = NoisyCount(epsilon=1.0)
-    >>> abs(smokers.release_values(np.array([True] * 300 + [False] * 700)) - 300) < 60
-    True
-    >>> smokers.error_bound(0.05)
-    3
+    >>> search = NoisySearch(thresholds=2.0 ** np.arange(8), target=50, noise_multiplier=1.0)
+    >>> search.release(np.arange(100.0))
+    6
     """
 
-    epsilon: float | Fraction
+    thresholds: NDArray[np.float64]
+    target: float
+    noise_multiplier: float
     relation: Relation = Relation.REPLACE
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
-        _validate.positive(epsilon=self.epsilon)
+        _validate.positive(noise_multiplier=self.noise_multiplier)
         _validate.one_of(tuple(Relation), relation=self.relation)
-        if not self.scale <= _LARGEST_SCALE:
-            raise ParameterError(f"Expected epsilon >= 2^-55, got epsilon={self.epsilon!r}.")
+        _validate.delta(delta=self.delta)
+        _validate.finite(target=self.target)
+        thresholds = np.array(self.thresholds, dtype=np.float64)
+        if thresholds.ndim != 1 or not thresholds.size or not np.all(np.diff(thresholds) > 0):
+            raise ParameterError("Expected increasing thresholds, at least one.")
+        thresholds.flags.writeable = False
+        object.__setattr__(self, "thresholds", thresholds)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoisySearch) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        known = self.target, self.noise_multiplier, self.relation, self.delta
+        return (self.thresholds.tobytes(), *known)
+
+    @property
+    def looks(self) -> int:
+        """Largest number of noisy counts."""
+        return looks_needed(self.thresholds.size)
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves the count."""
+        """How far one user moves a count."""
         return 1
 
-    def release(self, count: int, *, account: Account | None = None) -> int:
-        """Release a noisy count, given the exact one; it may be negative."""
-        if not isinstance(count, int | np.integer) or isinstance(count, bool):
-            raise SchemaError(f"Expected an integer count, got {type(count).__name__}.")
-        # Cutting brings no two counts further apart.
-        counted = np.array([min(max(int(count), -(2**62)), 2**62)], np.int64)
-        paying = Account.of_release(account, self)
-        return int(paying.laplace(counted, sensitivity=self.sensitivity, scale=self.scale)[0])
-
-    def release_values(self, indicators: ArrayLike, *, account: Account | None = None) -> int:
-        """Count the users whose indicator is 1; every other value counts as 0."""
-        values = np.asarray(indicators)
-        if values.ndim != 1 or values.dtype.kind not in "fiub":
-            raise SchemaError("Expected one indicator, 0 or 1, for each user.")
-        return self.release(int(np.count_nonzero(values == 1)), account=account)
-
-    def error_bound(self, beta: float) -> int:
-        """Return what the error does not exceed, except with chance ``beta``: the smallest such."""
-        return _laplace_quantile(self.scale, _each(beta, 1))
+    @property
+    def event(self) -> Event:
+        """What the accountant prices."""
+        return Repeated(Gaussian(self.noise_multiplier), self.looks)
 
     @property
-    def standard_error(self) -> float:
-        """Standard deviation of the noise."""
-        return _laplace_deviation(self.scale)
+    def sigma(self) -> float:
+        """Standard deviation of the integer noise on ``16 x count``, rounded up."""
+        return root_up((_FINENESS * exact(self.noise_multiplier)) ** 2 + DISCRETENESS)
+
+    def release(self, values: NDArray[Any], *, account: Account | None = None) -> int:
+        """Return the index of the threshold found; NaN counts as infinitely far."""
+        return self.release_counts(counts_up_to(values, self.thresholds), account=account)
+
+    def release_counts(
+        self,
+        counts: NDArray[np.int64],
+        *,
+        account: Account | None = None,
+        at_once: bool = False,
+    ) -> int:
+        """Return the index of the threshold found, from the counts at all thresholds.
+
+        Whoever holds the values in parts counts them there, all thresholds in one pass; the search
+        looks at few of the counts. With ``at_once`` all looks are paid before the first of them,
+        which is quicker.
+        """
+        if counts.shape != self.thresholds.shape:
+            raise ParameterError("Expected one count for each threshold.")
+        paying = Account.of_release(account, self)
+        low, high, sigma = -1, self.thresholds.size - 1, self.sigma
+        reach = Fraction(_FINENESS * self.sensitivity) ** 2
+        paid = paying.pay(self.event) if at_once and self.looks else None
+        while high - low > 1:
+            middle = (low + high) // 2
+            count = np.array([_FINENESS * int(counts[middle])], dtype=np.int64)
+            noisy = (
+                paying.gaussian(count, sensitivity_squared=reach, sigma=sigma)
+                if paid is None
+                else paid.discrete_gaussian(count, sigma=sigma)
+            )[0] / _FINENESS
+            low, high = (low, middle) if noisy >= self.target else (middle, high)
+        return high
+
+    def error_bound(self, beta: float) -> float:
+        """Return what no look's noise exceeds, with probability at least ``1 - beta``."""
+        _validate.probability(beta=beta)
+        tail = math.sqrt(2.0 * math.log(2.0 * max(1, self.looks) / beta))
+        return tail * self.sigma / _FINENESS
 
 
-def _each(beta: float, dimension: int) -> float:
-    """Return the chance each of independent coordinates may fail, if one in all may with beta."""
-    _validate.probability(beta=beta)
-    return -math.expm1(math.log1p(-beta) / dimension)
+def choose_grid(
+    bound: Bound, *, n_users: int, noise_scale: float | None = None, max_steps: int = 2**40
+) -> Grid:
+    """Return the finest grid on which a noisy sum over ``n_users`` cannot overflow.
+
+    The step is the smallest power of two for which the largest offset has at most ``max_steps``
+    steps, and the sum plus 64 noise scales stays 2^10 times below 2^62. (Noise beyond 64 scales has
+    a probability below 1e-27.) A :class:`~quorate.simplex.Vote` is counted in whole votes.
+
+    Parameters
+    ----------
+    n_users : int
+        Public: the number of users, or an upper bound of it.
+    noise_scale : float, default=the L1 diameter of the bound
+        Scale of the noise to come, in the units of the data. The default fits Laplace noise for
+        every epsilon of at least 1/500, thanks to the head room.
+    max_steps : int, default=2**40
+
+    Examples
+    --------
+    >>> from quorate.grid import Ball
+    >>> choose_grid(Ball(1.0, dimension=3), n_users=1000).step == 2.0**-40
+    True
+    """
+    _validate.non_negative_integer(n_users=n_users)
+    if not (isinstance(max_steps, int) and 2 <= max_steps <= MAX_STEPS):
+        raise ParameterError(f"Expected 2 <= max_steps <= 2^52, got max_steps={max_steps!r}.")
+    if not isinstance(bound, Bound):
+        raise ParameterError(f"Expected bound to be a Bound, got bound={bound!r}.")
+    if noise_scale is None:
+        noise_scale = bound.l1_diameter
+    _validate.non_negative(noise_scale=noise_scale)
+    # In integers: every step of a descent chooses a grid, and fractions reduce after each sum.
+    top, bottom = exact_ratio(bound.largest_offset)
+    noise, unit = exact_ratio(noise_scale)
+    reach = int(n_users) * top * unit + 64 * noise * bottom
+    finest = max(
+        _power_of_two_at_least(top, bottom * max_steps),
+        _power_of_two_at_least(reach * _HEAD_ROOM, bottom * unit * SUM_LIMIT),
+    )
+    step = 1.0 if isinstance(bound, Vote) else finest
+    if not finest <= step <= bound.largest_offset:
+        raise GridOverflowError(
+            f"A sum over n_users={n_users} with noise_scale={noise_scale!r} needs steps larger "
+            "than the bound itself; split the users or reduce the noise."
+        )
+    return Grid(bound, step)
 
 
-def _laplace_quantile(scale: float, tail: float) -> int:
-    """Return the smallest integer t >= 0 with P(|Z| > t) <= ``tail``."""
-    # P(|Z| > t) = 2 exp(-(t + 1) / scale) / (1 + exp(-1 / scale)) for an integer t >= 0.
-    return max(0, math.ceil(scale * math.log(2 / (tail * (1 + math.exp(-1 / scale)))) - 1))
+def _power_of_two_at_least(numerator: int, denominator: int) -> float:
+    # Half of this power is too small, and its double is not.
+    exponent = numerator.bit_length() - denominator.bit_length()
+    if numerator << max(0, -exponent) > denominator << max(0, exponent):
+        exponent += 1
+    return math.ldexp(1.0, exponent) if exponent < 1024 else math.inf
 
 
-def _laplace_deviation(scale: float) -> float:
-    """Return the root of the variance 2 p / (1 - p)^2 with p = exp(-1 / scale)."""
-    return math.sqrt(2 * math.exp(-1 / scale)) / -math.expm1(-1 / scale)
+def public_size(n_users: int, relation: Relation) -> int:
+    """Return a public upper bound of the number of users, for which grids are made.
+
+    >>> public_size(100, Relation.REPLACE)
+    100
+    >>> public_size(100, Relation.ADD_REMOVE) == public_size(101, Relation.ADD_REMOVE)
+    True
+    """
+    return n_users if relation is Relation.REPLACE else _MANY_USERS
+
+
+def fitting_grid(bound: Bound, *, n_users: int, relation: Relation, noise: float) -> Grid:
+    """Return the finest grid for a sum over the users with noise of size ``noise``.
+
+    >>> from quorate.grid import Interval
+    >>> known = {"n_users": 10, "relation": Relation.REPLACE}
+    >>> fitting_grid(Interval(-1.0, 1.0), noise=1e9, **known).step > 1e-6
+    True
+    """
+    scale = max(bound.l1_diameter, noise)
+    return choose_grid(bound, n_users=public_size(n_users, relation), noise_scale=scale)

@@ -14,8 +14,7 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import SampleAccount
 from quorate.accounting.calibrate import calibrate, gaussian_multiplier
-from quorate.accounting.events import Composed, Event, Gaussian, Repeated, Subsampled
-from quorate.guarantees import Relation
+from quorate.guarantees import Composed, Event, Gaussian, Relation, Repeated, Subsampled
 
 __all__ = ["UserSample"]
 

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
+from quorate.models.class_losses import SmoothedHingeLoss, SoftmaxLoss
 from quorate.models.classification import LinearSVC, LogisticRegression
-from quorate.models.gradients import ClippedGradients, WinsorizedGradients
 from quorate.models.grid_search import PrivateGridSearch
-from quorate.models.losses import (
-    HuberLoss,
-    LogisticLoss,
-    Loss,
-    SmoothedHingeLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-)
-from quorate.models.minimization import Minimum, minimize
-from quorate.models.optimizers import (
-    Adam,
-    AveragedDescent,
-    Optimizer,
-    RandomIterateDescent,
-    RestartedDescent,
-)
-from quorate.models.phased import PhasedMinimizer
+from quorate.models.losses import LogisticLoss, Loss
+from quorate.models.optimization.descent import AveragedDescent, Minimum, Optimizer
+from quorate.models.optimization.gradients import ClippedGradients, Feasibility, model_feasibility
+from quorate.models.optimization.minimization import minimize
+from quorate.models.optimization.optimizers import Adam, RandomIterateDescent, RestartedDescent
+from quorate.models.optimization.phased import PhasedMinimizer
+from quorate.models.optimization.winsorized_gradients import WinsorizedGradients
 from quorate.models.regression import HuberRegression, LinearRegression, Ridge
-from quorate.models.runs import Feasibility, model_feasibility
+from quorate.models.regression_losses import HuberLoss, SquaredLoss
 
 __all__ = [
     "Adam",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NoReturn
@@ -14,43 +14,44 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.arrays import finite_rows, row_products
-from quorate.bounds import Box
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route
+from quorate.grid import Box
 from quorate.guarantees import Guarantee, Relation
-from quorate.models.coefficient_error import coefficient_error, error_of_constant, parameter_noise
-from quorate.models.coefficients import Coefficients
-from quorate.models.descent_path import are_doubtful, are_drowned, are_only_noise, evidence_of
-from quorate.models.few_users import few_user_descent, release_scale
-from quorate.models.first_constant import (
-    FirstConstant,
-    first_share,
-    release_constant,
-    release_first_constant,
-)
-from quorate.models.geometry import (
-    PreconditionedLoss,
+from quorate.models.coefficients import error_of_constant
+from quorate.models.constant_models import MayBeConstant
+from quorate.models.coordinates.geometry import (
     WhitenedLoss,
-    release_geometry,
+    release_in_rounds,
     whitens_in_rounds,
 )
-from quorate.models.gradients import ClippedGradients
-from quorate.models.last_look import LastLook, Reach, shortened_noise
+from quorate.models.coordinates.one_round import release_in_one_round
+from quorate.models.coordinates.preconditioned import PreconditionedLoss, inward
+from quorate.models.first_constant import first_share, release_first_constant
+from quorate.models.last_look import LastLook, Reach, evidence_of, shortened_noise
 from quorate.models.losses import LinearLoss
-from quorate.models.minimization import descend, plan_steps
-from quorate.models.optimizers import AveragedDescent
-from quorate.models.runs import (
+from quorate.models.optimization.descent import AveragedDescent, descend
+from quorate.models.optimization.descent_noise import (
+    are_doubtful,
+    are_drowned,
+    are_only_noise,
+    coefficient_error,
+    parameter_noise,
+)
+from quorate.models.optimization.few_users import few_user_descent, release_scale
+from quorate.models.optimization.gradients import (
+    ClippedGradients,
     Feasibility,
     check_budget,
-    check_public_steps,
+    check_records,
     has_few_users,
+    is_worth_a_look,
     model_feasibility,
-    open_run,
-    setup_mu,
+    plan_steps,
+    typical_records,
 )
+from quorate.models.optimization.minibatches import check_public_steps, open_sampled_run, setup_mu
 from quorate.models.told import (
     FeatureRange,
-    Scaled,
     counted_once,
     public_sizes,
     refuse_features,
@@ -58,11 +59,11 @@ from quorate.models.told import (
     refuse_weights,
 )
 from quorate.public_randomness import RandomState
-from quorate.ranges import features_told, names_told, told_limits
-from quorate.releases.records import check_records, typical_records
-from quorate.releases.route import Route
+from quorate.ranges import features_told, told_limits
 from quorate.releases.user_releases import UserReleases
 from quorate.users.crowd import Crowd
+from quorate.users.store import settled_users
+from quorate.users.tables import names_told
 
 __all__ = ["LinearModel"]
 
@@ -78,7 +79,7 @@ class _LastFit:
     guarantee: Guarantee
 
 
-class LinearModel(UserEstimator):
+class LinearModel(MayBeConstant):
     """Base of the linear models: one private descent in released coordinates.
 
     The order of a fit: check parameters; refuse what public numbers call hopeless; charge; group
@@ -148,35 +149,9 @@ class LinearModel(UserEstimator):
     def _scaled_targets(self, targets: Vector) -> Vector:
         return targets
 
-    def _constant_targets(self, targets: Vector) -> Vector:
-        """Return what a constant model averages: rows of length at most 1, one a record."""
-        raise NotImplementedError
-
-    def _constant_reach(self) -> float:
-        """Return how long these rows can be."""
-        return 1.0
-
-    def _constant_offsets(self, means: Vector) -> Vector:
-        """Return the offsets of the constant model from the noisy means."""
-        raise NotImplementedError
-
-    def _target_reach(self) -> float | None:
-        """Return how far scaled targets can be from zero, where that is public."""
-        return None
-
-    def _worth(self) -> float:
-        """Return what coefficients may gain at best, where a constant can take their place."""
-        return math.inf
-
     def _unit(self) -> float:
         """Return how many units of the target are one of the descent."""
         return 1.0
-
-    def _store(self, weights: Vector, offsets: Vector) -> None:
-        raise NotImplementedError
-
-    def _stored(self) -> tuple[Vector, Vector]:
-        raise NotImplementedError
 
     def _check_parameters(self) -> None:
         _validate.non_negative(penalty=self.penalty)
@@ -187,9 +162,8 @@ class LinearModel(UserEstimator):
         _validate.one_of((None, False, True), progress=self.progress)
         _validate.boolean(fit_intercept=self.fit_intercept, warm_start=self.warm_start)
         _validate.delta(delta=self.delta)
-        check_public_steps(
-            self.batch_rate, steps=self.steps, records=self.records, relation=self.relation
-        )
+        if self.batch_rate is not None:
+            check_public_steps(steps=self.steps, records=self.records, relation=self.relation)
         check_budget(epsilon=self.epsilon, delta=self.delta, rate=self.batch_rate)
 
     def _feasibility(self, n_users: int, n_features: int) -> Feasibility:
@@ -237,16 +211,28 @@ class LinearModel(UserEstimator):
         account = self._charge(X, y, users, target=True)
         data = self._crowd(X, y, ids, classes=classes)
         self.refuse_hopeless(data.n_users, data.n_features)
-        limits = FeatureRange(self._public_bounds(X), data.n_features, names_told(X))
+        bounds, limits = self._public_bounds(X), None
+        if bounds is not None:
+            limits = FeatureRange(bounds, data.n_features, names_told(X))
         if last is not None:
             refuse_features(last.weights, data.n_features)
         return self._fit_within(data, account, limits, last)
 
     def _fit_within(
-        self, data: Crowd, account: Account, limits: FeatureRange, last: _LastFit | None = None
+        self,
+        data: Crowd,
+        account: Account,
+        limits: FeatureRange | None,
+        last: _LastFit | None = None,
     ) -> LinearModel:
-        scaled = data.derive(Scaled(limits, self._scaled_targets, self.batch_rate is None))
-        self._release(scaled, account, limits, last)
+        # A sample takes users by their numbers in the order of their keys: there they keep it.
+        scaled = partial(
+            settled_users,
+            rows=None if limits is None else limits.scaled,
+            targets=self._scaled_targets,
+            by_count=self.batch_rate is None,
+        )
+        self._release(data.derive(scaled), account, limits, last)
         self._set_public()
         return self
 
@@ -262,11 +248,9 @@ class LinearModel(UserEstimator):
         """
         self._declared = account.declared
         crowd = self._crowd(data)
-        limits = FeatureRange(
-            self._public_bounds(crowd if told is None else told),
-            crowd.n_features,
-            crowd.feature_names,
-        )
+        bounds, limits = self._public_bounds(crowd if told is None else told), None
+        if bounds is not None:
+            limits = FeatureRange(bounds, crowd.n_features, crowd.feature_names)
         return self._fit_within(crowd, account, limits)
 
     def _set_public(self) -> None:
@@ -276,7 +260,7 @@ class LinearModel(UserEstimator):
         self,
         data: Crowd,
         account: Account,
-        limits: FeatureRange,
+        limits: FeatureRange | None,
         last: _LastFit | None,
     ) -> None:
         inner = self._loss()
@@ -285,11 +269,14 @@ class LinearModel(UserEstimator):
         if rate is not None and steps is None:
             steps = plan_steps(
                 n_users=data.n_users,
-                mu=setup_mu(account, rate=rate),
+                mu=setup_mu(account),
                 records=float(self.records),
                 dimension=dimension,
             )
-        run = open_run(data, account, rate=rate, steps=steps)
+        if rate is None:
+            run = UserReleases.start(data, account)
+        else:
+            run = open_sampled_run(data, account, rate=rate, steps=steps)
         if self._feasibility(round(run.n_users), data.n_features).hopeless:
             why = "too few users for coefficients, by public numbers alone."
             self._release_constant(run, inner, why)
@@ -306,20 +293,30 @@ class LinearModel(UserEstimator):
         # Whatever is asked later must not be paid from what is kept for the look.
         needed = self._largest_slope is None if few else steps is None
         held = records() if needed or records.cache_info().currsize else None
-        look = LastLook.after(run, dimension=dimension, wanted=wanted, records=held)
-        run = look.descent()
+        whole, look = run, None
+        if wanted and is_worth_a_look(
+            n_users=run.n_users, mu=account.mu, dimension=dimension, relation=self.relation
+        ):
+            look = LastLook(run) if held is None else LastLook(run, records=held)
+            run = look.descent()
         if few:
             geometry, people = release_scale(run, centred=inner.intercept), run.data
+        elif inner.intercept and whitens_in_rounds(
+            n_users=run.n_users, mu=run.account.mu, n_features=data.n_features
+        ):
+            geometry, people = release_in_rounds(run, by_count=not rate)
         else:
-            geometry, people = release_geometry(run, centred=inner.intercept, by_count=not rate)
+            geometry, people = release_in_one_round(run, centred=inner.intercept, by_count=not rate)
         initial, first, bought, share = np.zeros(dimension), None, None, 0.0
         if last is not None:
-            scaled = limits.rescaled(last.weights, last.offsets)
-            initial = geometry.inward(self._warm(scaled, inner), inner)
+            scaled = last.weights, last.offsets
+            if limits is not None:
+                scaled = limits.rescaled(*scaled)
+            initial = inward(geometry, self._warm(scaled, inner), inner)
         elif rate is None and inner.intercept and self._largest_slope is None:
-            first = release_first_constant(run, reach=self._target_reach())
+            first = release_first_constant(run, reach=self._target_reach(), few=few)
             initial[-1] = first.value
-        elif look.wanted and not few:
+        elif look is not None and not few:
             share = first_share(run)
             bought = self._bought_offsets(run, share=share)
         noise_of = partial(
@@ -332,16 +329,17 @@ class LinearModel(UserEstimator):
         )
         penalized = ~inner.unpenalized(data.n_features)
         asked, signal = None, None
+        # Of few users a look tells more than their way: good ones were taken for noise.
+        judged = not few or look is None
         if few and self._largest_slope is None:
             signal = run.n_users * account.mu * math.sqrt(records()) / dimension
         if last is None and inner.intercept:
             asked = partial(
                 are_doubtful,
-                noise_of=noise_of,
+                noise_of=noise_of if judged else None,
                 penalized=penalized,
                 largest=self._largest_slope if rate is None else None,
-                signal=signal,
-                looked=look.wanted,
+                looked=look is not None,
             )
         descended = (PreconditionedLoss if few else WhitenedLoss)(inner, geometry)
         if few:
@@ -352,6 +350,8 @@ class LinearModel(UserEstimator):
                 initial,
                 steps,
                 bounded=self._largest_slope is not None,
+                spread=None if first is None else first.spread,
+                records=records,
                 worth=self._worth(),
                 doubtful=asked,
                 penalty=float(self.penalty),
@@ -375,7 +375,7 @@ class LinearModel(UserEstimator):
             )
         if minimum.given_up:  # after a warm start this follows from what the last fit released
             self._release_constant(
-                look.run,
+                whole,
                 inner,
                 "noise exceeds all that coefficients could gain, by released numbers.",
                 after=None if last is None else last.guarantee,
@@ -393,14 +393,15 @@ class LinearModel(UserEstimator):
             constant[-1] = first.or_later(float(theta[-1]), error=unsure)
         elif bought is not None:
             constant[~penalized] = bought
-        doubt = partial(are_only_noise, minimum, noise, penalized=penalized, signal=signal)
-        if drowned or doubt(looked=look.wanted):
+        doubt = partial(are_only_noise, minimum, noise, penalized=penalized)
+        reach = Reach(1.0, 0.0)
+        if drowned or (judged and doubt(looked=look is not None)):
             reach = Reach(0.0, 0.0)
-            if bought is not None:
+            if look is not None and bought is not None:
                 # What was kept for the look buys a better constant.
-                again, kept = self._bought_offsets(look.run), look.share
+                again, kept = self._bought_offsets(whole), look.share
                 constant[~penalized] = (share * bought + kept * again) / (share + kept)
-        else:
+        elif look is not None:
             reach = look.reach(
                 descended,
                 people,
@@ -410,14 +411,8 @@ class LinearModel(UserEstimator):
                 steepest=None if self._largest_slope is None else inner.first_slope,
                 shown=evidence_of(minimum, noise, penalized=penalized, signal=signal),
             )
-        error = coefficient_error(
-            shortened_noise(noise, theta - constant, reach),
-            inner,
-            geometry,
-            centre=limits.centre,
-            half_width=limits.half_width,
-            unit=self._unit(),
-        )
+            noise = shortened_noise(noise, theta - constant, reach)
+        error = coefficient_error(noise, inner, geometry, limits, unit=self._unit())
         theta = constant + reach.part * (theta - constant)
         if reach.part == 0.0:
             error = error_of_constant(inner, data.n_features)
@@ -431,30 +426,9 @@ class LinearModel(UserEstimator):
         self.guarantee_ = self._promise(account, after=None if last is None else last.guarantee)
         self.trace_, self.error_ = minimum.trace, error
         self.algorithm_ = Route(name=name, reason=reason)
-        self._store(*limits.unscaled(weights, offsets))
-
-    def _release_constant(
-        self,
-        run: UserReleases,
-        loss: LinearLoss,
-        reason: str,
-        *,
-        after: Guarantee | None = None,
-        first: FirstConstant | None = None,
-    ) -> None:
-        """Spend what is left of the budget on the mean target."""
-        offsets = self._bought_offsets(run) if first is None else np.array([first.last(run)])
-        self.guarantee_ = self._promise(run.account, after=after)
-        self.trace_ = ()
-        self.algorithm_ = Route(name="constant", reason=reason)
-        self.error_ = error_of_constant(loss, run.data.n_features)
-        zeros = np.zeros((loss.outputs, run.data.n_features))
-        self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
-
-    def _bought_offsets(self, run: UserReleases, share: float | None = None) -> Vector:
-        """Return the offsets of a constant model for a share of the account, or for all of it."""
-        targets, reach = self._constant_targets, self._constant_reach()
-        return self._constant_offsets(release_constant(run, targets, reach=reach, share=share))
+        if limits is not None:
+            weights, offsets = limits.unscaled(weights, offsets)
+        self._store(weights, offsets)
 
     def _last_fit(self) -> _LastFit:
         return _LastFit(*self._stored(), self.guarantee_)
@@ -463,38 +437,3 @@ class LinearModel(UserEstimator):
         """Return the parameters of the last fit, in scaled features and targets."""
         weights, offsets = last
         return (np.column_stack([weights, offsets]) if loss.intercept else weights).ravel()
-
-    @property
-    def coefficients_(self) -> Coefficients:
-        """The coefficients and the constant with names on them."""
-        weights, offsets = self._stored()
-        errors = self.error_.standard_errors if self.error_.stated else None
-        return Coefficients.of(self.columns_, self._outputs(), weights, offsets, errors)
-
-    def _outputs(self) -> tuple[str, ...]:
-        """Return what each row of coefficients speaks for."""
-        return ("coefficient",)
-
-    def _predictions(self, X: Any) -> Vector:
-        """Return the predictions; NaN for a row in which something is missing or infinite."""
-        return self._at_rows(X, self._stored_predictions)
-
-    def _errors(self, X: Any) -> Vector:
-        """Return the standard errors of predictions that ``error_`` tells, in the same form."""
-        return self._at_rows(X, self.error_.of_rows)
-
-    def _at_rows(self, X: Any, of_rows: Callable[[Vector], Vector]) -> Vector:
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        rows = self._features(X)
-        # A warning about an overflow would be about a row that has no prediction.
-        with np.errstate(all="ignore"):
-            found = of_rows(rows)
-        found[~finite_rows(rows)] = np.nan
-        return found
-
-    def _stored_predictions(self, rows: Vector) -> Vector:
-        weights, offsets = self._stored()
-        # Row by row, because marks in a private choice are made of predictions too.
-        return np.asarray(row_products(rows, weights) + offsets)

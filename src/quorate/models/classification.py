@@ -15,14 +15,9 @@ from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
-from quorate.models.losses import (
-    LinearLoss,
-    LogisticLoss,
-    SmoothedHingeLoss,
-    SoftmaxLoss,
-    sigmoid,
-)
-from quorate.models.told import ClassWeighted, public_weights, refuse_weights
+from quorate.models.class_losses import ClassWeighted, SmoothedHingeLoss, SoftmaxLoss
+from quorate.models.losses import LinearLoss, LogisticLoss, sigmoid
+from quorate.models.told import public_weights, refuse_weights
 from quorate.public_randomness import RandomState
 
 __all__ = ["LinearSVC", "LogisticRegression"]
@@ -71,17 +66,17 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         refused : dict
             ``sample_weight`` is refused, with the reason.
         """
-        refuse_weights(type(self).__name__, refused)
+        if refused:
+            refuse_weights(type(self).__name__, refused)
         labels = self._check_classes()
         self._fit(X, y, users, classes=labels)
         return self
 
     def _weighted(self, loss: LinearLoss) -> LinearLoss:
         """Return the loss whose records count as much as their labels do."""
-        weights = public_weights(self.class_weight, self._check_classes())
-        if weights is None:
+        if self.class_weight is None:
             return loss
-        shares = tuple(map(float, weights))
+        shares = tuple(map(float, public_weights(self.class_weight, self._check_classes())))
         return ClassWeighted(intercept=loss.intercept, inner=loss, weights=shares)
 
     def _set_public(self) -> None:
@@ -160,8 +155,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             means = means + 0.5
         shares = np.clip(np.concatenate([[1.0 - means.sum()], means]), _SMALLEST_SHARE, 1.0)
         scores = np.log(shares / shares.sum())
-        if (weights := public_weights(self.class_weight, self._check_classes())) is not None:
-            scores += np.log(weights)
+        if self.class_weight is not None:
+            scores += np.log(public_weights(self.class_weight, self._check_classes()))
         return np.asarray(scores[1:] - scores[0] if scores.size == 2 else scores)
 
     def _store(self, weights: Vector, offsets: Vector) -> None:

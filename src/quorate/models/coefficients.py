@@ -1,25 +1,36 @@
-"""Coefficients with names on them: a table of what a linear model says about each column."""
+"""What a fitted linear model says: coefficients with names on them, and how far noise moved them.
+
+Plain data. How the errors are found is said in :mod:`quorate.models.optimization.descent_noise`.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import ParameterError
+from quorate.mechanisms.stated_error import StatedError
+from quorate.models.losses import LinearLoss
 
-__all__ = ["CONSTANT", "Coefficients"]
+__all__ = ["CONSTANT", "NORMAL", "CoefficientError", "Coefficients", "error_of_constant"]
 
 Vector = NDArray[np.float64]
 
 CONSTANT = "constant"
 """The name of the row of the intercept."""
 
-# Half of an interval of 95 %, in standard errors.
-_NORMAL = 1.96
+NORMAL = 1.96
+"""Half of an interval of 95 %, in standard errors."""
+_CONFIDENCE = 0.95
+_COVERS = (
+    "Privacy noise of the released gradients, as far as they tell how steep the loss is; not what "
+    "clipping and shrinking did, and not the sampling of the people themselves."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +127,7 @@ class Coefficients:
             columns[output] = self.values[:, place]
             if self.errors is not None:
                 own = "" if len(self.outputs) == 1 else f"{output}: "
-                reach = _NORMAL * self.errors[:, place]
+                reach = NORMAL * self.errors[:, place]
                 columns[f"{own}standard error"] = self.errors[:, place]
                 columns[f"{own}lower"] = self.values[:, place] - reach
                 columns[f"{own}upper"] = self.values[:, place] + reach
@@ -140,3 +151,92 @@ class Coefficients:
             ).rstrip()
             for row in rows
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CoefficientError(StatedError):
+    """How far noise carried coefficients from where the same descent ends without it.
+
+    The same descent: from the same start, in the same released coordinates, with the same clips and
+    the same shrinkage.
+
+    Attributes
+    ----------
+    standard_errors : array of shape (outputs, features + 1)
+        Of each coefficient, that of the constant last (0 if there is none); infinite where nothing
+        can be stated.
+    covariance : array of shape (outputs, features + 1, features + 1)
+        Of the coefficients of each output; empty where nothing can be stated.
+    confidence, bound, coordinates, worst, covers
+        See :class:`~quorate.mechanisms.stated_error.StatedError`. ``bound`` holds the length of the
+        error of all coefficients together; ``worst`` is infinite, because nothing that was released
+        limits what clipping did.
+
+    Examples
+    --------
+    >>> error = CoefficientError(
+    ...     standard_errors=np.array([[0.2, 0.1]]),
+    ...     covariance=np.diag([0.04, 0.01])[np.newaxis],
+    ...     bound=0.43,
+    ...     coordinates=(0.392, 0.196),
+    ... )
+    >>> error.of_rows(np.array([[3.0]])).round(3)
+    array([[0.608]])
+    """
+
+    standard_errors: Vector
+    covariance: Vector = field(repr=False)
+    bound: float
+    coordinates: tuple[float, ...]
+    confidence: float = _CONFIDENCE
+    worst: float = math.inf
+    covers: str = _COVERS
+
+    @classmethod
+    def unknown(
+        cls, reason: str, *, outputs: int, features: int, intercept: bool
+    ) -> CoefficientError:
+        """Return that nothing is stated, and why.
+
+        >>> error = CoefficientError.unknown("Nobody knows.", outputs=1, features=2, intercept=True)
+        >>> error.bound, error.covers
+        (inf, 'No statement: nobody knows.')
+        """
+        return cls(
+            standard_errors=np.full((outputs, features + 1), np.inf),
+            covariance=np.zeros((0, 0, 0)),
+            bound=math.inf,
+            coordinates=(math.inf,) * (outputs * (features + intercept)),
+            covers=f"No statement: {reason[0].lower()}{reason[1:]}",
+        )
+
+    @property
+    def stated(self) -> bool:
+        """Whether released numbers tell anything."""
+        return math.isfinite(self.bound)
+
+    def of_rows(self, rows: Vector) -> Vector:
+        """Return the standard error of each output's prediction for rows of features."""
+        if not self.stated:
+            return np.full((len(rows), len(self.standard_errors)), np.inf)
+        ones = np.concatenate([rows, np.ones((len(rows), 1))], axis=1)
+        squares = np.einsum("ri,oij,rj->ro", ones, self.covariance, ones)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+    def __str__(self) -> str:
+        if not self.stated:
+            return self.covers
+        return (
+            f"all coefficients together within {self.bound:.3g} with probability "
+            f"{self.confidence:.0%}. {self.covers}"
+        )
+
+
+def error_of_constant(loss: LinearLoss, n_features: int) -> CoefficientError:
+    """Return that nothing is stated of coefficients that a constant replaced."""
+    return CoefficientError.unknown(
+        "A constant took the place of coefficients, which are zero by choice.",
+        outputs=loss.outputs,
+        features=n_features,
+        intercept=loss.intercept,
+    )

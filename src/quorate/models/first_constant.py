@@ -4,7 +4,7 @@ A target whose public range is much wider than people's targets makes the first 
 all of them point to the mean. A clip that leaves room for them costs noise in every coefficient,
 and directions in which features hardly spread forget early noise slowly. A few rounds about one
 number are cheap: each clips the users' mean targets to an interval around the last one, and a free
-lift shows how narrow the next interval may be (:mod:`quorate.means.lifted_ball`).
+lift shows how narrow the next interval may be (:mod:`quorate.means.routes.lifted_ball`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.guarantees import Relation
-from quorate.means.lifted_ball import LiftedBall
+from quorate.means.routes.lifted_ball import LiftedBall
 from quorate.means.spread_belief import SpreadBelief
-from quorate.models.runs import signal_of
+from quorate.models.optimization.gradients import signal_of
 from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, bounded_mean
 from quorate.users import UserData
 
@@ -34,8 +34,9 @@ __all__ = [
 Vector = NDArray[np.float64]
 
 _ROUNDS = 4
-# Noise of a round in lengths of its interval, and what it may cost of the whole.
-_NOISE, _DEAREST, _CHEAPEST = 0.15, 0.015, 0.0005
+# Noise of a round in lengths of its interval, and what it may cost of the whole: more where no
+# clips are searched for later, and intervals of few users would never shrink.
+_NOISE, _DEAREST, _DEAREST_OF_FEW, _CHEAPEST = 0.15, 0.015, 0.05, 0.0005
 # The next interval, in spreads of the users and in standard errors of its middle.
 _SPREADS, _ERRORS = 1.5, 2.5
 # A mean this near to the end of its interval says that people are beyond.
@@ -65,6 +66,11 @@ class FirstConstant:
     error: float
     radius: float = 1.0
     belief: SpreadBelief | None = None
+
+    @property
+    def spread(self) -> float:
+        """How far users' mean targets may be from it, by its last interval."""
+        return self.radius / _SPREADS
 
     def or_later(self, value: float, *, error: float) -> float:
         """Return which of two released constants to keep: the surer one.
@@ -107,10 +113,14 @@ class FirstConstant:
         return found.again(run, rounds=1, square=float(run.account.square_left)).value
 
 
-def release_first_constant(run: UserReleases, *, reach: float | None) -> FirstConstant:
+def release_first_constant(
+    run: UserReleases, *, reach: float | None, few: bool = False
+) -> FirstConstant:
     """Release about the mean over users of their mean targets.
 
     ``reach`` is how far a target can be from zero, if that is public; else it is looked for.
+    ``few`` tells that the plan of few users is taken
+    (:mod:`quorate.models.optimization.few_users`).
 
     Examples
     --------
@@ -123,10 +133,12 @@ def release_first_constant(run: UserReleases, *, reach: float | None) -> FirstCo
     (True, True)
     """
     whole, mu, n = float(run.account.square), run.account.mu, run.n_users
-    share = min(_DEAREST, max(_CHEAPEST, (2.0 / (_NOISE * n * mu)) ** 2))
+    wanted = max(_CHEAPEST, (2.0 / (_NOISE * n * mu)) ** 2)
     if reach is None:
-        reach = run.gallop(_mean_targets, guess=1.0, dimension=1, square=share * whole)
-    return FirstConstant(0.0, 0.0, reach).again(run, rounds=_ROUNDS, square=share * whole)
+        look = min(_DEAREST, wanted) * whole
+        reach = run.gallop(_mean_targets, guess=1.0, dimension=1, square=look)
+    square = min(_DEAREST_OF_FEW if few else _DEAREST, wanted) * whole
+    return FirstConstant(0.0, 0.0, reach).again(run, rounds=_ROUNDS, square=square)
 
 
 def release_constant(

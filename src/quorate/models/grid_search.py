@@ -17,23 +17,20 @@ from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone
 
 from quorate import _validate
+from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import disjoint_groups
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.gaussian_dp import epsilon_bound
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact, float_down
-from quorate.bounds import Box
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
-from quorate.grid import Grid
+from quorate.grid import Box, Grid
 from quorate.guarantees import Relation
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBest
 from quorate.models.base import LinearModel
 from quorate.public_randomness import RandomState
 from quorate.ranges import dates_among
-from quorate.releases.choice_error import CONFIDENCE, ChoiceError
-from quorate.releases.route import Route
 from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -90,9 +87,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
     numerics : exact
     proof : A user is in one half, so takes part in one fit per candidate, gives one mark between 0
         and 1 per candidate to models fitted on others, and takes part in the final fit. The choice
-        is :class:`~quorate.mechanisms.choose.ChooseBest` on sums of marks. The events of one
-        half's fits, the choice and the final fit are composed by the accountant; both halves cost
-        the same.
+        is :class:`~quorate.mechanisms.choices.choose.ChooseBest` on sums of marks. The events of
+        one half's fits, the choice and the final fit are composed by the accountant; both halves
+        cost the same.
 
     Utility
     -------

@@ -19,15 +19,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import row_products
-from quorate.bounds import Box
-from quorate.models.geometry import PreconditionedLoss
-from quorate.models.runs import signal_of
+from quorate.grid import Box
+from quorate.models.coordinates.geometry import WhitenedLoss
+from quorate.models.optimization.descent import Minimum
+from quorate.models.optimization.descent_noise import SHOWN, way_over_noise
+from quorate.models.optimization.gradients import signal_of
 from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
+from quorate.users.store import row_products
 
-__all__ = ["LastLook", "Reach", "look_share", "reach_of", "shortened_noise"]
+__all__ = [
+    "LastLook",
+    "Reach",
+    "evidence_of",
+    "look_share",
+    "reach_of",
+    "shortened_noise",
+    "shown_of",
+]
 
 Vector = NDArray[np.float64]
 
@@ -35,8 +45,6 @@ Vector = NDArray[np.float64]
 _NOISE, _DEAREST, _CHEAPEST = 1.0 / 22.0, 0.06, 0.005
 # Records of a user from which on it costs less.
 _USUAL = 10.0
-# From so many users for each parameter on, n mu / p, noise is too small to ask.
-_MANY = 100.0
 # Slopes are cut at so many times the part of a clipped gradient that lies along a line; rises at so
 # many times what predictions of the expected spread have.
 _WIDE, _HIGH = 2.0, 2.0
@@ -58,7 +66,9 @@ _BOLD, _WARY, _HALF_WARY, _FALL_WARY = 0.25, 1.25, 0.6, 4.0
 # standard deviations near to saying so, or asks for so little less.
 _CLEAR, _CLEAR_LABELS, _NEARLY, _LITTLE = 1.0, 1.5, 2.0, 0.15
 # A shorter part is not worth its noise.
-_SHORTEST = 0.15
+_SHORTEST = 0.05
+# Regressions of few users: the covariance is the more cautious the more they tell together.
+_LEAST_OF_FEW, _TELLING = 0.2, 2.5
 # What released gradients can show against a constant.
 _LEAST_SHOWN = 0.05
 
@@ -87,32 +97,18 @@ class Reach:
 class LastLook:
     """What is kept for the last question: ``run`` has the whole account, the descent a part.
 
-    If it is not ``wanted``, the descent has all of it and the whole way is gone. ``records`` are
-    those of a typical user, as far as they are known.
+    ``records`` are those of a typical user, as far as they are known.
     """
 
     run: UserReleases
-    wanted: bool = True
     records: float = _USUAL
-
-    @classmethod
-    def after(
-        cls, run: UserReleases, *, dimension: int, wanted: bool, records: float | None = None
-    ) -> LastLook:
-        """Return the look after a descent of the run; where users are very many, there is none."""
-        wanted = wanted and cls(run).signal < _MANY * dimension
-        return cls(run, wanted=wanted, records=_USUAL if records is None else records)
-
-    @property
-    def signal(self) -> float:
-        """What users tell together, in standard deviations of the noise of one of them."""
-        account = self.run.account
-        return signal_of(n_users=self.run.n_users, mu=account.mu, relation=account.relation)
 
     @property
     def share(self) -> float:
         """Which part of the account is kept."""
-        return look_share(signal=self.signal, records=self.records)
+        account = self.run.account
+        signal = signal_of(n_users=self.run.n_users, mu=account.mu, relation=account.relation)
+        return look_share(signal=signal, records=self.records)
 
     def descent(self) -> UserReleases:
         """Return the run that leaves enough for the look.
@@ -124,15 +120,13 @@ class LastLook:
         >>> round(float(left), 6)
         0.94
         """
-        if not self.wanted:
-            return self.run
         account = self.run.account
         left = float(account.square_left) - self.share * float(account.square)
         return replace(self.run, account=account.part_of(square=left))
 
     def reach(
         self,
-        loss: PreconditionedLoss,
+        loss: WhitenedLoss,
         data: Crowd,
         *,
         constant: Vector,
@@ -150,8 +144,9 @@ class LastLook:
         Examples
         --------
         >>> from quorate.accounting.account import Account
-        >>> from quorate.models.geometry import Geometry
-        >>> from quorate.models.losses import SquaredLoss
+        >>> from quorate.models.coordinates.geometry import Geometry
+        >>> from quorate.models.coordinates.preconditioned import PreconditionedLoss
+        >>> from quorate.models.regression_losses import SquaredLoss
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(5000, 1))
         >>> people = UserData(X, 0.5 * X[:, 0], offsets=np.arange(0, 5001, 5))
@@ -169,8 +164,6 @@ class LastLook:
         >>> 0.3 < reach.part < 0.7
         True
         """
-        if not self.wanted:
-            return Reach(1.0, 0.0)
         run = self.run
         length = float(np.linalg.norm(model - constant))
         rise = loss.inner.curvature * length**2
@@ -255,11 +248,32 @@ def shortened_noise(noise: Vector | str, way: Vector, reach: Reach) -> Vector | 
     return np.asarray(reach.part**2 * noise + reach.error**2 * np.outer(way, way))
 
 
+def shown_of(signal: float | None) -> float:
+    """Return how long a squared way has to be, in those that noise makes, to show something.
+
+    ``signal`` is told of regressions of few users: their number times the root of their records
+    over the dimension, in standard deviations of the noise.
+
+    >>> [round(shown_of(signal), 3) for signal in (None, 3.0, 9.0, 35.0)]
+    [0.75, 0.75, 0.278, 0.2]
+    """
+    return SHOWN if signal is None else min(SHOWN, max(_LEAST_OF_FEW, _TELLING / signal))
+
+
+def evidence_of(
+    minimum: Minimum, noise: Vector | str, *, penalized: NDArray[np.bool_], signal: float | None
+) -> float:
+    """Return the squared way over one that shows something by itself; 1 if nobody can tell."""
+    if isinstance(noise, str):
+        return 1.0
+    return way_over_noise(minimum, noise, penalized=penalized) / shown_of(signal)
+
+
 @dataclass(frozen=True)
 class _SlopesAlong:
     """Each user's slope at the end of the way and how much it rises, both within [-1, 1]."""
 
-    loss: PreconditionedLoss
+    loss: WhitenedLoss
     constant: Vector
     model: Vector
     cut: float

@@ -9,40 +9,50 @@ batch, a matrix product over everybody's rows) or that raises on some values wou
 and no clipping could mend that; so a loss of the caller is called for one user at a time, see
 :func:`by_user`.
 
-Bring your own by deriving from :class:`Loss`; ``examples/neural_network.py`` does. One that treats
-every user on its own may be called with many of them at once, as :class:`Vectorized`.
+How products over each user's own records are made, so that no bit depends on another user or on
+threads, stands beside them. The loss of a logistic model is here; those of numbers are in
+:mod:`quorate.models.regression_losses` and those of other classifiers in
+:mod:`quorate.models.class_losses`. Bring your own by deriving from :class:`Loss`;
+``examples/neural_network.py`` does. One that treats every user on its own may be called with many
+of them at once, see :mod:`quorate.models.vectorized`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate import _validate
-from quorate.arrays import row_products
+from quorate._validate import is_of_caller
 from quorate.users import UserData, grouping
-from quorate.users.assembly import rows_as_they_lie
-from quorate.users.caller_code import call_quietly, is_of_caller
-from quorate.users.store import added_up, offsets_of, pattern_of
+from quorate.users.crowd import call_quietly
+from quorate.users.store import (
+    added_up,
+    offsets_of,
+    pattern_of,
+    records_at,
+    row_products,
+    rows_as_they_lie,
+)
 
 __all__ = [
-    "HuberLoss",
+    "AlikeUsers",
     "LinearLoss",
     "LogisticLoss",
     "Loss",
-    "SmoothedHingeLoss",
-    "SoftmaxLoss",
-    "SquaredLoss",
-    "Vectorized",
+    "alike_users",
     "by_products",
     "by_user",
+    "curvature_over_scores",
+    "in_one_thread",
+    "multiplied",
     "sigmoid",
 ]
 
@@ -54,8 +64,15 @@ _MANY = 32
 # Numbers of a user, and predictions of a record, up to which BLAS takes one thread for the product:
 # how it shares out a larger one, and so its last bits, depends on how many threads there are.
 _LARGEST_PRODUCT, _MOST_OUTPUTS = 2**13, 32
+# Numbers that are multiplied at once where all that is made of them stays in the cache.
+_AT_ONCE = 2**18
+# Products of numbers up to which BLAS takes one thread for a product of matrices: how it shares out
+# a larger one depends on how many threads there are.
+_ONE_THREAD = 2**18
+# Scores in standard deviations, at which curvatures of two classes are averaged.
+_LINE = np.linspace(-6.0, 6.0, 601)
 # Views of the same users, who are asked again at every step.
-_PARTS: WeakKeyDictionary[UserData, list[_Part]] = WeakKeyDictionary()
+_PARTS: WeakKeyDictionary[UserData, tuple[LinearLoss, list[_Part]]] = WeakKeyDictionary()
 
 
 def sigmoid(values: Vector) -> Vector:
@@ -71,6 +88,9 @@ def sigmoid(values: Vector) -> Vector:
 
 class Loss(ABC):
     """One gradient a user, at any parameter vector."""
+
+    # Whether a loss of ours answers for one of the caller inside it.
+    _answers_for: ClassVar[bool] = False
 
     @abstractmethod
     def dimension(self, n_features: int) -> int:
@@ -91,40 +111,10 @@ class Loss(ABC):
 
 
 @dataclass(frozen=True)
-class Vectorized(Loss):
-    """A loss of the caller that may see many users at once: much quicker, and taken at its word.
-
-    Guarantees are then ``idealized`` and say so: nobody has checked that the loss keeps users apart
-    to the last bit.
-
-    >>> Vectorized(SquaredLoss()).caveat
-    'The loss was called with the records of many users at once (Vectorized).'
-    """
-
-    inner: Loss
-
-    def dimension(self, n_features: int) -> int:
-        """Return the dimension of the loss inside."""
-        return self.inner.dimension(n_features)
-
-    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
-        """Return the gradients of the loss inside."""
-        return self.inner.user_gradients(batch, theta)
-
-    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
-        """Return the places of the intercepts."""
-        return self.inner.unpenalized(n_features)
-
-    @property
-    def caveat(self) -> str | None:
-        """The loss sees many users at once."""
-        return "The loss was called with the records of many users at once (Vectorized)."
-
-
-@dataclass(frozen=True)
 class _OneByOne(Loss):
     """A loss of the caller, called for one user at a time; who makes it fail counts as zero."""
 
+    _answers_for = True
     inner: Loss
 
     def dimension(self, n_features: int) -> int:
@@ -149,7 +139,7 @@ def _as_row(loss: Loss, user: UserData, theta: Vector) -> Vector:
 def by_user(loss: Loss) -> Loss:
     """Return a loss that keeps users apart: ours as they are, others for one user at a time.
 
-    >>> by_user(SquaredLoss()) == SquaredLoss()
+    >>> by_user(LogisticLoss()) == LogisticLoss()
     True
     """
     return loss if _keeps_users_apart(loss) else _OneByOne(loss)
@@ -159,8 +149,7 @@ def _keeps_users_apart(loss: Loss) -> bool:
     if is_of_caller(loss):
         return False
     inner = getattr(loss, "inner", None)
-    trusted = isinstance(loss, Vectorized | _OneByOne)
-    return trusted or not isinstance(inner, Loss) or _keeps_users_apart(inner)
+    return loss._answers_for or not isinstance(inner, Loss) or _keeps_users_apart(inner)
 
 
 class _Part:
@@ -172,15 +161,20 @@ class _Part:
     """
 
     def __init__(
-        self, batch: UserData, dtype: np.dtype[Any], owners: NDArray[np.int64], *, many: bool
+        self, batch: UserData, loss: LinearLoss, dtype: Any, owners: NDArray[Any], *, many: bool
     ) -> None:
         counts = batch.record_counts()[owners]
         offsets = offsets_of(counts)
-        places = batch.order_of_addition().take(grouping.ranges(batch.offsets[owners], counts))
-        self.owners, self._places = _as_slice(owners), _as_slice(places)
+        self.owners, order = _as_slice(owners), batch.order_of_addition()
+        if isinstance(self.owners, slice):
+            places = order[batch.offsets[self.owners.start] : batch.offsets[self.owners.stop]]
+        else:
+            places = order.take(grouping.ranges(batch.offsets[owners], counts))
+        self._places = _as_slice(places)
         targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
         # Records of 32 bits have predictions and slopes of 32 bits.
         self.targets = targets.astype(dtype, copy=False)
+        self.told = loss._told(self.targets)
         self._offsets = offsets
         self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=dtype)
         self.n_users = len(counts)
@@ -234,10 +228,10 @@ def by_products(held: Any, n_features: int) -> Any:
     return (held >= _MANY) & (held * n_features <= _LARGEST_PRODUCT)
 
 
-def _parts(batch: UserData, dtype: np.dtype[Any]) -> list[_Part]:
+def _parts(batch: UserData, loss: LinearLoss, dtype: np.dtype[Any]) -> list[_Part]:
     """Return users in parts: those with few records or too many, then others by how many."""
-    parts = _PARTS.get(batch)
-    if parts is None:
+    asked, parts = _PARTS.get(batch, (None, []))
+    if asked is not loss and asked != loss:
         counts = batch.record_counts()
         is_product = by_products(counts, batch.n_features)
         most = max(1, 8 * _BLOCK // max(1, dtype.itemsize * batch.n_features))
@@ -248,9 +242,70 @@ def _parts(batch: UserData, dtype: np.dtype[Any]) -> list[_Part]:
                 owners = owners[np.argsort(counts[owners], kind="stable")]
             cuts = np.flatnonzero(np.diff(np.cumsum(counts[owners]) // most)) + 1
             each = np.split(owners, cuts) if owners.size else []
-            parts += [_Part(batch, dtype, some, many=many) for some in each]
-        _PARTS[batch] = parts
+            parts += [_Part(batch, loss, dtype, some, many=many) for some in each]
+        _PARTS[batch] = loss, parts
     return parts
+
+
+def in_one_thread(rows: int, size: int) -> Iterator[slice]:
+    """Yield parts of so many rows that a product of each takes one thread; ``size`` a row.
+
+    >>> list(in_one_thread(3, 2**17))
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+    few = max(1, _ONE_THREAD // max(1, size))
+    for start in range(0, rows, few):
+        yield slice(start, start + few)
+
+
+def multiplied(left: NDArray[Any], right: NDArray[Any], *, out: NDArray[Any]) -> NDArray[Any]:
+    """Return ``left @ right`` user by user, of one with many rows share by share.
+
+    >>> multiplied(np.ones((2, 3, 1)), np.ones((1, 1)), out=np.empty((2, 3, 1))).shape
+    (2, 3, 1)
+    """
+    for some in in_one_thread(left.shape[-2], right.shape[-2] * right.shape[-1]):
+        np.matmul(left[..., some, :], right, out=out[..., some, :])
+    return out
+
+
+class AlikeUsers(NamedTuple):
+    """Users with equally many records: which they are, and the places of their records."""
+
+    owners: NDArray[np.int64] | slice
+    records: NDArray[np.int64] | slice
+
+
+def alike_users(
+    users: UserData, make: Callable[[tuple[int, ...]], NDArray[Any]] | None = None
+) -> Iterator[tuple[AlikeUsers, Vector]]:
+    """Yield users with as many records each and their records, (users, records, features).
+
+    Users who lie side by side, their records as they are added up, are seen where they lie; of
+    others there is a copy, in what ``make`` gives for a shape, until the next ones come.
+
+    >>> people = UserData(np.zeros((4, 1)), offsets=[0, 1, 3, 4])
+    >>> [(alike.owners, held.shape) for alike, held in alike_users(people)]
+    [(array([0, 2]), (2, 1, 1)), (slice(1, 2, None), (1, 2, 1))]
+    """
+    order, counts = users.order_of_addition(), users.record_counts()
+    settled = bool(np.all(order[1:] > order[:-1]))
+    by_count = np.argsort(counts, kind="stable")
+    numbers, firsts = np.unique(counts[by_count], return_index=True)
+    bounds = pairwise([*firsts.tolist(), len(by_count)])
+    for m, (begin, end) in zip(numbers.tolist(), bounds, strict=True):
+        group = by_count[begin:end]
+        few = max(1, _AT_ONCE // max(1, m * users.n_features))
+        for start in range(0, len(group) if m else 0, few):
+            owners = group[start : start + few]
+            first, last = int(owners[0]), int(owners[-1]) + 1
+            if settled and last - first == len(owners):
+                records = slice(int(users.offsets[first]), int(users.offsets[last]))
+                held = records_at(users, records, make).reshape(len(owners), m, -1)
+                yield AlikeUsers(slice(first, last), records), held
+            else:
+                places = order.take(users.offsets[owners, np.newaxis] + np.arange(m))
+                yield AlikeUsers(owners, places.ravel()), records_at(users, places, make)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,6 +315,8 @@ class LinearLoss(Loss):
     Parameters are the rows (w, b) of each output after another; b is there if ``intercept``.
     """
 
+    # Products are made of predictions in this unit and of slopes in its inverse.
+    _unit: ClassVar[float] = 1.0
     intercept: bool = True
 
     @property
@@ -275,6 +332,21 @@ class LinearLoss(Loss):
     @abstractmethod
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the derivative in each prediction: (records, outputs)."""
+
+    def _told(self, targets: Vector) -> Vector:
+        """Return what slopes are made of beside predictions; every step asks for it."""
+        return targets
+
+    def _slopes(self, predictions: Vector, told: Vector) -> Vector:
+        """Return the slopes in their unit, perhaps over the predictions in theirs."""
+        return self.slopes(predictions, told)
+
+    def expected_curvature(self, theta: Vector) -> Vector:
+        """Return the curvature at released parameters if features were normal, of unit spread.
+
+        That of errors is ``curvature``: all of them count as small ones.
+        """
+        return np.asarray(self.curvature * np.eye(theta.size))
 
     @property
     def first_slope(self) -> float:
@@ -301,7 +373,7 @@ class LinearLoss(Loss):
         weights = np.ascontiguousarray(theta.reshape(self.outputs, -1))
         gradients = np.empty((batch.n_users, *weights.shape))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
-            for part in _parts(batch, rows.dtype):
+            for part in _parts(batch, self, rows.dtype):
                 own = part.rows(rows)
                 if part.runs and len(weights) <= _MOST_OUTPUTS:
                     held = part.each(own, upright=upright)
@@ -317,20 +389,21 @@ class LinearLoss(Loss):
     def _by_products(self, part: _Part, blocks: list[Vector], weights: Vector) -> Vector:
         """Return summed gradients of users with many records: two products for each of them."""
         outputs, features, dtype = len(weights), blocks[0].shape[2], blocks[0].dtype
-        inner = np.ascontiguousarray(weights[:, :features], dtype=dtype).T
+        units = weights * self._unit
+        inner = np.ascontiguousarray(units[:, :features], dtype=dtype).T
         predictions = np.empty((len(part.targets), outputs), dtype=dtype)
         for (records, _, held), own in zip(part.runs, blocks, strict=True):
             np.matmul(own, inner, out=predictions[records].reshape(-1, held, outputs))
         if self.intercept:
-            predictions += weights[:, features].astype(dtype)
-        slopes = np.asarray(self.slopes(predictions, part.targets), dtype=dtype)
+            predictions += units[:, features].astype(dtype)
+        slopes = np.asarray(self._slopes(predictions, part.told), dtype=dtype)
         gradients = np.empty((part.n_users, *weights.shape), dtype=dtype)
         for (records, users, held), own in zip(part.runs, blocks, strict=True):
             turned = slopes[records].reshape(-1, held, outputs).transpose(0, 2, 1)
             np.matmul(turned, own, out=gradients[users, :, :features])
             if self.intercept:
                 np.matmul(turned, part.ones[:held], out=gradients[users, :, features])
-        return gradients
+        return gradients if self._unit == 1.0 else np.multiply(gradients, self._unit, out=gradients)
 
     def _by_rows(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
         """Return summed gradients of users with few records or very many: a product a record.
@@ -352,53 +425,21 @@ class LinearLoss(Loss):
         return gradients
 
 
-@dataclass(frozen=True, kw_only=True)
-class SquaredLoss(LinearLoss):
-    """Half the squared error.
-
-    Examples
-    --------
-    >>> people = UserData([[1.0], [3.0]], [2.0, 2.0], offsets=[0, 1, 2])
-    >>> SquaredLoss().user_gradients(people, np.array([1.0, 0.0]))
-    array([[-1., -1.],
-           [ 3.,  1.]])
-    """
-
-    @property
-    def curvature(self) -> float:
-        """One."""
-        return 1.0
-
-    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the errors."""
-        return predictions - targets[:, None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class HuberLoss(LinearLoss):
-    """Squared for errors up to ``width``, linear beyond.
-
-    Examples
-    --------
-    >>> people = UserData([[1.0], [3.0]], [2.0, 2.0], offsets=[0, 1, 2])
-    >>> HuberLoss(width=0.5).user_gradients(people, np.array([1.0, 0.0]))
-    array([[-0.5, -0.5],
-           [ 1.5,  0.5]])
-    """
-
-    width: float = 1.0
-
-    def __post_init__(self) -> None:
-        _validate.positive(width=self.width)
-
-    @property
-    def curvature(self) -> float:
-        """One."""
-        return 1.0
-
-    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the errors, cut at ``width``."""
-        return np.clip(predictions - targets[:, None], -self.width, self.width)
+def curvature_over_scores(
+    theta: Vector, bent: Callable[[Vector], Vector], *, intercept: bool
+) -> Vector:
+    """Return the curvature over normal features of a loss that is so much ``bent`` at scores."""
+    features = theta.size - intercept
+    length = float(np.linalg.norm(theta[:features]))
+    along = np.append(theta[:features] / max(length, 1e-300), np.zeros(int(intercept)))
+    slopes = bent((theta[features] if intercept else 0.0) + length * _LINE)
+    shares = slopes * np.exp(-0.5 * _LINE**2) / np.exp(-0.5 * _LINE**2).sum()
+    plain, skewed, squared = (float(shares @ _LINE**power) for power in range(3))
+    found = plain * np.eye(theta.size) + (squared - plain) * np.outer(along, along)
+    if intercept:
+        found[features] += skewed * along
+        found[:, features] += skewed * along
+    return np.asarray(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,6 +459,16 @@ class LogisticLoss(LinearLoss):
         """A quarter."""
         return 0.25
 
+    _unit = 0.5
+
+    def expected_curvature(self, theta: Vector) -> Vector:
+        """Return the curvature over normal features.
+
+        >>> np.diagonal(LogisticLoss().expected_curvature(np.array([3.0, 0.0]))).round(3)
+        array([0.028, 0.115])
+        """
+        return curvature_over_scores(theta, _certainty, intercept=self.intercept)
+
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the predicted probability minus the target, right to 1e-7.
 
@@ -425,76 +476,17 @@ class LogisticLoss(LinearLoss):
         itself for each prediction.
         """
         with np.errstate(over="ignore"):  # a probability of zero or one
-            chances = np.multiply(predictions, 0.5, dtype=np.float32)
-        np.tanh(chances, out=chances)
-        chances *= np.float32(0.5)
-        chances += np.float32(0.5)
-        narrow = targets.dtype == chances.dtype
-        return np.subtract(chances, targets[:, None], out=chances if narrow else None)
+            halves = np.multiply(predictions, self._unit, dtype=np.float32)
+        return self._unit * self._slopes(halves, self._told(targets))
+
+    def _told(self, targets: Vector) -> Vector:
+        return np.asarray(1.0 - 2.0 * targets[:, None], dtype=np.float32)
+
+    def _slopes(self, predictions: Vector, told: Vector) -> Vector:
+        slopes = predictions.astype(np.float32, copy=False)
+        return np.add(np.tanh(slopes, out=slopes), told, out=slopes)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SmoothedHingeLoss(LinearLoss):
-    """The hinge loss of targets 0 and 1, its corner rounded over ``width``.
-
-    With the margin s = (2 y - 1) z: zero for s >= 1, linear for s <= 1 - width, quadratic between.
-
-    Examples
-    --------
-    >>> people = UserData([[2.0], [3.0]], [1.0, 0.0], offsets=[0, 1, 2])
-    >>> SmoothedHingeLoss().user_gradients(people, np.array([0.4, 0.0]))
-    array([[-0.8, -0.4],
-           [ 3. ,  1. ]])
-    """
-
-    width: float = 0.5
-
-    def __post_init__(self) -> None:
-        _validate.positive(width=self.width)
-
-    @property
-    def curvature(self) -> float:
-        """One over the width."""
-        return 1.0 / self.width
-
-    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return minus the side, times how far the margin is missed."""
-        side = 2.0 * targets[:, None] - 1.0
-        missed = np.clip((1.0 - side * predictions) / self.width, 0.0, 1.0)
-        return np.asarray(-side * missed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SoftmaxLoss(LinearLoss):
-    """Minus the log-likelihood of ``classes`` labels 0, 1, ...
-
-    A target that is none of them counts as no label.
-
-    Examples
-    --------
-    >>> people = UserData([[3.0]], [2.0], offsets=[0, 1])
-    >>> SoftmaxLoss(classes=3, intercept=False).user_gradients(people, np.zeros(3)).round(6)
-    array([[ 1.,  1., -2.]])
-    """
-
-    classes: int
-
-    def __post_init__(self) -> None:
-        _validate.positive_integer(classes=self.classes)
-
-    @property
-    def curvature(self) -> float:
-        """A half."""
-        return 0.5
-
-    @property
-    def outputs(self) -> int:
-        """One prediction a class."""
-        return self.classes
-
-    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the predicted probabilities minus the label."""
-        shifted = np.exp(predictions - predictions.max(axis=1, keepdims=True, initial=-np.inf))
-        chances = shifted / shifted.sum(axis=1, keepdims=True)
-        chances[targets[:, None] == np.arange(self.classes)] -= 1.0
-        return np.asarray(chances)
+def _certainty(scores: Vector) -> Vector:
+    chances = sigmoid(scores)
+    return chances * (1.0 - chances)

@@ -15,7 +15,8 @@ from quorate.accounting.ledger import Ledger
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
-from quorate.models.losses import HuberLoss, LinearLoss, SquaredLoss
+from quorate.models.losses import LinearLoss
+from quorate.models.regression_losses import HuberLoss, SquaredLoss
 from quorate.models.told import refuse_weights, target_range
 from quorate.public_randomness import RandomState
 
@@ -169,7 +170,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         refused : dict
             ``sample_weight`` is refused, with the reason.
         """
-        refuse_weights(type(self).__name__, refused)
+        if refused:
+            refuse_weights(type(self).__name__, refused)
         target_range(self.target_bounds)
         self._fit(X, y, users)
         return self

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.bounds import Ball
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
+from quorate.grid import Ball
 from quorate.guarantees import Guarantee, Relation
 from quorate.means.covariance import nearest_covariance, outer_products
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import private_mean
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors
 from quorate.models.classification import LogisticRegression
 from quorate.models.coefficients import Coefficients

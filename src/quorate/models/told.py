@@ -10,27 +10,22 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import described
-from quorate.bounds import Box
+from quorate._validate import described
 from quorate.exceptions import ParameterError
-from quorate.models.losses import LinearLoss
+from quorate.grid import Box
 from quorate.ranges import as_limits
-from quorate.users import UserData, grouping
-from quorate.users.assembly import settled_users
+from quorate.users import grouping
 from quorate.users.crowd import Crowd
 
 __all__ = [
-    "ClassWeighted",
     "FeatureRange",
-    "Scaled",
     "counted_once",
     "public_sizes",
     "public_weights",
@@ -110,35 +105,12 @@ def _remembered(bounds: tuple[float, ...]) -> FeatureRange:
     return FeatureRange(bounds, 1)
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """The same users with bounded features and targets, in the order of addition.
-
-    A sample takes users by their numbers in the order of their keys: there they keep it.
-
-    >>> people = UserData([[9.0], [5.0]], [1.0, 0.0], offsets=[0, 1, 2])
-    >>> Scaled(FeatureRange((0.0, 10.0), 1), np.copy, by_count=True)(people).X.ravel()
-    array([0.8, 0. ])
-    """
-
-    limits: FeatureRange
-    targets: Callable[[Vector], Vector]
-    by_count: bool
-
-    def __call__(self, users: UserData) -> UserData:
-        """Return them; without limits the records stay where they lie."""
-        rows = self.limits.scaled if self.limits.bounded else None
-        return settled_users(users, rows, self.targets, by_count=self.by_count)
-
-
-def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector | None:
-    """Return a weight from 0 to 1 for each label; None where all count the same.
+def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector:
+    """Return a weight from 0 to 1 for each label.
 
     >>> public_weights({"ill": 3.0}, ("well", "ill"))
     array([0.33333333, 1.        ])
     """
-    if class_weight is None:
-        return None
     if isinstance(class_weight, str):
         raise ParameterError(
             f"Expected class_weight as a dictionary from labels to public weights, got "
@@ -201,42 +173,6 @@ def refuse_weights(name: str, given: Mapping[str, Any]) -> None:
     strange = [key for key in given if key != "sample_weight"]
     if strange:
         raise TypeError(f"{name}.fit() got an unexpected keyword argument {strange[0]!r}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassWeighted(LinearLoss):
-    """A loss whose records count as much as their label, the place of a public weight.
-
-    Examples
-    --------
-    >>> from quorate.models.losses import LogisticLoss
-    >>> from quorate.users import UserData
-    >>> people = UserData([[2.0], [2.0]], [1.0, 0.0], offsets=[0, 1, 2])
-    >>> loss = ClassWeighted(inner=LogisticLoss(), weights=(0.5, 1.0))
-    >>> loss.user_gradients(people, np.zeros(2))
-    array([[-1.  , -0.5 ],
-           [ 0.5 ,  0.25]])
-    """
-
-    inner: LinearLoss
-    weights: tuple[float, ...]
-
-    @property
-    def curvature(self) -> float:
-        """That of the loss inside: no weight is above 1."""
-        return self.inner.curvature
-
-    @property
-    def outputs(self) -> int:
-        """Those of the loss inside."""
-        return self.inner.outputs
-
-    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the slopes of the loss inside, each times the weight of its label."""
-        held = np.zeros(len(targets))
-        for place, weight in enumerate(self.weights):
-            held[targets == place] = weight
-        return np.asarray(self.inner.slopes(predictions, targets) * held[:, None])
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-from quorate.means.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
-from quorate.means.ways import spread_is_affordable
+from quorate.means.routes.budget_split import Setting, plan_core, plan_shrinking, spread_looks_cost
+from quorate.means.routes.ways import spread_is_affordable
 
 __all__ = ["Table", "ball_noise", "core_noise", "read_noise", "tabulate"]
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate, Pure
 from quorate.exceptions import NotEnoughUsersError
-from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.guarantees import Approximate, Guarantee, Pure, Relation, Trust
 from quorate.protocols.randomizers.counts import Votes
 from quorate.protocols.randomizers.hashed import HashedResponse, candidates_of
 from quorate.protocols.randomizers.prefixes import find_popular

@@ -20,9 +20,8 @@ from functools import cached_property
 from typing import Any
 
 from quorate import _validate
-from quorate.accounting.events import Approximate, Event, Pure
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.guarantees import Approximate, Event, Guarantee, Pure, Relation, Trust
 from quorate.protocols.randomizers.hashed import COIN_BITS, HashedResponse
 from quorate.protocols.reliability import liars_withstood, shuffled_response
 from quorate.protocols.shuffling.blanket import blanket_delta

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from quorate import _validate
+from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact, float_down
 from quorate.estimators import UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Relation

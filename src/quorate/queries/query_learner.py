@@ -14,17 +14,16 @@ from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.concepts.base import Concept
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import TRUST, Relation, Trust
+from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import QueryAlgorithm
-from quorate.releases.choice_error import CONFIDENCE, ChoiceError
-from quorate.releases.route import Route
-from quorate.users.assembly import check_classes, check_columns, check_labels
 from quorate.users.crowd import Crowd
+from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["QueryLearner"]
 

@@ -31,10 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import is_of_caller
 from quorate.concepts.base import Concept
 from quorate.exceptions import ParameterError
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly, is_of_caller
+from quorate.users.crowd import call_quietly
 
 __all__ = [
     "Evaluation",

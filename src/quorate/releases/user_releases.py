@@ -12,30 +12,29 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
-from quorate.arrays import row_lengths
-from quorate.bounds import Ball, Bound, Interval
-from quorate.grid import Grid, choose_grid
+from quorate.grid import Ball, Bound, Grid, Interval
 from quorate.guarantees import Relation
-from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
-from quorate.mechanisms.sums import GaussianSum
+from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed
 from quorate.mechanisms.user_sample import UserSample
 from quorate.users import UserData
-from quorate.users.assembly import ordered_users
-from quorate.users.caller_code import (
+from quorate.users.crowd import (
+    Crowd,
     Statistic,
     call_quietly,
     check_statistic,
+    counts_up_to,
     encode_users,
     sum_users,
 )
-from quorate.users.crowd import Crowd, counts_up_to
+from quorate.users.data import ordered_users
+from quorate.users.store import row_lengths
 
 __all__ = [
     "LARGEST_SEARCH",
@@ -292,7 +291,7 @@ class UserReleases:
         """Release the mean of the users' vectors, clipped to ``radius``, paying ``square``."""
         return bounded_mean(
             self.data,
-            BoundedVectors(vectors, Ball(radius, dimension=dimension)),
+            BoundedVectors(vectors, _ball(radius, dimension)),
             multiplier=self.account.multiplier(square),
             account=self.account,
             n_users=self.n_users,
@@ -322,11 +321,7 @@ def bounded_mean(
     >>> bool(abs(mean.value[0] - 1.0) < 0.02), round(mean.noise, 6)
     (True, 0.002)
     """
-    grid = choose_grid(
-        statistic.bound,
-        n_users=_room(n_users),
-        noise_scale=multiplier * statistic.bound.l2_diameter,
-    )
+    grid = _roomy_grid(statistic.bound, n_users, math.frexp(multiplier)[1])
     mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
     totals = sum_in_parts(data, statistic, grid)
     total = mechanism.release(totals, count=0.0, account=account)
@@ -386,6 +381,19 @@ def _in_batches(users: UserData, vectors: UserVectors, dimension: int) -> Vector
 
 def _own_rows(users: UserData) -> Vector:
     return users.X
+
+
+@lru_cache(maxsize=1)
+def _ball(radius: float, dimension: int) -> Ball:
+    """Return the ball, which most steps of a descent share."""
+    return Ball(radius, dimension=dimension)
+
+
+@lru_cache(maxsize=1)
+def _roomy_grid(bound: Bound, n_users: float, power: int) -> Grid:
+    """Return a grid with room for multipliers below 2^power, which most steps share, too."""
+    noise_scale = 2.0 ** min(power, 1023) * bound.l2_diameter
+    return choose_grid(bound, n_users=_room(n_users), noise_scale=noise_scale)
 
 
 def _ones(users: UserData) -> Vector:

@@ -22,10 +22,12 @@ from quorate.guarantees import Guarantee
 from quorate.learners.threshold import ThresholdLearner
 from quorate.means.median import PrivateMedian
 from quorate.means.user_mean import UserMean
-from quorate.mechanisms.choose import ChooseBest
-from quorate.mechanisms.ordered import ChooseOrdered
-from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum
 
 __all__ = ["AUDITS", "Audit", "run_audit"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from quorate import __version__
 from quorate.catalogue import Answer, answer, figure
 from quorate.guarantees import Guarantee
+from quorate.mechanisms.stated_error import StatedError
 from quorate.planning.plan import Plan
-from quorate.releases.stated_error import StatedError
 from quorate.reports.figures import Drawing, Line, draw_curves
 from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
 from quorate.tasks.fitting import Account, Fit

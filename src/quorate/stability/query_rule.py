@@ -29,7 +29,7 @@ from quorate.queries.statistical import QueryAlgorithm, QueryOracle, Statistical
 from quorate.stability.codes import Code, DecisionListCode, HalfspaceCode, LiteralsCode
 from quorate.stability.rules import Keys, StableRule, key_array
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import call_quietly
 
 __all__ = ["QueryRule", "RoundedOracle", "code_of", "query_records", "round_together"]
 

@@ -32,7 +32,7 @@ from quorate.concepts.base import (
     LabelledRecords,
     as_features,
 )
-from quorate.concepts.numeric.domains import OrderedDomain
+from quorate.concepts.numeric.thresholds import OrderedDomain
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import SharedSeed
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import is_of_caller
 from quorate.concepts.base import Concept
 from quorate.public_randomness import SharedSeed
 from quorate.users import UserData
-from quorate.users.caller_code import is_of_caller
 
 __all__ = ["Keys", "StableRule", "key_array", "plurality"]
 

@@ -18,28 +18,26 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact
 from quorate.concepts.base import Concept, ConceptClass, Constant
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.guarantees import TRUST, Relation, Trust
-from quorate.mechanisms.stable_choice import StableChoice
-from quorate.mechanisms.sums import NoisyCount
-from quorate.mechanisms.universe import LARGEST_UNIVERSE, ChooseKey
+from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError
+from quorate.mechanisms.choices.stable_choice import StableChoice
+from quorate.mechanisms.choices.universe import LARGEST_UNIVERSE, ChooseKey
+from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.votes import count_votes
 from quorate.protocols.simulate import local_choice, shuffle_choice
 from quorate.public_randomness import RandomState, SharedSeed, public_generator
-from quorate.releases.choice_error import CONFIDENCE, ChoiceError
-from quorate.releases.route import Route
 from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
 from quorate.stability.softmax import SoftmaxRule
 from quorate.users import UserData
-from quorate.users.assembly import check_classes, check_columns, check_labels
-from quorate.users.caller_code import call_quietly
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, call_quietly
+from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["REPORTS", "SEEDS", "Selection", "StableLearner", "choose_selection"]
 
@@ -158,10 +156,10 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     proof : The seed is fixed before records are read, and a key is a function of one user's records
         and the seed. Central: with :math:`k` seeds a user has one vote under each, and one user
         moves every count of (seed, key) by at most one, so the exponential mechanism over all pairs
-        is :class:`~quorate.mechanisms.universe.ChooseKey`'s, at the same price for every k; with
-        truncated noise there is one seed and one vote, and
-        :class:`~quorate.mechanisms.stable_choice.StableChoice` pays. Shuffle and local: one report
-        of :class:`~quorate.protocols.randomizers.hashed.HashedResponse` a user. Released:
+        is :class:`~quorate.mechanisms.choices.universe.ChooseKey`'s, at the same price for every k;
+        with truncated noise there is one seed and one vote, and
+        :class:`~quorate.mechanisms.choices.stable_choice.StableChoice` pays. Shuffle and local: one
+        report of :class:`~quorate.protocols.randomizers.hashed.HashedResponse` a user. Released:
         ``index_``, ``seed_`` and functions of them; ``agreement_`` if it was paid for.
 
     Complexity

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from quorate import _validate
+from quorate._validate import is_frame
 from quorate.accounting.account import Account
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee
-from quorate.releases.route import Route
-from quorate.tabulate.cells import ToCells, ValueColumn
+from quorate.tabulate.gathering.cells import ToCells, ValueColumn
+from quorate.tabulate.gathering.reading import Reading, Records, ids_of, names_of, with_names
 from quorate.tabulate.looks import Shape, noise_norm
-from quorate.tabulate.reading import Reading, Records, ids_of, names_of, with_names
 from quorate.tabulate.usual import usual_units, usual_values
-from quorate.users.assembly import check_ids, without_rows
 from quorate.users.crowd import Crowd
-from quorate.users.tables import is_frame, open_frame
+from quorate.users.frames import open_frame
+from quorate.users.tables import check_ids, without_rows
 
 __all__ = ["UserStatistic", "shape_of", "stated"]
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
-from quorate.grid import fitting_grid
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum
-from quorate.tabulate.cells import cells_of, totals_by_group
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.sums import GaussianSum, fitting_grid
+from quorate.tabulate.gathering.cells import cells_of, totals_by_group
 from quorate.tabulate.lengths import Lengths, capped_steps
 from quorate.tabulate.looks import (
     Shape,
@@ -27,9 +27,8 @@ from quorate.tabulate.looks import (
     rounded_length,
     spendable,
 )
-from quorate.users.assembly import ordered_users
 from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
+from quorate.users.data import UserData, ordered_users
 
 __all__ = ["Block", "noise_of_unit", "noisy_sum", "presence_of", "release_block", "tail_factor"]
 

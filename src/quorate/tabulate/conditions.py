@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import described
+from quorate._validate import described
 from quorate.exceptions import ParameterError
 
 __all__ = ["Condition", "as_conditions"]

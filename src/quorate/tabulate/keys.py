@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import described, float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
-from quorate.arrays import described
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.mechanisms.stable_choice import StableHistogram
+from quorate.mechanisms.choices.stable_choice import StableHistogram
 from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
-from quorate.tabulate.short_texts import ShortTexts
+from quorate.tabulate.gathering.short_texts import ShortTexts
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
@@ -283,8 +282,8 @@ def popular_keys(
     """Release the keys that many people hold, in the order of keys.
 
     Every person votes for the key of one record, drawn by a public seed and the person's own id;
-    what is released is a :class:`~quorate.mechanisms.stable_choice.StableHistogram` without its
-    counts.
+    what is released is a :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without
+    its counts.
 
     Parameters
     ----------

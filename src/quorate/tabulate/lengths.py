@@ -10,7 +10,7 @@ cell, and no cell that a person does not touch is ever written down.
 
 Why no integer vector leaves its length
 ---------------------------------------
-The proof of the ball, at the top of :mod:`quorate.bounds`, asks two things of the computed length:
+The proof of the ball, in ``docs/proofs/grid.md``, asks two things of the computed length:
 that it is a sum of at most d numbers >= 0, in any order, and that every number in it was rounded
 once. Both hold here with d = ``dimension``, since a person has at most that many cells; the same
 factor is then applied to each of them, two more roundings, and truncation makes nothing larger. For
@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.bounds import Bound
 from quorate.exceptions import ParameterError
+from quorate.grid import Bound
 from quorate.guarantees import Relation
 
 __all__ = ["Lengths", "capped_steps", "lengths_of", "powers_of"]

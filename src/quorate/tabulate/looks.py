@@ -28,15 +28,16 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.costs import as_gaussian
-from quorate.accounting.rounding import exact, float_down
-from quorate.grid import Grid, Interval, fitting_grid
+from quorate.grid import Grid, Interval
 from quorate.guarantees import Relation
-from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
-from quorate.tabulate.cells import Cells, ValueColumn, cells_of, totals_by_group
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum, NoisySearch, fitting_grid, looks_needed
+from quorate.tabulate.gathering.cells import Cells, ValueColumn, cells_of, totals_by_group
 from quorate.tabulate.lengths import Lengths, capped_steps
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData

@@ -19,12 +19,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
-from quorate.grid import fitting_grid
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.sums import GaussianSum, fitting_grid
 from quorate.tabulate.blocks import tail_factor
-from quorate.tabulate.cells import ValueColumn, cells_of, totals_by_group
+from quorate.tabulate.gathering.cells import ValueColumn, cells_of, totals_by_group
 from quorate.tabulate.lengths import Lengths, capped_steps
 from quorate.tabulate.looks import spendable
 from quorate.tabulate.released import CONFIDENCE, Estimates

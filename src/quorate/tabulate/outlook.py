@@ -11,12 +11,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import forgo
-from quorate.accounting.rounding import exact
 from quorate.guarantees import Relation
 from quorate.tabulate.blocks import noise_of_unit
-from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.looks import (
     COUNT_SHARE,
     WEIGHT_SHARE,

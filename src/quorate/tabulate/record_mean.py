@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.ledger import Ledger
+from quorate.estimators import Route
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
-from quorate.releases.route import Route
 from quorate.tabulate.base import UserStatistic, shape_of, stated
 from quorate.tabulate.blocks import release_block
+from quorate.tabulate.gathering.reading import schema_of
 from quorate.tabulate.looks import number_of_users
-from quorate.tabulate.reading import schema_of
 from quorate.tabulate.released import means
 from quorate.tabulate.user_count import StatisticError
 from quorate.tabulate.user_sum import asked_columns

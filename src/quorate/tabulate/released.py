@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.releases.stated_error import StatedError
+from quorate.mechanisms.stated_error import StatedError
 from quorate.tabulate.blocks import Block, tail_factor
 
 __all__ = ["CONFIDENCE", "Estimates", "TableError", "arrow_table", "means", "plain", "totals"]
@@ -107,7 +107,7 @@ def plain(values: Floats, errors: Floats, *, gaussian: bool) -> Estimates:
 def totals(block: Block, place: int) -> Estimates:
     """Return the sum of a column in each group: about its centre, plus the centre a record.
 
-    >>> from quorate.tabulate.cells import ValueColumn
+    >>> from quorate.tabulate.gathering.cells import ValueColumn
     >>> from quorate.tabulate.looks import Shape
     >>> shape = Shape(
     ...     columns=(ValueColumn(2, 0.0, 9.0),), centres=(4.0,), units=(1.0,), weights=np.ones(1)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quorate.arrays import described
+from quorate._validate import described
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.ranges import as_bound, as_limits
-from quorate.tabulate.cells import ValueColumn
+from quorate.tabulate.gathering.cells import ValueColumn
 
 __all__ = ["STATISTICS", "Request", "TableRequest", "as_request"]
 

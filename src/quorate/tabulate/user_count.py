@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.estimators import Route
 from quorate.guarantees import Relation
-from quorate.mechanisms.sums import NoisyCount
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.stated_error import StatedError
 from quorate.public_randomness import RandomState
-from quorate.releases.route import Route
-from quorate.releases.stated_error import StatedError
 from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.blocks import release_block
 from quorate.tabulate.conditions import as_conditions
+from quorate.tabulate.gathering.reading import Reading, schema_of
 from quorate.tabulate.looks import Shape, number_of_users
-from quorate.tabulate.reading import Reading, schema_of
 from quorate.tabulate.released import CONFIDENCE, plain
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -108,8 +108,8 @@ class UserCount(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``count_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : People: each counts 0 or 1, a :class:`~quorate.mechanisms.sums.NoisyCount`. Records: a
-        person's number is cut at a cap, which is public or found by
+    proof : People: each counts 0 or 1, a :class:`~quorate.mechanisms.noisy_count.NoisyCount`.
+        Records: a person's number is cut at a cap, which is public or found by
         :func:`~quorate.tabulate.looks.found_length`, and added up in whole steps with Laplace or
         Gaussian noise (:mod:`quorate.tabulate.lengths`), all from one account.
 

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.estimators import Route
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
 from quorate.ranges import limits_by_name
-from quorate.releases.route import Route
 from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.blocks import Block, release_block
-from quorate.tabulate.cells import ValueColumn
 from quorate.tabulate.conditions import as_conditions
+from quorate.tabulate.gathering.cells import ValueColumn
+from quorate.tabulate.gathering.reading import Reading, names_of, schema_of
 from quorate.tabulate.looks import Shape, number_of_users
-from quorate.tabulate.reading import Reading, names_of, schema_of
 from quorate.tabulate.released import plain
 from quorate.tabulate.requests import TableRequest, as_request
 from quorate.tabulate.user_count import StatisticError

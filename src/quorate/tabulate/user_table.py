@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import exact
+from quorate.estimators import Route
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
-from quorate.releases.route import Route
 from quorate.tabulate.base import UserStatistic, shape_of, shares, stated
 from quorate.tabulate.blocks import Block, presence_of, release_block
 from quorate.tabulate.conditions import as_conditions
+from quorate.tabulate.gathering.reading import Reading, Records, checked_names, schema_of
 from quorate.tabulate.keys import as_keys, popular_keys
 from quorate.tabulate.looks import Shape, group_weights, number_of_users, pure_part
 from quorate.tabulate.medians import LOOKS, group_medians
-from quorate.tabulate.reading import Reading, Records, checked_names, schema_of
 from quorate.tabulate.released import Estimates, TableError, arrow_table, means, plain, totals
 from quorate.tabulate.requests import TableRequest, as_request
 from quorate.users.crowd import Crowd
@@ -57,12 +57,12 @@ class UserTable(UserStatistic):
     proof : A user's cells are a function of that user's records, of public and of released numbers,
         and :class:`~quorate.tabulate.lengths.Lengths` bounds them across all groups in whole steps;
         so records and people are each a :class:`~quorate.mechanisms.sums.GaussianSum` or
-        :class:`~quorate.mechanisms.sums.LaplaceSum`. What is looked at before (numbers of people,
-        portions of groups, quantiles over people, a count at public lengths) is a mechanism of
-        :mod:`quorate.tabulate.looks` with one number or one vector of length 1 a user. Medians are
-        noisy sums of votes at released thresholds (:mod:`quorate.tabulate.medians`). Popular keys:
-        one vote a user (:class:`~quorate.mechanisms.stable_choice.StableHistogram`). All are drawn
-        from one account; ratios and errors are computed afterwards.
+        :class:`~quorate.mechanisms.laplace.LaplaceSum`. What is looked at before (numbers of
+        people, portions of groups, quantiles over people, a count at public lengths) is a mechanism
+        of :mod:`quorate.tabulate.looks` with one number or one vector of length 1 a user. Medians
+        are noisy sums of votes at released thresholds (:mod:`quorate.tabulate.medians`). Popular
+        keys: one vote a user (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
+        All are drawn from one account; ratios and errors are computed afterwards.
 
     Utility
     -------

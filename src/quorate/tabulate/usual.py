@@ -16,11 +16,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import exact
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import exact
-from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
-from quorate.tabulate.cells import ValueColumn, cells_of
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.sums import NoisySearch, looks_needed
+from quorate.tabulate.gathering.cells import ValueColumn, cells_of
 from quorate.tabulate.looks import LADDER, SEEN, Shape, found_length, seen_purely, spendable
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData

@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from quorate._validate import exact, float_down
 from quorate.accounting.account_parts import SharedAccount
-from quorate.accounting.rounding import exact, float_down
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee
 from quorate.means import UserMean

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import described
+from quorate._validate import described
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users import kinds, tables
+from quorate.users import frames, kinds
 from quorate.users.dates import days_of, days_written, written
 
 __all__ = [
@@ -75,7 +75,7 @@ class Plain:
 
     def encode(self, column: Any) -> Floats:
         """Return the numbers of an Arrow array: one row each, NaN for null."""
-        return tables.floats(column)[:, None]
+        return frames.floats(column)[:, None]
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class Category:
         if self.is_text:
             known = pa.array([value.encode() for value in self.values], type=pa.large_binary())
             missing = column.is_null().to_numpy(zero_copy_only=False)
-            places = tables.floats(pc.index_in(kinds.as_octets(column), value_set=known))
+            places = frames.floats(pc.index_in(kinds.as_octets(column), value_set=known))
         else:
-            held = tables.floats(column)
+            held = frames.floats(column)
             missing = ~np.isfinite(held)
             places = np.full(len(held), np.nan)
             for place, value in enumerate(self.values):
@@ -216,10 +216,10 @@ class Days:
         if kinds.is_text(kind):
             days = days_written(column)
         elif pa.types.is_date32(kind):
-            days = tables.floats(column.cast(pa.int32()))
+            days = frames.floats(column.cast(pa.int32()))
         else:
             unit = "ms" if pa.types.is_date64(kind) else kind.unit
-            days = tables.floats(column.cast(pa.int64())) / _TICKS_A_DAY[unit]
+            days = frames.floats(column.cast(pa.int64())) / _TICKS_A_DAY[unit]
         return np.asarray(days - self.start)[:, None]
 
 
@@ -345,9 +345,9 @@ class Coding:
         array([[1., 0., 1.],
                [0., 1., 0.]])
         """
-        source = tables.open_frame(table, list(dict.fromkeys(self.sources)))
+        source = frames.open_frame(table, list(dict.fromkeys(self.sources)))
         self.check(source.schema)
-        return tables.load(source, users=[], features=self.sources, target=None, coding=self).rows
+        return frames.load(source, users=[], features=self.sources, target=None, coding=self).rows
 
 
 def coding_of(
@@ -369,7 +369,7 @@ def coding_of(
     coded = coded_columns(categories, dates)
     if not coded:
         return None
-    names = tables.check_features(schema, features=features, others=others, coded=coded)
+    names = frames.check_features(schema, features=features, others=others, coded=coded)
     coding = Coding.of(names, coded)
     coding.check(schema)
     return coding

@@ -1,59 +1,232 @@
-"""Whole users, wherever they lie: what an estimator may ask of a crowd.
+"""What an estimator may ask of whole users, wherever they lie: one bounded contribution each.
 
 A crowd is n users in parts; a part holds whole users, each with their records in the order of the
 source. The parts may lie in this process, in files, or on other machines. What leaves a part are
 integers and numbers under public names: exact totals of a statistic on a grid, counts at public
 thresholds, tallies, changes along a line, and vectors of a bounded number of users. Noise is drawn
 by the caller, from totals, so a part that is computed twice, or again after a crash, changes
-nothing.
+nothing. :class:`~quorate.users.UserData` is the crowd of one part. Everything here gives the same
+integers for the same records, however they are cut into parts: sums of integers do not know an
+order, and where users have to be numbered (secret samples, pairs) they stand in the order of their
+keys.
 
-:class:`~quorate.users.UserData` is the crowd of one part. Everything here gives the same integers
-for the same records, however they are cut into parts: sums of integers do not know an order, public
-choices about a user follow from the user's key, and where users have to be numbered (secret
-samples, pairs) they stand in the order of their keys.
+A *statistic* maps users to vectors, one per user. What came out of it is clipped and rounded
+through the grid, so that a statistic that lies about its bound still cannot break privacy. Its
+duty: the row of a user is, to the last bit, a function of this user's records alone, and of public
+parameters. Whether it raises must not depend on records either.
+
+Code of the caller may warn ("mean of empty slice") or raise ("cannot handle 31337"). Both would be
+outputs about people that nobody paid for, so both are withheld: warnings are not shown, and of an
+exception nothing is kept, neither its message nor its traceback. That holds for ``SystemExit`` and
+whatever else is no ``Exception`` too: a record must not end the program. Only a
+``KeyboardInterrupt`` passes, without a word about where it struck: it comes from a keyboard.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import threading
+import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate import _validate
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.grid import Grid
-from quorate.guarantees import Relation
-from quorate.public_randomness import RandomState, public_generator
-from quorate.users import grouping
-from quorate.users.caller_code import (
-    Statistic,
-    call_quietly,
-    check_statistic,
-    encode_users,
-    sum_users,
-)
+from quorate.grid import Bound, Grid
+from quorate.users.public_choices import KeyedUsers
 
 if TYPE_CHECKING:
     from quorate.users.data import UserData
 
-__all__ = ["Crowd", "add_pieces", "adding_up", "arguments_of", "counts_up_to", "public_word"]
+__all__ = [
+    "Crowd",
+    "Statistic",
+    "UserMeans",
+    "add_pieces",
+    "adding_up",
+    "arguments_of",
+    "call_quietly",
+    "check_statistic",
+    "counts_up_to",
+    "encode_users",
+    "silence",
+    "sum_users",
+]
 
 Integers = NDArray[np.int64]
 Result = TypeVar("Result")
 
 
-def public_word(random_state: RandomState) -> np.uint64:
-    """Return the public 64-bit word that a seed stands for.
+class _Silence(AbstractContextManager[None]):
+    """Suppress warnings while at least one thread is inside.
 
-    >>> public_word(7) == public_word(7)
-    np.True_
+    Filters of warnings belong to the process, and ``warnings.catch_warnings`` restores those that
+    it found: two threads that leave in the order in which they came would end with the filters of
+    the first. So the first thread in silences, and the last one out restores.
     """
-    return np.uint64(public_generator(random_state).integers(0, 2**64, dtype=np.uint64))
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._saved = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._saved = warnings.catch_warnings()
+                self._saved.__enter__()
+                warnings.simplefilter("ignore")
+            self._inside += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._saved.__exit__(None, None, None)
+
+
+_SILENCE = _Silence()
+
+
+def silence() -> AbstractContextManager[None]:
+    """Return the context in which no thread shows a warning.
+
+    >>> with silence():
+    ...     warnings.warn("31337 is no number", stacklevel=1)
+    """
+    return _SILENCE
+
+
+def call_quietly(function: Callable[[], Result]) -> Result | None:
+    """Return the result of ``function``; None if it raised.
+
+    The caller raises its own error *after* this returned: no handler is active then, and no
+    context leads from that error to the records.
+
+    >>> call_quietly(lambda: np.float64(1.0) / 0.0)
+    np.float64(inf)
+    >>> call_quietly(lambda: {}["31337"])
+    """
+    with silence(), np.errstate(all="ignore"):
+        try:
+            return function()
+        except KeyboardInterrupt:
+            pass
+        except BaseException:
+            return None
+    raise KeyboardInterrupt
+
+
+class Statistic(Protocol):
+    """One bounded contribution per user.
+
+    It may be called on parts of the data. A statistic that needs little memory beside the records,
+    and no order among them, says ``batched = False``; it is then called once on all users of a
+    part.
+    """
+
+    @property
+    def bound(self) -> Bound:
+        """Where contributions should lie; what is enforced is the bound of the grid."""
+
+    def __call__(self, users: UserData) -> NDArray[Any]:
+        """Return an array of shape (n_users, dimension): one row per user, in their order."""
+
+
+@dataclass(frozen=True)
+class UserMeans:
+    """The mean record of each user.
+
+    A user without records contributes the centre of the bound.
+
+    Examples
+    --------
+    >>> from quorate.grid import Ball
+    >>> from quorate.users import UserData
+    >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
+    >>> UserMeans(Ball(10.0, dimension=1))(people)
+    array([[2.],
+           [5.]])
+    """
+
+    bound: Bound
+    batched: ClassVar[bool] = False
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        """Return the means, one row per user."""
+        return users.user_means()
+
+
+def sum_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
+    """Return the exact sum of the clipped contributions of the users of one part, in two halves.
+
+    The halves of several parts are added and handed to :meth:`~quorate.grid.Grid.join`.
+
+    >>> from quorate.grid import Interval
+    >>> from quorate.users import UserData
+    >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
+    >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
+    >>> halves = sum_users(people, UserMeans(grid.bound), grid)
+    >>> grid.join(halves)
+    array([10])
+    """
+    return grid.encode_halves(_contributions(data, statistic, grid))
+
+
+def encode_users(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
+    """Return the clipped contribution of each user of one part, in steps.
+
+    >>> from quorate.grid import Interval
+    >>> from quorate.users import UserData
+    >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
+    >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
+    >>> encode_users(people, UserMeans(grid.bound), grid)
+    array([[2],
+           [8]])
+    """
+    return grid.encode(_contributions(data, statistic, grid))
+
+
+def check_statistic(statistic: Statistic, grid: Grid) -> None:
+    """Refuse from public facts, before any record is read."""
+    if not isinstance(grid, Grid):
+        raise ParameterError(f"Expected a Grid, got {type(grid).__name__}; see choose_grid.")
+    if statistic.bound.dimension != grid.bound.dimension:
+        raise ParameterError(
+            f"Expected a grid of the statistic's dimension {statistic.bound.dimension}, "
+            f"got {grid.bound.dimension}."
+        )
+
+
+def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[Any]:
+    """Call the statistic; let neither its warnings nor its errors speak of records."""
+    if data.n_users == 0:
+        return np.empty((0, grid.bound.dimension))  # a part without users asks nobody
+    values = call_quietly(lambda: np.asarray(statistic(data)))
+    name = type(statistic).__name__
+    if values is None:
+        raise SchemaError(
+            f"The statistic {name} raised an exception; its text is withheld because it may quote "
+            "records. Call the statistic on made-up users to see it."
+        )
+    shape = (data.n_users, grid.bound.dimension)
+    if values.shape != shape or values.dtype.kind not in "fiub":
+        raise SchemaError(
+            f"Expected the statistic {name} to return numbers of shape (n_users, "
+            f"{grid.bound.dimension}), got another shape or dtype."
+        )
+    return values
 
 
 def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any, ...]]:
@@ -117,7 +290,7 @@ class _AddingUp:
         return part.add_up(self.work, whole=self.whole)
 
 
-class Crowd(ABC):
+class Crowd(KeyedUsers):
     """The records of n users in parts of whole users.
 
     Engines give the primitives :meth:`map`, :meth:`derive`, :meth:`keys`, :meth:`take` and
@@ -130,18 +303,8 @@ class Crowd(ABC):
 
     @property
     @abstractmethod
-    def n_users(self) -> int:
-        """Number of users; public under ``Relation.REPLACE``, private under add/remove."""
-
-    @property
     def is_empty(self) -> bool:
-        """Whether there are no users; as public as their number, and often known without it.
-
-        >>> from quorate.users import UserData
-        >>> UserData([[1.0]], offsets=[0, 1]).is_empty
-        False
-        """
-        return self.n_users == 0
+        """Whether there are no users; as public as their number, and often known without it."""
 
     @property
     @abstractmethod
@@ -171,26 +334,6 @@ class Crowd(ABC):
         """
 
     @abstractmethod
-    def derive(
-        self,
-        change: Callable[..., UserData],
-        each: Sequence[Any] | None = None,
-        *,
-        keep: bool = False,
-    ) -> Self:
-        """Return the crowd of ``change(part)``, which stays where the parts lie.
-
-        ``change`` may choose users and keep, drop or transform what they hold; the users that are
-        left stand in their old order, or take their keys along. With ``keep`` the result is stored
-        beside the parts, which pays where it is much smaller and asked for often; without, it is
-        made anew each time.
-        """
-
-    @abstractmethod
-    def keys(self) -> NDArray[np.uint64]:
-        """Return the key of each user, in the order of the crowd."""
-
-    @abstractmethod
     def take(self, user_indices: ArrayLike) -> Self:
         """Return the users with these numbers in the order of the crowd."""
 
@@ -218,11 +361,11 @@ class Crowd(ABC):
     def total(self, statistic: Statistic, grid: Grid) -> Integers:
         """Return the sum, in steps of ``grid``, of the contributions of all users.
 
-        Exact up to 2^62, where it saturates; :func:`~quorate.grid.choose_grid` leaves room.
+        Exact up to 2^62, where it saturates; :func:`~quorate.mechanisms.sums.choose_grid` leaves
+        room.
 
         >>> from quorate.grid import Interval
         >>> from quorate.users import UserData
-        >>> from quorate.users.caller_code import UserMeans
         >>> people = UserData.from_arrays([[1.0], [50.0]], users=["ann", "bob"])
         >>> grid = Grid(Interval(0.0, 4.0, centre=0.0), step=0.5)
         >>> people.total(UserMeans(grid.bound), grid)
@@ -280,101 +423,7 @@ class Crowd(ABC):
         >>> UserData.from_arrays([[1.0], [5.0]], users=["ann", "bob"]).together().n_users
         2
         """
-        from quorate.users.assembly import joined_users
-
-        return joined_users(self.map(_itself), self.nobody())
-
-    def public_draws(self, random_state: RandomState = None) -> NDArray[np.float64]:
-        """Return a public random number in [0, 1) per user, from the seed and the id alone.
-
-        Use it for public choices about users: unlike numbers drawn in the order of the users, it
-        does not change for the others when somebody joins or leaves.
-
-        >>> from quorate.users import UserData
-        >>> people = UserData.from_arrays([[1.0], [5.0]], users=[4, 9])
-        >>> bool(people.public_draws(0)[1] == people.take([1]).public_draws(0)[0])
-        True
-        """
-        numbers = grouping.mix(self.keys() + public_word(random_state))
-        return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-    def cap(self, records: int, *, random_state: RandomState = None) -> Self:
-        """Keep at most ``records`` random records of each user, in their old order.
-
-        A user's j-th record gets the random number mix(mix(key + seed) + j): a function of the
-        public seed, of the user's own id and of j. The smallest numbers stay. What is kept of one
-        user therefore does not depend on any other user's records, and two neighbouring data sets
-        stay neighbours *for every seed*, even one that the attacker knows. (Numbers drawn row by
-        row would shift all later users when one user's records change.) The numbers of one user
-        differ, since mix is a bijection: no tie is broken by what lies around it.
-
-        Both parameters are public.
-
-        Examples
-        --------
-        >>> from quorate.users import UserData
-        >>> UserData.from_arrays([[1.0], [5.0], [3.0]], users=[4, 9, 4]).cap(1).record_counts()
-        array([1, 1])
-        """
-        _validate.positive_integer(records=records)
-        return self.derive(_Cap(int(records), public_word(random_state)), keep=True)
-
-    def split(
-        self,
-        fraction: float,
-        *,
-        relation: Relation = Relation.REPLACE,
-        random_state: RandomState = None,
-    ) -> tuple[Self, Self]:
-        """Split the users, each with all their records, into two data sets.
-
-        Every user gets a random number that depends on the public seed and on the user's id only.
-        Under ``REPLACE`` the round(fraction x n) users with the smallest numbers go to the left;
-        ids and n are public there, so the sides are. Under ``ADD_REMOVE`` each user goes to the
-        left if the number is below ``fraction``: the sizes vary, but the arrival of one user moves
-        nobody else.
-
-        Examples
-        --------
-        >>> from quorate.users import UserData
-        >>> people = UserData.from_arrays(np.arange(8.0), users=np.arange(8))
-        >>> [side.n_users for side in people.split(0.25, random_state=0)]
-        [2, 6]
-        """
-        _validate.probability(fraction=fraction)
-        word = public_word(random_state)
-        if relation is Relation.REPLACE:
-            size = round(fraction * self.n_users)
-            numbers = np.sort(grouping.mix(self.keys() + word))
-            # By value and not by place: two ids with one key, if there are any, stay together.
-            last = int(numbers[size - 1]) if size else -1
-        elif relation is Relation.ADD_REMOVE:
-            last = int(fraction * 2.0**64) - 1
-        else:
-            raise ParameterError(f"Expected relation to be a Relation, got relation={relation!r}.")
-        left, right = (self.derive(_Side(word, last, left=side)) for side in (True, False))
-        return left, right
-
-
-@dataclass(frozen=True)
-class _Cap:
-    records: int
-    word: np.uint64
-
-    def __call__(self, users: UserData) -> UserData:
-        return users.capped(self.records, self.word)
-
-
-@dataclass(frozen=True)
-class _Side:
-    word: np.uint64
-    last: int
-    left: bool
-
-    def __call__(self, users: UserData) -> UserData:
-        numbers = grouping.mix(users.keys() + self.word)
-        low = numbers <= np.uint64(self.last) if self.last >= 0 else np.zeros(len(numbers), bool)
-        return users.take(np.flatnonzero(low == self.left))
+        return self.nobody().joined(self.map(_itself))
 
 
 def _itself(part: UserData) -> UserData:

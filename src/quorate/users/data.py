@@ -21,28 +21,28 @@ Public rules, none of which raises because of a value:
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate.arrays import readonly
+from quorate._validate import readonly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
-from quorate.users.store import RecordStore, offsets_of
+from quorate.users.sources import TableSources
+from quorate.users.store import RecordStore, Rows, offsets_of
 
-__all__ = ["UserData"]
+__all__ = ["UserData", "named_users", "numbered_records", "numbered_users", "ordered_users"]
 
 # Records of a batch: bounds the memory that a statistic needs beside the data.
 _BATCH_RECORDS = 2**20
 
 
-class UserData(Crowd):
+class UserData(TableSources, Crowd):
     """The records of n users.
 
     Built by :meth:`from_arrays`, :meth:`from_frame`, :meth:`from_parquet` or :meth:`from_csv`; the
@@ -158,122 +158,33 @@ class UserData(Crowd):
         rows, names = tables.as_matrix(X)
         if unit is None:
             unit = "user" if groups.n_columns == 1 else f"combination of {groups.n_columns} ids"
-        from quorate.users.assembly import grouped_users
-
         targets = tables.as_targets(y, classes)
-        return grouped_users(rows, targets, groups, missing=missing, unit=unit, names=names)
+        return cls._grouped(rows, targets, groups, missing=missing, unit=unit, names=names)
 
     @classmethod
-    def from_frame(
+    def _grouped(
         cls,
-        table: Any,
+        rows: NDArray[np.float64],
+        targets: NDArray[np.float64] | None,
+        groups: grouping.Groups,
         *,
-        user: str | Sequence[str],
-        features: Sequence[str] | None = None,
-        target: str | None = None,
-        unit: str | None = None,
-        missing: str | float = "drop",
-        classes: Sequence[Any] | None = None,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        dates: Mapping[str, tuple[Any, Any]] | None = None,
+        missing: str | float,
+        unit: str,
+        names: tuple[str, ...] | None,
     ) -> UserData:
-        """Group the rows of a pandas, polars, duckdb or pyarrow table by user.
-
-        Parameters
-        ----------
-        table : any object with an Arrow stream
-        user : str or sequence of str
-            Column(s) with the ids; their names become the unit unless ``unit`` is given.
-        features : sequence of str, default=all other numeric columns
-        target, unit, missing, classes
-            See :meth:`from_arrays`; ``target`` is the name of a column.
-        categories : dict, optional
-            Public values by column: ``{"region": ["north", "south"]}``.
-        dates : dict, optional
-            Public ranges of dates by column; for both see :mod:`quorate.users.coding`.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> table = pa.table({"patient": ["a", "b", "a"], "age": [50, 61, 52]})
-        >>> UserData.from_frame(table, user="patient")
-        UserData(n_features=1, target=False, unit='patient')
-        """
-        from quorate.users.assembly import column_names, load_users
-
-        source = tables.open_frame(table, column_names(user, features, target))
-        given: Any = {"features": features, "target": target, "unit": unit, "missing": missing}
-        given |= {"classes": classes, "categories": categories, "dates": dates}
-        return load_users(source, user=user, **given)
-
-    @classmethod
-    def from_parquet(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        user: str | Sequence[str],
-        memory: int = 2**30,
-        **columns: Any,
-    ) -> Any:
-        """Group the rows of a Parquet file, or of a folder of them, by user.
-
-        Columns as in :meth:`from_frame`. Files that together take more than a quarter of
-        ``memory``, in bytes, are grouped on disk: a :class:`~quorate.engines.files.FileCrowd`.
-        """
-        from quorate.users.assembly import load_users
-
-        source = tables.open_parquet(path)
-        if tables.size_on_disk(source) > memory // 4:
-            from quorate.engines.files import FileCrowd
-
-            return FileCrowd.from_parquet(path, user=user, **columns)
-        return load_users(source, user=user, **columns)
-
-    @classmethod
-    def from_csv(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        user: str | Sequence[str],
-        features: Sequence[str],
-        memory: int = 2**30,
-        **columns: Any,
-    ) -> Any:
-        r"""Group the rows of a CSV or TSV file, or of a folder of them, by user.
-
-        As :meth:`from_parquet`. Text declares no types, so ``features`` are named; a cell that
-        does not read as a number is missing. Files of a folder follow each other by name.
-
-        >>> import pathlib, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = pathlib.Path(folder, "1.csv").write_text("id,age\nann,30\nbob,old\n")
-        ...     UserData.from_csv(folder, user="id", features=["age"]).record_counts()
-        array([1, 0])
-        """
-        from quorate.files.table_files import users_of_csv
-
-        return users_of_csv(path, user=user, features=features, memory=memory, **columns)
-
-    @classmethod
-    def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
-        """Group the rows of a query by user, from a connection or cursor of any database.
-
-        A plain DBAPI cursor declares no types, so name the ``features`` there. Columns as in
-        :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
-        >>> import sqlite3
-        >>> with sqlite3.connect(":memory:") as base:
-        ...     query = "select 7 as id, 2.5 as x"
-        ...     UserData.from_sql(base, query, user="id", features=["x"]).n_users
-        1
-        """
-        from quorate.engines.sql import from_sql
-
-        return from_sql(connection, query, **columns)
+        """Return the users of rows with missing values; who holds nothing else keeps a place."""
+        rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
+        return numbered_users(rows, targets, codes, groups.keys, unit, names)
 
     @property
     def n_users(self) -> int:
         """Number of users; public under ``Relation.REPLACE``, private under add/remove."""
         return len(self._keys)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no users; as public as their number."""
+        return not len(self._keys)
 
     @property
     def n_features(self) -> int:
@@ -322,8 +233,8 @@ class UserData(Crowd):
 
     def user_index(self) -> NDArray[Any]:
         """Return for each row of ``X`` the number of its user."""
-        dtype = np.int32 if self.n_users < 2**31 else np.int64
-        return np.repeat(np.arange(self.n_users, dtype=dtype), self.record_counts())
+        numbers = np.arange(self.n_users, dtype=grouping.index_type(self.n_users))
+        return np.repeat(numbers, self.record_counts())
 
     def user_sums(
         self, values: ArrayLike | None = None, *, weights: ArrayLike | None = None
@@ -366,26 +277,14 @@ class UserData(Crowd):
         with np.errstate(all="ignore"):
             return self.user_sums() / self.record_counts()[:, None]
 
-    def capped(self, records: int, word: np.uint64) -> Self:
-        """Return the records that :meth:`cap` keeps for the seed that ``word`` stands for."""
-        streams = grouping.mix(self._keys + word)
-        counts = self.record_counts()
-        full = np.flatnonzero(counts > records)
-        places = grouping.ranges(self._offsets[full], counts[full])
-        ranks = places - np.repeat(self._offsets[full], counts[full])
-        numbers = grouping.mix(np.repeat(streams[full], counts[full]) + ranks.astype(np.uint64))
-        keep = np.ones(self.n_records, dtype=np.bool_)
-        keep[places] = grouping.keep_smallest(numbers, counts[full], records)
-        kept = np.minimum(counts, records)
-        return self._derived(
-            self._store.gather(np.flatnonzero(keep), n_users=self.n_users),
-            offsets_of(kept),
-            self._keys,
-        )
+    def with_records(self, places: NDArray[Any], counts: NDArray[np.int64]) -> Self:
+        """Return the same users with the records at these places of ``X``, so many each."""
+        store = self._store.gather(places, n_users=self.n_users)
+        return self._derived(store, offsets_of(counts), self._keys)
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
         """Return what ``work`` makes of all users: they are one part."""
-        return [work(self, *arguments) for arguments in arguments_of(each)]
+        return [work(self) if each is None else work(self, *arguments_of(each)[0])]
 
     def derive(
         self,
@@ -396,8 +295,8 @@ class UserData(Crowd):
     ) -> Self:
         """Return what ``change`` makes of the users, now and here."""
         del keep
-        (arguments,) = arguments_of(each)
-        return cast("Self", change(self, *arguments))
+        (changed,) = self.map(change, each)
+        return cast("Self", changed)
 
     def add_up(self, work: Callable[[UserData], Integers], *, whole: bool = False) -> Integers:
         """Return the sum of the integers that ``work`` returns for whole users.
@@ -411,6 +310,24 @@ class UserData(Crowd):
     def nobody(self) -> UserData:
         """Return a data set of the same description without users."""
         return self.take(np.empty(0, np.int64))
+
+    def joined(self, parts: Sequence[UserData]) -> UserData:
+        """Return these users and those of several parts, one part after the other.
+
+        >>> people = UserData.from_arrays([[1.0], [5.0]], users=["ann", "bob"])
+        >>> people.take([]).joined([people.take([1]), people.take([0])]).X.ravel()
+        array([5., 1.])
+        """
+        every = [self, *parts]
+        targets = [part.y for part in every if part.y is not None]
+        return ordered_users(
+            np.concatenate([part.X for part in every]),
+            np.concatenate(targets) if targets else None,
+            offsets_of(np.concatenate([part.record_counts() for part in every])),
+            np.concatenate([part.keys() for part in every]),
+            self.unit,
+            self.feature_names,
+        )
 
     def keys(self) -> NDArray[np.uint64]:
         """Return the key of each user: a function of the id alone."""
@@ -493,6 +410,68 @@ class UserData(Crowd):
         # Replaced as a whole: other threads see either the old order or the new one.
         self._store = store = store.wide()
         return store
+
+
+def numbered_users(
+    rows: Rows,
+    targets: NDArray[np.float64] | None,
+    codes: NDArray[Any],
+    keys: NDArray[np.uint64],
+    unit: str,
+    names: tuple[str, ...] | None,
+) -> UserData:
+    """Return the records of users who have numbers and keys already; nothing is missing.
+
+    >>> keys = np.array([7, 9], dtype=np.uint64)
+    >>> numbered_users(np.ones((3, 1)), None, np.array([1, 0, 1]), keys, "user", None).X.shape
+    (3, 1)
+    """
+    offsets = offsets_of(np.bincount(codes, minlength=len(keys)))
+    store = RecordStore.numbered(rows, targets, codes)
+    return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
+
+
+def ordered_users(
+    rows: Rows,
+    targets: NDArray[np.float64] | None,
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.uint64],
+    unit: str,
+    names: tuple[str, ...] | None,
+) -> UserData:
+    """Return the records of users who lie one after the other, under their keys.
+
+    >>> keys = np.array([7, 9], dtype=np.uint64)
+    >>> ordered_users(np.ones((3, 1)), None, np.array([0, 1, 3]), keys, "user", None).n_users
+    2
+    """
+    store = RecordStore(rows, targets, None)
+    return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
+
+
+def named_users(users: UserData, names: tuple[str, ...] | None) -> UserData:
+    """Return the same users with other names of their features.
+
+    >>> named_users(UserData([[1.0]], offsets=[0, 1]), ("age",)).feature_names
+    ('age',)
+    """
+    return UserData.__new__(UserData)._set(
+        users._store, users.offsets, users.keys(), users.unit, names
+    )
+
+
+def numbered_records(data: UserData) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return the records as they lie and the number of each one's user; nothing is put in order.
+
+    For what does not ask in which order a user's records stand, such as exact sums of integers.
+
+    >>> people = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
+    >>> rows, numbers = numbered_records(people)
+    >>> rows.ravel().tolist(), numbers.tolist()
+    ([1.0, 5.0, 3.0], [0, 1, 0])
+    """
+    store = data._store.wide().lying()
+    return store.rows, data.user_index() if store.codes is None else store.codes
 
 
 def _random_keys(n_users: int) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.users import kinds, tables
+from quorate.users import frames, kinds
 
 __all__ = ["days_of", "days_written", "written"]
 
@@ -71,7 +71,7 @@ def days_written(column: Any) -> Floats:
     texts = kinds.as_octets(column)
     found = pc.extract_regex(texts, pattern=_ISO)
     parts = {
-        name: tables.floats(_whole(pc.struct_field(found, name)))
+        name: frames.floats(_whole(pc.struct_field(found, name)))
         for name in ("year", "month", "day", "hour", "minute", "second")
     }
     read = found.is_valid().to_numpy(zero_copy_only=False)

@@ -38,8 +38,8 @@ __all__ = [
     "as_text",
     "count_keys",
     "group",
+    "index_type",
     "is_array",
-    "keep_smallest",
     "keys_of",
     "mix",
     "number_keys",
@@ -205,26 +205,13 @@ def order_by_user(codes: NDArray[Any], n_users: int) -> NDArray[Any]:
     """
     from scipy import sparse
 
-    entries = (np.ones(len(codes), np.int8), codes, _each_its_own(len(codes)))
+    entries = (
+        np.ones(len(codes), np.int8),
+        codes,
+        np.arange(len(codes) + 1, dtype=index_type(len(codes) + 1)),
+    )
     order: NDArray[Any] = sparse.csr_array(entries, shape=(len(codes), n_users)).tocsc().indices
     return order
-
-
-def keep_smallest(
-    numbers: NDArray[np.uint64], counts: NDArray[np.int64], records: int
-) -> NDArray[np.bool_]:
-    """Mark the ``records`` smallest numbers of each user; users lie one after the other.
-
-    >>> keep_smallest(np.array([7, 5, 6, 1], dtype=np.uint64), np.array([3, 1]), 2)
-    array([False,  True,  True,  True])
-    """
-    owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    ascending = np.argsort(numbers)
-    by_owner = ascending[order_by_user(owners[ascending], len(counts))]
-    first = np.cumsum(counts) - counts
-    keep = np.empty(len(numbers), dtype=np.bool_)
-    keep[by_owner] = np.arange(len(numbers)) - np.repeat(first, counts) < records
-    return keep
 
 
 def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -237,8 +224,13 @@ def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
     return np.repeat(shifts, counts) + np.arange(int(counts.sum()))
 
 
-def _each_its_own(count: int) -> NDArray[Any]:
-    return np.arange(count + 1, dtype=np.int32 if count < 2**31 - 1 else np.int64)
+def index_type(size: int) -> type[np.signedinteger[Any]]:
+    """Return the narrowest type of the places of so many things.
+
+    >>> index_type(7).__name__, index_type(2**31).__name__
+    ('int32', 'int64')
+    """
+    return np.int32 if size < 2**31 else np.int64
 
 
 def _columns(users: Any) -> list[Any]:

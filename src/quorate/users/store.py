@@ -6,7 +6,12 @@ user are added up in the order of a hash of what they hold. The sum of a user is
 bit, a function of *which* records the user holds, and of nobody else's: records that are equal may
 change places, and nothing else may.
 
-The order costs a sort when it is first needed, a sum one pass. (Exact sums took six times as long.)
+The order costs a sort when it is first needed (:mod:`quorate.users.hash_order`), a sum one pass.
+(Exact sums took six times as long.) Who passes over the records many times has them lie as they are
+added up, from then on.
+
+What is computed of a single record, such as its length, depends on that record alone: a matrix
+product would round it by where it lies among the others.
 """
 
 from __future__ import annotations
@@ -14,33 +19,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import all_finite
 from quorate.users.exact_sums import sums_in_any_order
-from quorate.users.grouping import mix, order_by_user, ranges
+from quorate.users.grouping import index_type, order_by_user, ranges
+from quorate.users.hash_order import order_by_hash
+
+if TYPE_CHECKING:
+    from quorate.users.data import UserData
 
 __all__ = [
     "RecordStore",
     "Rows",
     "added_up",
+    "is_settled",
+    "minus_row",
     "offsets_of",
     "order_of_addition",
     "pattern_of",
+    "records_at",
+    "rounded_users",
+    "row_lengths",
+    "row_products",
+    "rows_as_they_lie",
+    "settled_users",
     "sums_by_user",
 ]
 
 Floats = NDArray[np.float64]
 Rows = NDArray[Any]  # of 64-bit floats, or of 32-bit ones where a table declares these
-_ODD = np.uint64(1)
-_BITS = 64
-_MINUS_ZERO = np.iinfo(np.int64).min  # the bits of -0.0 as an integer
-# Numbers hashed at once, which fit into a processor's cache; bytes of a line of it.
-_BLOCK = 1 << 16
-_LINE = 64
+_LINE = 64  # bytes of a line of a processor's cache
+# Numbers that one turn of a loop over short rows sees to.
+_TURN = 256
 
 
 def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
@@ -50,10 +63,6 @@ def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
     array([0, 2, 2, 5])
     """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
-
-
-def _index_type(size: int) -> type[np.signedinteger[Any]]:
-    return np.int32 if size < 2**31 else np.int64
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,7 @@ class RecordStore:
         order = self.order(offsets)
         if ranks is not None:
             order = order.take(ranges(offsets[ranks], np.diff(offsets)[ranks]))
-        places = np.arange(len(order), dtype=_index_type(len(order)))
+        places = np.arange(len(order), dtype=index_type(len(order)))
         if self.codes is None and np.array_equal(order, places):
             return RecordStore(_wide(self.rows), self.targets, None, places, _is_settled=True)
         targets = None if self.targets is None else self.targets.take(order)
@@ -235,6 +244,106 @@ class RecordStore:
         return RecordStore(self.some(places), targets, None, _rounded=self._rounded)
 
 
+def settled_users(
+    users: UserData,
+    rows: Callable[[Floats, Floats | None], Floats] | None,
+    targets: Callable[[Floats], Floats],
+    *,
+    by_count: bool = False,
+) -> UserData:
+    """Return users whose records were changed, one by one, and lie as they are added up.
+
+    The order is that of the records before the change. Many passes over the records are quicker for
+    it, by more than the one copy takes. ``rows`` is also told where the changed rows may be
+    written: over a copy that was made for the order, or ``None`` if the records are the caller's.
+    Where ``rows`` is ``None`` they stay as they are, and are copied when all are asked for. With
+    ``by_count`` those who hold equally many records lie side by side, under their keys, so that one
+    call may see to them.
+
+    >>> from quorate.users import UserData
+    >>> people = UserData.from_arrays([[3.0], [1.0], [2.0], [9.0]], users=[0, 0, 0, 1])
+    >>> halved = settled_users(people, lambda rows, out: np.divide(rows, 2, out=out), np.copy)
+    >>> halved.user_sums().ravel()
+    array([3. , 4.5])
+    >>> halved.order_of_addition()
+    array([0, 1, 2, 3], dtype=int32)
+    """
+    counts, ranks = users.record_counts(), None
+    if by_count and np.any(counts[1:] < counts[:-1]):
+        ranks = np.argsort(counts, kind="stable")
+    store = users._store.settled(users.offsets, ranks)
+    offsets, keys = users.offsets, users.keys()
+    if ranks is not None:
+        offsets, keys = offsets_of(counts[ranks]), keys[ranks]
+    told = None if store.targets is None else targets(store.targets)
+    if rows is None:
+        store = replace(store, targets=told)
+    else:
+        whole = store.wide().rows
+        room = None if np.may_share_memory(whole, users._store.rows) else whole
+        store = store.changed(rows(whole, room), told)
+    return users._derived(store, offsets, keys)
+
+
+def is_settled(users: UserData) -> bool:
+    """Whether users were made by :func:`settled_users`: no record decides it.
+
+    >>> from quorate.users import UserData
+    >>> is_settled(UserData([[1.0]], offsets=[0, 1]))
+    False
+    """
+    return users._store._is_settled
+
+
+def records_at(
+    users: UserData,
+    places: NDArray[Any] | slice,
+    room: Callable[[tuple[int, ...]], Floats] | None = None,
+) -> Rows:
+    """Return the records at these places of :attr:`UserData.X`, wherever they lie.
+
+    If they have to be copied, to what ``room`` returns for their shape.
+
+    >>> from quorate.users import UserData
+    >>> records_at(UserData([[1.0], [3.0]], offsets=[0, 1, 2]), slice(1, 2))
+    array([[3.]])
+    """
+    return users._by_user().some(places, room)
+
+
+def rows_as_they_lie(users: UserData) -> tuple[Rows, bool]:
+    """Return the records, and whether some lie feature by feature (:func:`rounded_users`).
+
+    >>> from quorate.users import UserData
+    >>> rows_as_they_lie(UserData([[1.0], [3.0]], offsets=[0, 1, 2]))[1]
+    False
+    """
+    rows, upright = users._by_user().as_they_lie()
+    return (rows, True) if upright else (users.X, False)
+
+
+def rounded_users(
+    users: UserData,
+    rows: NDArray[np.float32],
+    upright: tuple[tuple[int, int, int], ...] = (),
+) -> UserData:
+    """Return users with other records, of 32 bits, in the places of theirs.
+
+    They are added up in the order of the records before, and :attr:`UserData.X` has 32 bits too.
+    ``upright`` are stretches of users with equally many records, as they are added up, whose
+    numbers were written feature by feature: where the stretch begins and ends, and how many
+    records each of these users holds.
+
+    >>> from quorate.users import UserData
+    >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
+    >>> rounded_users(people, np.float32([[0.1], [0.3]])).X.dtype
+    dtype('float32')
+    """
+    store = users._by_user()
+    store.order(users.offsets)
+    return users._derived(store.rounded(rows, upright), users.offsets, users.keys())
+
+
 def order_of_addition(
     rows: Rows,
     targets: Floats | None,
@@ -261,112 +370,10 @@ def order_of_addition(
     True
     """
     counts = np.diff(offsets)
-    if codes is None and counts.max(initial=0) <= 2:
-        return np.arange(len(rows))  # a + b is b + a
-    owners = np.repeat(np.arange(len(counts)), counts) if codes is None else codes
-    if counts.max(initial=0) <= 2:
-        return order_by_user(owners, len(counts))
-    hashes = _hashes(rows, targets)
-    if codes is None:
-        order, close = _by_hash(hashes, offsets)
-    else:
-        lying = order_by_user(owners, len(counts))
-        order, close = _by_hash(hashes[lying], offsets)
-        order = lying[order]
-    # Records with one key: mostly equal ones, which may change places.
-    close = close[~_same_records(rows, targets, order[close], order[close + 1])]
-    if close.size:
-        _tell_apart(rows, targets, order, close, hashes, owners, offsets)
-    return order
-
-
-def _tell_apart(
-    rows: Rows,
-    targets: Floats | None,
-    order: NDArray[Any],
-    close: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
-    owners: NDArray[Any],
-    offsets: NDArray[np.int64],
-) -> None:
-    """Put the records of those users right who hold different ones that meet in the sorted bits.
-
-    Where they share the whole hash, all records of that user are ordered by a second one. Records
-    that share both were made to, and lie as they came: a stable sort leaves them so, whoever else
-    is there.
-    """
-    users = np.unique(owners[order[close]])
-    places = ranges(offsets[users], np.diff(offsets)[users])
-    held = order[places]
-    held = held[np.lexsort((held, owners[held]))]  # as they came
-    own, told = owners[held], hashes[held]
-    by_hash = np.lexsort((told, own))
-    first, second = by_hash[:-1], by_hash[1:]
-    meet = np.flatnonzero((told[first] == told[second]) & (own[first] == own[second]))
-    meet = meet[~_same_records(rows, targets, held[first[meet]], held[second[meet]])]
-    if meet.size:
-        again = np.isin(own, own[first[meet]])
-        few = None if targets is None else targets[held[again]]
-        told[again] = _hashes(rows[held[again]], few, of=_folded)
-    order[places] = held[np.lexsort((told, own))]
-
-
-def _by_hash(
-    hashes: NDArray[np.uint64], offsets: NDArray[np.int64]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the places by leading bits of the hash, user by user; where two share these.
-
-    Users lie one after the other. Many short sorts, of words that end in their place among the
-    user's: a third of the time of one sort of everybody's, and no places to sort along.
-    """
-    counts = np.diff(offsets)
-    tail = int(counts.max()).bit_length()
-    last = np.uint64((1 << tail) - 1)
-    starts = np.repeat(offsets[:-1].astype(_index_type(len(hashes))), counts)
-    words = hashes & ~last
-    words |= (np.arange(len(hashes), dtype=starts.dtype) - starts).astype(np.uint64)
-    # Users whose numbers of records have as many binary digits are sorted side by side.
-    digits = np.frexp(counts)[1]
-    for digit in np.unique(digits[counts > 1]).tolist():
-        alike = np.flatnonzero(digits == digit)
-        few = max(1, _BLOCK >> digit)
-        for first in range(0, len(alike), few):
-            some = alike[first : first + few]
-            _sort_each(words, offsets[some], counts[some])
-    order = starts + (words & last).astype(starts.dtype)
-    words >>= np.uint64(tail)
-    return order, np.flatnonzero(words[1:] == words[:-1])
-
-
-def _sort_each(
-    words: NDArray[np.uint64], starts: NDArray[np.int64], counts: NDArray[np.int64]
-) -> None:
-    """Sort the words of each of these users, in their place."""
-    begin, width = int(starts[0]), int(counts.max())
-    if counts.min() == width and int(starts[-1]) - begin == (len(starts) - 1) * width:
-        words[begin : begin + len(starts) * width].reshape(-1, width).sort(axis=1)
-        return
-    theirs = np.arange(width) < counts[:, np.newaxis]
-    places = (starts[:, np.newaxis] + np.arange(width))[theirs]
-    each = np.full(theirs.shape, ~np.uint64(0))
-    each[theirs] = words[places]
-    each.sort(axis=1)
-    words[places] = each[theirs]
-
-
-def _same_records(
-    rows: Rows, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
-) -> NDArray[np.bool_]:
-    """Tell for each pair of places whether the records there are equal."""
-    same = np.empty(len(left), dtype=np.bool_)
-    few = _rows_at_once(rows)
-    for start in range(0, len(left), few):
-        one, other = left[start : start + few], right[start : start + few]
-        alike = (_bits(rows[one]) == _bits(rows[other])).all(axis=1)
-        if targets is not None:
-            alike &= _bits(targets[one]) == _bits(targets[other])
-        same[start : start + few] = alike
-    return same
+    if counts.max(initial=0) > 2:
+        return order_by_hash(rows, targets, offsets, codes)
+    # a + b is b + a
+    return np.arange(len(rows)) if codes is None else order_by_user(codes, len(counts))
 
 
 def sums_by_user(
@@ -427,46 +434,52 @@ def _wide(rows: Rows) -> Floats:
     return rows.astype(np.float64, copy=False)
 
 
-def _bits(values: Rows) -> NDArray[np.uint64]:
-    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
+def row_products(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the inner products of each row of ``rows`` with each row of ``weights``.
 
-    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
+    A matrix product ``rows @ weights.T`` rounds a row by where it lies among the others, so that
+    one user's records would move the bits of another user's. Here every product is computed by
+    itself, in one order of addition, whatever stands in other rows and however many there are.
+
+    >>> row_products(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0]]))
+    array([[21.],
+           [43.]])
     """
-    told = _wide(values)
-    if all_finite(told) and told.view(np.int64).min(initial=0) > _MINUS_ZERO:
-        return told.view(np.uint64)
-    told = np.add(told, 0.0, order="C")
-    told[np.isnan(told)] = np.nan
-    return told.view(np.uint64)
+    left, right = np.ascontiguousarray(rows), np.ascontiguousarray(weights)
+    with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+        return np.asarray(np.einsum("ij,kj->ik", left, right, optimize=False))
 
 
-def _folded(values: Rows) -> NDArray[np.uint64]:
-    """Return the bits with the first half of them written over the second too.
+def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Euclidean length of each row, computed from that row alone.
 
-    A product moves no bit of a number to the right, and small integers have but leading bits: of
-    records of such, sums of the mere bits meet.
+    >>> row_lengths(np.array([[3.0, 4.0]]))
+    array([5.])
     """
-    bits = _bits(values)
-    return bits ^ (bits >> np.uint64(_BITS // 2))
+    own = np.ascontiguousarray(rows)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", own, own, optimize=False)))
 
 
-def _hashes(
-    rows: Rows,
-    targets: Floats | None,
-    of: Callable[[Rows], NDArray[np.uint64]] = _bits,
-) -> NDArray[np.uint64]:
-    """Return one word for each row: a sum of its bits times odd numbers, modulo 2^64."""
-    width = rows.shape[1]
-    odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
-    words = np.empty(len(rows), dtype=np.uint64)
-    few = _rows_at_once(rows)
-    for start in range(0, len(rows), few):
-        part = slice(start, start + few)
-        np.einsum("ij,j->i", of(rows[part]), odd[:width], out=words[part])
-        if targets is not None:
-            words[part] += of(targets[part]) * odd[width]
-    return mix(words)
+def minus_row(
+    rows: NDArray[np.float64], row: NDArray[np.float64], out: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Write ``rows - row`` to ``out``, of the same shape and contiguous like ``rows``; return it.
 
+    Number by number, like ``np.subtract``, but for several short rows at once.
 
-def _rows_at_once(rows: Rows) -> int:
-    return max(1, _BLOCK // max(1, int(rows.shape[1])))
+    >>> rows = np.arange(6.0).reshape(3, 2)
+    >>> minus_row(rows, np.array([1.0, 2.0]), rows)
+    array([[-1., -1.],
+           [ 1.,  1.],
+           [ 3.,  3.]])
+    """
+    width = row.size
+    many = max(1, _TURN // max(1, width))
+    flat, into = rows.reshape(-1), out.reshape(-1)
+    end = flat.size // (many * width) * (many * width) if width else 0
+    shape = (-1, many * width)
+    np.subtract(flat[:end].reshape(shape), np.tile(row, many), out=into[:end].reshape(shape))
+    shape = (-1, width)
+    np.subtract(flat[end:].reshape(shape), row, out=into[end:].reshape(shape))
+    return out

@@ -1,8 +1,13 @@
-"""Numbers from tables: columns of any Arrow source, or arrays, to matrices of finite floats.
+"""Numbers from tables: what is refused by its form, and matrices of floats from the rest.
 
 Which columns exist and of which type they are is the schema, which is public and may raise. What
 stands in a row never does: null, NaN and infinities are all "missing" and handled by one rule that
 the caller states.
+
+A mistake must cost nothing, so it has to be found before the charge; and a look at a record must be
+paid for, so nothing may be found by one. Both are kept by reading the first *zero* rows of
+whatever declares a type: an empty table of the same columns raises for the same reasons as the
+whole one.
 
 A type counts only if it is declared. A column of objects declares none: it is read as text, and
 refused where numbers are expected, whatever it holds. A list declares none either; it is read as
@@ -12,63 +17,45 @@ floats, number by number, and what is no number is missing. Only its shape may b
 from __future__ import annotations
 
 import numbers
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import all_finite, as_array, described, finite_rows
+from quorate._validate import all_finite, as_array, described, finite_rows, is_frame
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.users import grouping
+from quorate.users.coding import CodedTable
+from quorate.users.crowd import Crowd
+from quorate.users.frames import check_features, floats, load, open_frame
 from quorate.users.grouping import as_text
-from quorate.users.kinds import check_numeric, is_numeric, kind_of
-
-if TYPE_CHECKING:
-    from quorate.users.coding import Coding
+from quorate.users.kinds import is_numeric, kind_of
 
 __all__ = [
-    "Loaded",
+    "NO_FEATURES",
+    "as_feature_matrix",
     "as_labels",
     "as_matrix",
     "as_targets",
     "as_vector",
-    "batches_of",
-    "check_features",
+    "check_classes",
+    "check_columns",
+    "check_ids",
+    "check_labels",
+    "check_lengths",
     "check_missing",
+    "check_rows",
+    "check_targets",
     "column_names",
-    "floats",
-    "is_frame",
-    "load",
-    "open_frame",
-    "open_parquet",
-    "size_on_disk",
+    "names_told",
     "without_missing",
+    "without_rows",
 ]
 
-_BLOCK_ROWS = 2**16
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loaded:
-    """What was read: a matrix with NaN where values were null, Arrow columns of ids and target."""
-
-    rows: NDArray[np.float64]
-    names: tuple[str, ...]
-    ids: tuple[Any, ...]
-    target: Any
-
-
-def is_frame(value: Any) -> bool:
-    """Tell whether ``value`` is a table that speaks Arrow.
-
-    >>> is_frame(np.zeros((2, 2)))
-    False
-    """
-    return not isinstance(value, np.ndarray) and hasattr(value, "__arrow_c_stream__")
+NO_FEATURES = "0 feature(s) (shape=(, 0)) while a minimum of 1 is required."
+"""What scikit-learn says about a table without columns."""
 
 
 def column_names(table: Any) -> tuple[str, ...] | None:
@@ -86,172 +73,215 @@ def column_names(table: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(str(name) for name in names)
 
 
-def open_frame(table: Any, columns: Sequence[str] | None = None) -> Any:
-    """Return ``table`` (pandas, polars, duckdb, pyarrow, any Arrow stream) as an Arrow table.
+def names_told(X: Any) -> tuple[str, ...] | None:
+    """Return the names of the columns of ``X``, if it has any.
 
-    >>> import pyarrow as pa
-    >>> open_frame(pa.table({"a": [1, 2], "b": [3, 4]}), ["b"]).column_names
-    ['b']
+    >>> from quorate.users import UserData
+    >>> names_told(UserData([[1.0]], offsets=[0, 1], feature_names=["age"]))
+    ('age',)
+    """
+    return X.feature_names if isinstance(X, Crowd) else column_names(X)
+
+
+def without_rows(values: Any) -> Any:
+    """Return the same columns without a row; None for what declares no type.
+
+    >>> without_rows(np.zeros((5, 2))).shape, without_rows([[1.0, 2.0]])
+    ((0, 2), None)
     """
     import pyarrow as pa
 
-    if not is_frame(table):
-        raise SchemaError(
-            "Expected a table with an Arrow stream (pandas, polars, duckdb, pyarrow), "
-            f"got {type(table).__name__}."
+    if isinstance(values, pa.Array | pa.ChunkedArray | pa.Table | pa.RecordBatch):
+        return values.slice(0, 0)
+    declared = is_frame(values) or hasattr(values, "dtype")
+    if not declared or getattr(values, "ndim", 1) == 0 or not hasattr(values, "__getitem__"):
+        return None
+    return values[:0]
+
+
+def check_ids(users: Any) -> None:
+    """Refuse ids of a type that names nobody, and several columns of them.
+
+    >>> check_ids([7, 5, 7])
+    >>> check_ids(([7, 5], [1, 2]))
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.ParameterError: 2 id columns protect a combination of 2 ids, not a user; the
+    guarantee has to say so: pass UserData.from_arrays(X, y, users=..., unit='person x day').
+    """
+    parts = list(users) if isinstance(users, tuple) else [users]
+    if isinstance(users, list) and users and grouping.is_array(users[0]):
+        parts = users
+    columns = 0
+    for part in parts:
+        empty = without_rows(part)
+        if empty is not None:
+            columns += grouping.group(empty).n_columns
+        elif isinstance(part, list) and part and isinstance(part[0], list | tuple):
+            columns += len(part[0])
+        else:
+            columns += 1
+    if columns > 1:
+        raise ParameterError(
+            f"{columns} id columns protect a combination of {columns} ids, not a user; the "
+            "guarantee has to say so: pass UserData.from_arrays(X, y, users=..., "
+            "unit='person x day')."
         )
-    known = [str(name) for name in table.columns] if _is_pandas(table) else None
-    if known is not None:
-        asked = known if columns is None else columns
-        _check_columns(asked, known)
-        if len(set(asked)) < len(asked):
-            raise SchemaError("Expected different column names, got some of them twice.")
-        table, known = table.iloc[:, [known.index(name) for name in asked]], list(asked)
-    try:
-        arrow = pa.table(table) if known is None else _from_pandas(table, known)
-    except (pa.ArrowException, TypeError, ValueError):
-        arrow = None
-    if arrow is None:
-        # Arrow's own message quotes the value that it stumbled over.
-        raise SchemaError(
-            "A column holds objects of several types; give every column a declared type."
-        )
-    # A pandas index travels along as a column; it is no feature unless somebody asks for it.
-    wanted = columns if columns is not None else known or arrow.column_names
-    _check_columns(wanted, arrow.column_names)
-    return arrow.select(list(wanted))
 
 
-def open_parquet(path: str | os.PathLike[str]) -> Any:
-    """Return the Arrow dataset of a Parquet file or of a folder of such files."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
+def check_lengths(**columns: Any) -> None:
+    """Refuse columns of different lengths, as far as they tell their lengths.
 
-    if not Path(path).exists():
-        raise SchemaError(f"Expected a Parquet file or folder, found nothing at {str(path)!r}.")
-    try:
-        dataset = ds.dataset(os.fspath(path), format="parquet")
-    except (pa.ArrowException, OSError):
-        dataset = None
-    if dataset is None:
-        raise SchemaError(f"Expected a Parquet file or folder, could not read {str(path)!r}.")
-    return dataset
-
-
-def size_on_disk(dataset: Any) -> int:
-    """Return how many bytes the files of a dataset take together."""
-    return sum(Path(file).stat().st_size for file in dataset.files)
-
-
-def batches_of(dataset: Any, columns: Sequence[str], **options: Any) -> Iterator[Any]:
-    """Yield the batches of a dataset; of a page that cannot be read say only that there is one.
-
-    >>> import pyarrow as pa, pyarrow.dataset as ds
-    >>> [batch.num_rows for batch in batches_of(ds.dataset(pa.table({"a": [1, 2]})), ["a"])]
-    [2]
+    >>> check_lengths(X=np.zeros((3, 2)), users=[1, 2, 2], y=None)
     """
-    import pyarrow as pa
-
-    batches = iter(dataset.to_batches(columns=list(columns), **options))
-    while True:
-        batch, failed = None, False
-        try:
-            batch = next(batches, None)
-        except (pa.ArrowException, OSError, ValueError):
-            failed = True
-        if failed:
-            raise SchemaError("The table could not be read; why is withheld: it may quote records.")
-        if batch is None:
-            return
-        yield batch
-
-
-def load(
-    source: Any,
-    *,
-    users: Sequence[str],
-    features: Sequence[str] | None,
-    target: str | None,
-    coding: Coding | None = None,
-) -> Loaded:
-    """Read the features, the target and the ids of an Arrow table or dataset, batch by batch.
-
-    With a ``coding``, which the caller has checked, its columns are the features.
-
-    >>> import pyarrow as pa
-    >>> table = pa.table({"a": [1, None], "b": [True, False], "id": [7, 7]})
-    >>> load(table, users=["id"], features=None, target=None).rows
-    array([[ 1.,  1.],
-           [nan,  0.]])
-    """
-    import pyarrow as pa
-
-    others = [*users, *([] if target is None else [target])]
-    if coding is None:
-        names = check_features(source.schema, features=features, others=others)
-        width = len(names)
-    else:
-        names, width = list(coding.sources), len(coding.names)
-    wanted = list(dict.fromkeys([*names, *others]))
-    n_rows = source.num_rows if isinstance(source, pa.Table) else source.count_rows()
-    narrow = source.select(wanted).to_batches if isinstance(source, pa.Table) else None
-    batches = narrow() if narrow else batches_of(source, wanted)
-    rows, start = np.empty((n_rows, width)), 0
-    kept: dict[str, list[Any]] = {name: [] for name in others}
-    for batch in batches:
-        for begin in range(0, batch.num_rows, _BLOCK_ROWS):
-            block = batch.slice(begin, _BLOCK_ROWS)
-            here = rows[start : start + block.num_rows]
-            if coding is None:
-                for j, name in enumerate(names):
-                    here[:, j] = floats(block.column(name))
-            else:
-                for place, numbers_there in coding.blocks(block):
-                    here[:, place] = numbers_there
-            start += block.num_rows
-        for name, chunks in kept.items():
-            chunks.append(batch.column(name))
-    columns = {
-        name: pa.chunked_array(chunks, source.schema.field(name).type)
-        for name, chunks in kept.items()
+    lengths = {
+        name: column.shape[0] if hasattr(column, "shape") else len(column)
+        for name, column in columns.items()
+        if getattr(column, "shape", None) or isinstance(column, list | range)
     }
-    return Loaded(
-        rows=rows,
-        names=tuple(names) if coding is None else coding.names,
-        ids=tuple(columns[name] for name in users),
-        target=None if target is None else columns[target],
-    )
+    if len(set(lengths.values())) > 1:
+        # How many records there are is private, so the lengths themselves are not told.
+        raise SchemaError(
+            "Found input variables with inconsistent numbers of samples: expected "
+            f"{', '.join(lengths)} of the same length."
+        )
 
 
-def check_features(
-    schema: Any,
-    *,
-    features: Sequence[str] | None,
-    others: Sequence[str],
-    coded: Mapping[str, Any] | None = None,
-) -> list[str]:
-    """Return the feature columns: those asked for, or all but ``others`` that can be read.
+def check_targets(y: Any, classes: Sequence[Any] | None) -> None:
+    """Refuse targets of a type that cannot be read, and more than one column of them.
 
-    These are numeric ones and those of ``coded`` (:mod:`quorate.users.coding`), whose types are
-    checked by whoever made them.
+    >>> check_targets(np.array([0, 1]), None)
     """
-    _check_columns(others, schema.names)
-    known = coded or {}
-    if features is None:
-        chosen = [
-            field.name
-            for field in schema
-            if field.name not in others and (is_numeric(field.type) or field.name in known)
-        ]
-    else:
-        chosen = [features] if isinstance(features, str) else [str(name) for name in features]
-        _check_columns(chosen, schema.names)
-        for name in chosen:
-            if name not in known:
-                check_numeric(name, schema.field(name).type)
-    if not chosen:
-        raise SchemaError("Expected at least one numeric feature column, got none.")
-    return chosen
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+        raise SchemaError("Expected one target per record, got several columns.")
+    empty = without_rows(y)
+    if empty is not None:
+        as_targets(empty, classes)
+    elif classes is not None:
+        as_labels([], classes)
+
+
+def check_classes(classes: Any) -> None:
+    """Refuse anything but two different labels.
+
+    >>> check_classes(("healthy", "ill"))
+    """
+    pair = isinstance(classes, Sequence) or getattr(classes, "ndim", 0) == 1
+    if isinstance(classes, str | bytes) or not pair or len(classes) != 2:
+        raise ParameterError(
+            f"Expected classes=(negative, positive), two labels of y, got {described(classes)}."
+        )
+    as_labels([], classes)
+
+
+def check_labels(y: Any, classes: Sequence[Any]) -> None:
+    """Refuse targets whose declared type cannot hold the classes.
+
+    >>> check_labels(np.array([1, -1]), (-1, 1))
+    """
+    if hasattr(y, "dtype"):
+        as_labels(y[:0], classes)
+
+
+def check_columns(X: Any, *, expected: int, single: bool = False) -> None:
+    """Refuse a table with other columns than a class of rules describes, as far as it tells.
+
+    >>> check_columns(np.zeros((5, 1)), expected=1)
+    """
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    found = X.n_features if isinstance(X, Crowd) else None
+    if found is None and len(shape) == 2:
+        found = shape[1]
+    if found is None and single and len(shape) == 1:
+        found = 1
+    if found is not None and found != expected:
+        raise SchemaError(
+            f"Expected {expected} features in X, got {found}; select the columns that the concept "
+            "class describes."
+        )
+
+
+def check_rows(
+    X: Any,
+    y: Any,
+    users: Any,
+    *,
+    asked_by: str,
+    single: bool,
+    of_numbers: bool,
+    classes: Sequence[Any] | None,
+) -> None:
+    """Refuse rows, targets and ids that types and shapes show to be wrong; nothing is read.
+
+    With ``single`` a vector is one feature; columns ``of_numbers`` only may be read as such.
+
+    >>> rows, ids = np.zeros((2, 1)), [7, 5]
+    >>> given = {"asked_by": "Mean", "single": False, "of_numbers": True, "classes": None}
+    >>> check_rows(rows, None, ids, **given)
+    >>> check_rows(rows, None, None, **given)
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.ParameterError: Mean needs users=, one id a row: a row is not a person. If
+    each row really is another person, pass users=range(len(X)).
+    """
+    _refuse_sparse(X)
+    if users is None:
+        raise ParameterError(
+            f"{asked_by} needs users=, one id a row: a row is not a person. If each row really "
+            "is another person, pass users=range(len(X))."
+        )
+    if isinstance(users, str):
+        raise ParameterError(
+            f"Expected users= to hold one id a row, got the text {users!r}. For a column "
+            "name use UserData.from_frame(table, user=...)."
+        )
+    check_lengths(X=X, y=y, users=users)
+    if getattr(X, "ndim", 2) != 2 and not (single and X.ndim == 1):
+        raise SchemaError(_two_dimensions(X.ndim))
+    check_ids(users)
+    if of_numbers and (empty := without_rows(X)) is not None:
+        as_feature_matrix(empty, single=single)
+    if y is not None:
+        check_targets(y, classes)
+
+
+def as_feature_matrix(
+    X: Any, *, single: bool = False
+) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """Return ``X`` as a matrix of float64 and its column names; reject shapes and types only.
+
+    With ``single`` a vector is read as the one feature that there is.
+
+    >>> as_feature_matrix([[1, 2], [3, float("nan")]])[0].shape
+    (2, 2)
+    """
+    _refuse_sparse(X)
+    if isinstance(X, CodedTable):
+        return X.matrix(), X.coding.names
+    if not is_frame(X):
+        X = as_array(X)
+        if single and X.ndim == 1:
+            X = X[:, None]
+        if X.dtype.kind == "c":
+            raise SchemaError(f"Complex data not supported: expected real numbers, got {X.dtype}.")
+        if X.ndim != 2:
+            raise SchemaError(_two_dimensions(X.ndim))
+        if X.shape[1] == 0:
+            raise SchemaError(NO_FEATURES)
+    return as_matrix(X)
+
+
+def _refuse_sparse(X: Any) -> None:
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise SchemaError("Expected a dense table, got a sparse matrix. Use X.toarray().")
+
+
+def _two_dimensions(found: int) -> str:
+    return (
+        f"Expected X with 2 dimensions (records x features), got {found}. Reshape your data with "
+        "X.reshape(-1, 1) for a single feature."
+    )
 
 
 def as_matrix(X: Any) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
@@ -286,7 +316,7 @@ def as_vector(y: Any) -> NDArray[np.float64]:
     >>> as_vector([True, False])
     array([1., 0.])
     """
-    if _is_pandas(y) and y.ndim == 2 and y.shape[1] == 1:
+    if hasattr(y, "iloc") and y.ndim == 2 and y.shape[1] == 1:
         y = y.iloc[:, 0]
     if _is_column(y) or is_frame(y):
         return _numbers(
@@ -408,40 +438,3 @@ def _numbers(column: Any, message: str) -> NDArray[np.float64]:
     if not is_numeric(chunks.type):
         raise SchemaError(message.format(kind_of(chunks.type), remedy))
     return np.concatenate([np.empty(0), *(floats(chunk) for chunk in chunks.chunks)])
-
-
-def _from_pandas(frame: Any, names: list[str]) -> Any:
-    """Return an Arrow table of a pandas frame, columns of objects as text."""
-    import pyarrow as pa
-
-    if not any(dtype == "O" for dtype in frame.dtypes):
-        return pa.table(frame)
-    columns = [frame.iloc[:, j] for j in range(len(names))]
-    return pa.table(
-        [as_text(c.to_numpy()) if c.dtype == "O" else pa.array(c) for c in columns], names=names
-    )
-
-
-def _is_pandas(table: Any) -> bool:
-    return type(table).__module__.partition(".")[0] == "pandas"
-
-
-def _check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:
-    known = set(names)
-    for name in wanted:
-        if name not in known:
-            raise SchemaError(f"Expected a column {name!r}, the table has {sorted(known)}.")
-
-
-def floats(column: Any, *, single: bool = False) -> NDArray[Any]:
-    """Return a numeric Arrow array as floats with NaN for null; lossy casts are no error.
-
-    >>> import pyarrow as pa
-    >>> floats(pa.array([1, None]))
-    array([ 1., nan])
-    """
-    import pyarrow as pa
-
-    kind = pa.float32() if single else pa.float64()
-    values: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
-    return values

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from drawing import Drawing
 from quorate.accounting.compose import price
-from quorate.accounting.events import Composed
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.laws import gaussian_interval
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Numerics, Relation
+from quorate.guarantees import Composed, Guarantee, Numerics, Relation
 from quorate.mechanisms.means.friendly_core import (
     CoreMean,
     CoreTest,
@@ -25,7 +24,7 @@ from quorate.mechanisms.means.friendly_core import (
     passing_threshold,
     unfriendly_distance,
 )
-from quorate.mechanisms.search.noisy_search import NoisySearch
+from quorate.mechanisms.sums import NoisySearch
 from quorate.noise import SeededNoise
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from quorate.guarantees import Relation
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.means.pair_quantile import PairQuantile
-from quorate.mechanisms.quantiles import PrivateQuantile
 
 VALUES = (0, 1, 3, None)
 """What users hold; pairs with somebody who holds nothing have no number."""

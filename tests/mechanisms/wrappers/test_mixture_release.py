@@ -5,9 +5,9 @@ import pytest
 
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
 from quorate.auditing import enumerate_runs
 from quorate.exceptions import SchemaError
+from quorate.guarantees import Approximate
 from quorate.mechanisms.wrappers.mixture_release import Mixture, MixtureRelease
 from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 

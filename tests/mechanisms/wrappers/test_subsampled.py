@@ -10,10 +10,10 @@ import pytest
 
 from goodness import FALSE_ALARM, p_value
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate, Gaussian, Pure
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
-from quorate.mechanisms.choose import ChooseBest
+from quorate.guarantees import Approximate, Gaussian, Pure
+from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.wrappers.subsampled import SubsampledMechanism, draw_without_replacement
 from quorate.noise import SecureNoise
 

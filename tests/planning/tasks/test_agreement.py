@@ -9,8 +9,8 @@ import pytest
 
 from quorate.concepts import Thresholds
 from quorate.guarantees import Relation
-from quorate.mechanisms.stable_choice import StableChoice
-from quorate.mechanisms.universe import ChooseKey
+from quorate.mechanisms.choices.stable_choice import StableChoice
+from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.agreement import (

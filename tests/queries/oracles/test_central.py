@@ -59,6 +59,16 @@ class TestAnswers:
         assert np.abs(scaled.mean(axis=0)).max() < 5 / np.sqrt(60)
         assert scaled.std(axis=0) == pytest.approx([1.0, 1.0], rel=0.4)
 
+    def test_pure_answers_that_are_asked_together_share_their_noise(self):
+        errors = {}
+        for batch in (1, 4):
+            oracle = CentralOracle(PEOPLE, max_queries=4, account=account())
+            for _ in range(4 // batch):
+                oracle.answer([HALF] * batch)
+            errors[batch] = oracle.standard_errors[0]
+        # The root of 5 x 6 / 3 scales instead of four times the root of 2.
+        assert errors[4] / errors[1] == pytest.approx(np.sqrt(10 / 32), rel=1e-3)
+
     def test_a_giant_user_counts_once(self):
         people = UserData.from_arrays(
             [[1.0]] * 5000 + [[0.0]] * 999, users=[0] * 5000 + list(range(1, 1000))

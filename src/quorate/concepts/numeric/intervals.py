@@ -20,7 +20,7 @@ from quorate.concepts.base import (
     check_enumerable,
 )
 from quorate.concepts.dimensions import Dimension, littlestone_or_bound
-from quorate.concepts.numeric.domains import OrderedDomain, at_least
+from quorate.concepts.numeric.thresholds import OrderedDomain, at_least
 
 __all__ = ["Interval", "Intervals", "Range", "ranges_of_cells", "sums_over_ranges"]
 

@@ -19,7 +19,7 @@ from quorate.concepts.base import (
     check_enumerable,
 )
 from quorate.concepts.dimensions import Dimension
-from quorate.concepts.numeric.domains import OrderedDomain
+from quorate.concepts.numeric.thresholds import OrderedDomain
 
 __all__ = ["Point", "PointFunctions"]
 

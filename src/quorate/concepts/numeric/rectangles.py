@@ -22,8 +22,8 @@ from quorate.concepts.base import (
     feature_names,
 )
 from quorate.concepts.dimensions import Dimension, littlestone_or_bound
-from quorate.concepts.numeric.domains import OrderedDomain
 from quorate.concepts.numeric.intervals import Range, ranges_of_cells, sums_over_ranges
+from quorate.concepts.numeric.thresholds import OrderedDomain
 from quorate.exceptions import ParameterError
 
 __all__ = ["Rectangle", "Rectangles"]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import as_array, described
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.arrays import as_array, described
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.popular import popular_labels, private_codes
 from quorate.distributions.categories.routes import DiscreteRun
@@ -158,7 +158,7 @@ class DiscreteDistribution(UserDistribution):
         of offsets inside a small ball
         (:class:`~quorate.distributions.categories.trimming.Trimmed`), each drawn from one account.
         Making the shares add up to 1 happens after the release. Popular labels: one vote a user
-        (:class:`~quorate.mechanisms.stable_choice.StableHistogram`).
+        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
 
     Utility
     -------

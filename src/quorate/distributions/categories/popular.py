@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import described, float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
-from quorate.arrays import described
 from quorate.exceptions import SchemaError
-from quorate.mechanisms.stable_choice import StableHistogram
+from quorate.mechanisms.choices.stable_choice import StableHistogram
 from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
 from quorate.users.data import UserData
@@ -85,7 +84,7 @@ def popular_labels(
 
     Every person votes for the label of one record, drawn by a public seed and the person's own id,
     so nobody's vote depends on anybody else. What is released is a
-    :class:`~quorate.mechanisms.stable_choice.StableHistogram` without its counts.
+    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts.
 
     Parameters
     ----------

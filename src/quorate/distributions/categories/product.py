@@ -12,26 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import described, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import float_down
-from quorate.arrays import described
-from quorate.bounds import Ball, Bound, Interval
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.discrete import as_categories, label_places
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import CategoryCodes
 from quorate.distributions.simplices import ManyTotals, ShareRows, Simplices
+from quorate.estimators import Route
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.grid import choose_grid, public_size
+from quorate.grid import Ball, Bound, Interval
 from quorate.guarantees import Relation
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.sums import GaussianSum, choose_grid, public_size
 from quorate.public_randomness import RandomState, public_generator
-from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 

@@ -9,9 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
-from quorate.bounds import Bound, Interval, Simplex
 from quorate.distributions.categories.likeness import ALL_PAIRS, users_in_the_way
 from quorate.distributions.categories.rule import (
     BALL_SHARES,
@@ -38,14 +37,16 @@ from quorate.distributions.projection import (
 )
 from quorate.distributions.released import DistributionError, ReleasedShares
 from quorate.distributions.shares import Coder, ShareTotals, dense_shares
-from quorate.grid import choose_grid, public_size
+from quorate.estimators import Route
+from quorate.grid import Bound, Interval
 from quorate.guarantees import Relation
 from quorate.mechanisms.balanced import BalancedSum
-from quorate.mechanisms.quantiles import PrivateQuantile
-from quorate.mechanisms.search.noisy_search import NoisySearch, looks_needed
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed, public_size
 from quorate.public_randomness import public_generator
-from quorate.releases.route import Route
+from quorate.simplex import Simplex
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 

@@ -29,8 +29,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from quorate.estimators import Route
 from quorate.guarantees import Relation
-from quorate.releases.route import Route
 
 __all__ = [
     "BALL_SHARES",

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.bounds import Bound, Simplex
 from quorate.distributions.shares import Coder, dense_shares
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
+from quorate.simplex import Shares, Simplex
 from quorate.users.data import UserData
 
 __all__ = ["FEW", "Distances", "Trimmed", "TrimmedTotals", "row_lengths"]
@@ -49,7 +49,7 @@ def _rises(offsets: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Trimmed(Bound):
+class Trimmed(Shares):
     r"""An offset of at most ``radius`` from ``centre``, or shares outside, or a vote of absence.
 
     Rows hold a user's d shares, d + 1 columns that are not looked at, and 1 in the last one for an
@@ -67,8 +67,8 @@ class Trimmed(Bound):
     are the same, :math:`2 v^2 = 4r^2`, since no product of their shares is negative; outside and
     absent :math:`2r^2 + r^2 + r^2`; offset and absent :math:`2r^2`.
 
-    In whole steps: lengths are rounded down, and shares are rounded as in the proof at the top of
-    :mod:`quorate.bounds`; offsets are multiplied by a factor below r / length, as there, and then
+    In whole steps: lengths are rounded down, and shares are rounded as in the proof of
+    ``docs/proofs/grid.md``; offsets are multiplied by a factor below r / length, as there, and then
     rounded towards the centre. The computed length is at least :math:`(1-u)^{d}` times the true one
     in either norm. Whether a user is inside is decided by this user's own row.
 

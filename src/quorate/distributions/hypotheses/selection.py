@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.families import Family, PairwiseFamily
-from quorate.estimators import UserEstimator
+from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.public_randomness import RandomState
-from quorate.releases.route import Route
 from quorate.users.crowd import Crowd
 
 __all__ = ["HypothesisSelector"]

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate._validate import described, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.accounting.rounding import float_down
-from quorate.arrays import described
-from quorate.bounds import Ball, Bound, Box
 from quorate.distributions.base import UserDistribution, new_figure
 from quorate.distributions.normal.rows import (
     WhitenedMeans,
@@ -26,17 +24,18 @@ from quorate.distributions.normal.rows import (
 )
 from quorate.distributions.numeric.cdf import as_edges_column
 from quorate.distributions.released import DistributionError
+from quorate.estimators import Route
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.grid import Ball, Bound, Box
 from quorate.guarantees import Relation
-from quorate.means.pure_routes import PureRun
-from quorate.means.released_mean import MeanRelease
+from quorate.means.present_mean import MeanRelease
+from quorate.means.routes.quantile_route import QuantileRun
+from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
-from quorate.means.ways import core_reserve
 from quorate.means.weighted_users import CrowdVectors
-from quorate.mechanisms.quantiles import FloatQuantile
+from quorate.mechanisms.choices.quantiles import FloatQuantile
 from quorate.public_randomness import RandomState, public_generator
 from quorate.ranges import as_bound, for_squares, half_widths, told_bound
-from quorate.releases.route import Route
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
 
@@ -447,6 +446,6 @@ def _mean_of(rows: Crowd, bound: Bound, account: Account) -> MeanRelease:
     """Release a mean of one row a user by the best route, as an offset from the bound's centre."""
     if account.declared.delta == 0:
         users = CrowdVectors.of(rows, UserData.user_means, bound)
-        return PureRun(users=users, half_widths=half_widths(bound), account=account).adapt()
+        return QuantileRun(users=users, half_widths=half_widths(bound), account=account).adapt()
     users = CrowdVectors.of(rows, UserData.user_means, bound, counted=False)
     return gaussian_run(account, users, bound).adapt()

@@ -16,10 +16,10 @@ from quorate.distributions.numeric.cumulative import CumulativeRun
 from quorate.distributions.numeric.edges import told_edges
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import IntervalCodes
+from quorate.estimators import Route
 from quorate.exceptions import SchemaError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState, public_generator
-from quorate.releases.route import Route
 
 __all__ = ["EmpiricalCDF"]
 

@@ -9,15 +9,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
-from quorate.bounds import Interval
 from quorate.distributions.numeric.hierarchy import Hierarchy, choose_hierarchy, rising
 from quorate.distributions.shares import Coder
 from quorate.distributions.simplices import ManyTotals, Simplices
-from quorate.grid import choose_grid, public_size
+from quorate.grid import Interval
 from quorate.guarantees import Relation
-from quorate.mechanisms.sums import LaplaceSum
+from quorate.mechanisms.laplace import LaplaceSum
+from quorate.mechanisms.sums import choose_grid, public_size
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.arrays import described
+from quorate._validate import described
 from quorate.exceptions import ParameterError, UnboundedContributionError
 
 __all__ = ["as_edges", "loose_edges", "told_edges"]

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import is_of_caller
 from quorate.concepts.base import ConceptClass
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.learners.scores.base import AdditiveScore, Integers, MistakeLine, MistakeTable, Score
-from quorate.users.caller_code import call_quietly, is_of_caller
+from quorate.users.crowd import call_quietly
 
 __all__ = ["TrustedScore", "by_user"]
 

@@ -24,15 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate._validate import exact, float_up, is_of_caller
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
-from quorate.accounting.rounding import exact, float_up
 from quorate.exceptions import ParameterError, QueriesExhaustedError, ReplayMismatchError
-from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.guarantees import Approximate, Guarantee, Relation, Trust
 from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.users import UserData
-from quorate.users.caller_code import call_quietly, is_of_caller
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, call_quietly
 
 __all__ = ["Exchange", "LocalOracle", "Report", "Transcript"]
 

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
+from quorate._validate import exact, float_up
 from quorate.accounting.calibrate import gaussian_multiplier
-from quorate.accounting.rounding import exact, exp_down, float_up
+from quorate.accounting.rounding import exp_down
 from quorate.exceptions import ParameterError
 from quorate.mechanisms.coins import Coin
 from quorate.noise import NoiseSource

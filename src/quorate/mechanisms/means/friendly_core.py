@@ -21,12 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact, root_up
 from quorate.accounting.account import Account
-from quorate.accounting.costs import DISCRETENESS
-from quorate.accounting.events import Approximate, Composed, Event, Gaussian
-from quorate.accounting.rounding import exact, root_up
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Relation
+from quorate.guarantees import DISCRETENESS, Approximate, Composed, Event, Gaussian, Relation
 
 __all__ = ["CoreMean", "CoreTest", "IntegerUsers", "friends_within", "unfriendly_distance"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quorate.mechanisms.quantiles import PrivateQuantile
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
 
 __all__ = ["PairQuantile"]
 
@@ -31,16 +31,17 @@ class PairQuantile(PrivateQuantile):
         pairs the loss of a point is :math:`\max(b B - a k, b A - (b-a) k)`, B of the integers below
         and A above it: it moves by at most b if one is replaced and by at most max(a, b - a) if one
         comes or goes, hence always by at most b. What follows is
-        :class:`~quorate.mechanisms.ordered.ChooseOrdered` with this sensitivity; averages over
-        pairings of probabilities that differ by a factor of :math:`e^\varepsilon` differ by it.
+        :class:`~quorate.mechanisms.choices.ordered.ChooseOrdered` with this sensitivity; averages
+        over pairings of probabilities that differ by a factor of :math:`e^\varepsilon` differ by
+        it.
 
     Utility
     -------
-    As that of :class:`~quorate.mechanisms.quantiles.PrivateQuantile`, in pairs.
+    As that of :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`, in pairs.
 
     Complexity
     ----------
-    That of :class:`~quorate.mechanisms.quantiles.PrivateQuantile`.
+    That of :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`.
 
     Parameters
     ----------
@@ -50,11 +51,11 @@ class PairQuantile(PrivateQuantile):
     quantile : float or Fraction, default=0.5
     relation : Relation, default=Relation.REPLACE
     selection : Selection, default=Selection.GUMBEL
-        As for :class:`~quorate.mechanisms.quantiles.PrivateQuantile`.
+        As for :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`.
 
     References
     ----------
-    See :class:`~quorate.mechanisms.quantiles.PrivateQuantile`.
+    See :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`.
 
     Examples
     --------

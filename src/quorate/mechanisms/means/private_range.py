@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Pure
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.quantiles import PrivateQuantile
+from quorate.guarantees import Guarantee, Pure, Relation
+from quorate.mechanisms.choices.quantiles import PrivateQuantile
 
 __all__ = ["CONSTANTS", "PrivateRange"]
 
@@ -38,7 +37,7 @@ class PrivateRange:
     public : ``lower``, ``upper``, ``radius``; under ``Relation.REPLACE`` the number of users
     numerics : exact
     proof : A user's bin is a function of that user alone. With quantile 1/2 the loss of
-        :class:`~quorate.mechanisms.quantiles.PrivateQuantile` is :math:`2c - n` and its
+        :class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile` is :math:`2c - n` and its
         sensitivity 2, so its weights are proportional to :math:`e^{-\varepsilon c/2}`: the
         published mechanism, and its proof. A user without a value (NaN) is left out, so
         :math:`n` counts the others: replacing a value by none changes :math:`c` by at most 1 and

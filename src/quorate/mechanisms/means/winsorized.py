@@ -16,18 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.costs import gdp_mu
-from quorate.accounting.events import Event, Pure, Repeated
-from quorate.accounting.rounding import exact, float_down
-from quorate.bounds import Interval
 from quorate.exceptions import ParameterError
-from quorate.grid import fitting_grid
-from quorate.guarantees import Guarantee, Relation
+from quorate.grid import Interval
+from quorate.guarantees import Event, Guarantee, Pure, Relation, Repeated
+from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.means.private_range import CONSTANTS, PrivateRange
 from quorate.mechanisms.pure import PureMechanism
-from quorate.mechanisms.sums import LaplaceSum
+from quorate.mechanisms.sums import fitting_grid
 from quorate.noise import ambient_noise
 from quorate.rotation import Rotation
 

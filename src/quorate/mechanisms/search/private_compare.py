@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from quorate import _validate
+from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import exact, float_up
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import exact
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import WinsorizedMean

@@ -16,15 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact
 from quorate.accounting.account import Account
-from quorate.accounting.events import Pure
-from quorate.accounting.rounding import exact
 from quorate.exceptions import ParameterError
-from quorate.guarantees import Guarantee, Relation
-from quorate.mechanisms.choose import ChooseBest
+from quorate.guarantees import Guarantee, Pure, Relation
+from quorate.mechanisms.choices.choose import ChooseBest
 
-__all__ = ["RecordRange", "RoughRecords", "rough_records_budget"]
+__all__ = ["RECORD_LADDER", "RecordRange", "RoughRecords", "rough_records_budget"]
 
+RECORD_LADDER = tuple(2**k for k in range(16))
+"""Candidates of a rough estimate where an algorithm needs the number itself."""
 # A wrong range among few costs exp(-epsilon * users / 2): this many epsilon x users make it rare.
 _ENOUGH = 20
 _LARGEST_SHARE = Fraction(1, 10)
@@ -99,7 +100,7 @@ class RoughRecords:
     numerics : exact
     proof : Each user is below, inside or above a range, so replacing or adding a user moves both
         counts, and their maximum, by at most 1; adding one never lowers them. The rest is
-        :class:`~quorate.mechanisms.choose.ChooseBest`.
+        :class:`~quorate.mechanisms.choices.choose.ChooseBest`.
 
     Utility
     -------

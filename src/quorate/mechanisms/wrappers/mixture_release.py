@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
 from quorate.exceptions import SchemaError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Approximate, Guarantee, Relation
 from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
-from quorate.noise import NoiseSource, PiecewiseLaw, ambient_noise
+from quorate.noise import NoiseSource, ambient_noise
+from quorate.noise.composed_laws import PiecewiseLaw
 
 __all__ = ["Mixture", "MixtureRelease"]
 

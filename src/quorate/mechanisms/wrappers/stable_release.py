@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact, float_down, float_up
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
-from quorate.accounting.events import Approximate
-from quorate.accounting.rounding import exact, float_down, float_up
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Approximate, Guarantee, Relation
 from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace, smallest_reach
 from quorate.noise import NoiseSource, ambient_noise
 

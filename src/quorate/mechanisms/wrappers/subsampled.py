@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate, Pure
-from quorate.accounting.rounding import exact, float_up
 from quorate.accounting.sampling import amplified_epsilon
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Approximate, Guarantee, Pure, Relation
 from quorate.noise import NoiseSource, ambient_noise
-from quorate.users.caller_code import call_quietly
+from quorate.users.crowd import call_quietly
 
 __all__ = ["SubsampledMechanism", "draw_without_replacement"]
 

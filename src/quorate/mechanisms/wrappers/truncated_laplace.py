@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.rounding import exact
+from quorate._validate import exact
 from quorate.exceptions import ParameterError
-from quorate.mechanisms.exponential import choose_weighted, exp_enclosure
-from quorate.noise import NoiseSource, PiecewiseLaw
+from quorate.mechanisms.choices.exponential import choose_weighted, exp_enclosure
+from quorate.noise import NoiseSource
+from quorate.noise.composed_laws import PiecewiseLaw
 
 __all__ = ["MAX_REACH", "TruncatedLaplace", "published_reach", "smallest_reach"]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from quorate import _validate
 from quorate.guarantees import Relation
-from quorate.mechanisms.stable_choice import StableChoice, truncated_laplace_mass
+from quorate.mechanisms.choices.stable_choice import StableChoice, truncated_laplace_mass
 from quorate.planning.limits import fixed_users_floor, representation_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task

@@ -18,6 +18,7 @@ from quorate.distributions.categories.rule import (
 )
 from quorate.distributions.normal.gaussian import decide_mean
 from quorate.distributions.numeric.hierarchy import choose_hierarchy
+from quorate.estimators import Route
 from quorate.guarantees import Relation
 from quorate.planning.packings import (
     Packing,
@@ -30,7 +31,6 @@ from quorate.planning.solve import EPSILONS, smallest_users
 from quorate.planning.tasks.base import PeopleTask
 from quorate.planning.tasks.mean import MeanTask
 from quorate.planning.tasks.median import MedianTask
-from quorate.releases.route import Route
 
 __all__ = ["CdfTask", "HistogramTask", "NormalTask", "SharesTask"]
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from quorate import _validate
 from quorate.guarantees import Relation
-from quorate.mechanisms.sums import NoisyCount
+from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task

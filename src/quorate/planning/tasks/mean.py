@@ -12,7 +12,7 @@ from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.means.measuring import can_shrink
-from quorate.means.ways import (
+from quorate.means.routes.ways import (
     CORE_DIMENSIONS,
     CORE_USERS,
     NEAR,
@@ -24,6 +24,7 @@ from quorate.means.ways import (
     core_is_worthwhile,
     core_reserve,
     corners,
+    cube_gain,
     first_way,
     interval_radius,
     is_tested,
@@ -82,7 +83,7 @@ class MeanTask(PeopleTask):
 
     The error is the Euclidean distance of the released mean from the mean of the population, in
     the units of the data. The noise of each route comes from the functions by which the estimator
-    itself splits its budget (:mod:`quorate.means.budget_split`).
+    itself splits its budget (:mod:`quorate.means.routes.budget_split`).
 
     Parameters
     ----------
@@ -229,7 +230,8 @@ class MeanTask(PeopleTask):
     def clip_error(self, users: int, epsilon: float) -> float:
         """Return the distance when everybody is clipped to the public range."""
         share = 1.0 if self.relation is Relation.REPLACE else 1.0 - QUANTILE_SIZE_SHARE
-        scale = self._diameter * self.half_width * self.dimension / (share * epsilon * users)
+        one = self._diameter * self.half_width / (share * epsilon * users)
+        scale = one * self.dimension * cube_gain(self.dimension)
         found = min(self._laplace(users, scale), self.largest_error)
         if self.delta == 0:
             return found
@@ -352,7 +354,7 @@ class MeanTask(PeopleTask):
         costs = search_costs(spread=_TYPICAL * spread, **told)
         paid = costs.spread + costs.after_spread + present_cost(users=users, epsilon=epsilon)
         reach = interval_radius(_TYPICAL * spread, dimension=self.dimension)
-        return reach < WORTHWHILE * (1.0 - paid / epsilon)
+        return reach < WORTHWHILE * cube_gain(self.dimension) * (1.0 - paid / epsilon)
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
         """Return Theorem 2 (one dimension: Theorem 1) of Levy et al. with its constants."""

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.rounding import exact
+from quorate._validate import exact
 from quorate.guarantees import Relation
 from quorate.means.median import LOOK, ROUTE, looked_quantile
-from quorate.mechanisms.quantiles import FloatQuantile
-from quorate.mechanisms.round_quantile import RoundQuantile
+from quorate.mechanisms.choices.quantiles import FloatQuantile
+from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.planning.limits import fixed_users_floor, packing_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users

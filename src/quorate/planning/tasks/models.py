@@ -25,7 +25,10 @@ from quorate import _validate
 from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.runs import has_few_users, model_feasibility
+from quorate.models.optimization.gradients import (
+    has_few_users,
+    model_feasibility,
+)
 from quorate.planning.limits import convex_floor, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users

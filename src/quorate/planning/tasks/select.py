@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from quorate import _validate
+from quorate.estimators import Route
 from quorate.guarantees import Relation
 from quorate.learners.loss_selector import decide_selection, sums_from
-from quorate.mechanisms.choose import ChooseBest
+from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.limits import (
     fixed_users_error,
@@ -24,7 +25,6 @@ from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, LearningTask
 from quorate.planning.tasks.choices import Votes, normal_preference
 from quorate.ranges import half_width
-from quorate.releases.route import Route
 
 __all__ = ["SelectTask"]
 

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.events import Approximate
 from quorate.exceptions import NotEnoughUsersError, ParameterError
-from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.guarantees import Approximate, Guarantee, Relation, Trust
 from quorate.noise import NoiseSource, ambient_noise
 from quorate.protocols.randomizers.hashed import candidates_of
 from quorate.protocols.shuffling.count_noise import (

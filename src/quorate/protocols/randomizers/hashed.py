@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import float_up
 from quorate.accounting.account import Account
-from quorate.accounting.events import Pure
-from quorate.accounting.rounding import exp_down, float_up
+from quorate.accounting.rounding import exp_down
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.guarantees import Guarantee, Relation, Trust
+from quorate.guarantees import Guarantee, Pure, Relation, Trust
 from quorate.noise import ambient_noise
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.rounding import exact
+from quorate._validate import exact
 from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.noise import NoiseSource
 from quorate.protocols.randomizers.hashed import HashedResponse, candidates_of

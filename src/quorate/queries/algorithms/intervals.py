@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.concepts.base import Concept
-from quorate.concepts.numeric.domains import OrderedDomain
 from quorate.concepts.numeric.intervals import Intervals, sums_over_ranges
+from quorate.concepts.numeric.thresholds import OrderedDomain
 from quorate.exceptions import ParameterError
 from quorate.queries.statistical import NonAdaptive, StatisticalQuery
 

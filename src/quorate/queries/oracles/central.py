@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
+from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.accounting.rounding import float_down
-from quorate.bounds import Box
 from quorate.exceptions import QueriesExhaustedError
-from quorate.grid import Grid, choose_grid
+from quorate.grid import Box, Grid
 from quorate.guarantees import Relation
-from quorate.mechanisms.sums import GaussianSum, LaplaceSum, NoisyCount
+from quorate.mechanisms.laplace import CubeSum
+from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.queries.statistical import QueryOracle, StatisticalQuery
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -62,8 +63,9 @@ class CentralOracle(QueryOracle):
 
     Every user's records become one value in the range of the query; values are added up on a grid,
     get noise, and are divided by the number of users. Each query pays an equal part of the budget:
-    of :math:`\varepsilon` with Laplace noise, of :math:`\mu^2` with Gaussian noise if the account
-    has a delta. The query after the last one is refused.
+    of :math:`\mu^2` with Gaussian noise if the account has a delta, otherwise of
+    :math:`\varepsilon`, where queries that are asked together share noise of the largest answer.
+    The query after the last one is refused.
 
     Privacy
     -------
@@ -74,7 +76,7 @@ class CentralOracle(QueryOracle):
     public : the queries and all parameters; under replacement the number of users
     numerics : exact
     proof : A user's row of values lies in a box, so the sum of a round is a
-        :class:`~quorate.mechanisms.sums.LaplaceSum` or
+        :class:`~quorate.mechanisms.laplace.CubeSum` or
         :class:`~quorate.mechanisms.sums.GaussianSum`; parts of one account add up adaptively.
 
     Parameters
@@ -113,7 +115,7 @@ class CentralOracle(QueryOracle):
             self._share *= 1 - count_share(max_queries)
             self._count = self._noisy_count()
         self.standard_errors: list[float] = []
-        self._sums: list[tuple[GaussianSum | LaplaceSum, float]] = []
+        self._sums: list[tuple[GaussianSum | CubeSum, float]] = []
 
     def _noisy_count(self) -> float:
         """Return a private estimate of how many users there are, at least one."""
@@ -143,11 +145,11 @@ class CentralOracle(QueryOracle):
         # Offsets from the middle of each range: the number of users does not enter the sums.
         known = self._users.n_users if public else 2**40
         grid = choose_grid(values.bound, n_users=known, max_steps=2**20)
-        total: GaussianSum | LaplaceSum
+        total: GaussianSum | CubeSum
         if self._account.square:
             total = self._gaussian(grid, part)
         else:
-            total = LaplaceSum(
+            total = CubeSum(
                 grid=grid, epsilon=float_down(part.left), relation=self._account.relation
             )
         sums = total.release(self._users.total(values, grid), count=0, account=part)

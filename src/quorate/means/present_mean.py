@@ -1,0 +1,485 @@
+r"""The mean of those who are there: a noisy sum, divided by how many are present, and its error.
+
+Everybody is clipped to a bound. A box of several coordinates is released at once, in units of its
+half sides, with noise of the largest coordinate; whatever else has Laplace noise.
+
+Under replacement the number of users is public but how many of them hold a record is not. A mean
+over those who do must be divided by *their* number. So each user contributes one of two things: an
+offset inside the bound, or one vote for "absent" in a coordinate of its own. An absent user has no
+offset, so replacing a present user by an absent one moves the sum by less than replacing one corner
+of the bound by the opposite one; a vote may therefore weigh a lot (:func:`laplace_vote`) before one
+user moves the sum by more than without it. The noise is the same, and the number of absent users
+comes free.
+
+A route tells what its error is made of (:class:`ErrorParts`), in its own units. From this one
+function makes what people read: the same figures for every route.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate._validate import float_down
+from quorate.accounting.account import Account
+from quorate.accounting.calibrate import split_epsilon
+from quorate.estimators import Route
+from quorate.grid import Bound, Box, Grid, Interval
+from quorate.guarantees import Relation
+from quorate.means.mean_error import MeanError
+from quorate.means.weighted_users import VectorUsers, WeightedUsers
+from quorate.mechanisms.laplace import Boxed, CubeSum, LaplaceSum, cube_deviation
+from quorate.mechanisms.sums import fitting_grid
+
+__all__ = [
+    "ROUNDING",
+    "ErrorParts",
+    "MeanRelease",
+    "NoisyOffset",
+    "OrAbsent",
+    "PureRun",
+    "Size",
+    "hardly_anybody",
+    "laplace_vote",
+    "marked",
+    "present_users",
+]
+
+# Absent users are believed in by the odds that noise does not explain their number; so many to one
+# are against it before it is seen. That leaves a quarter of the variance of the divisor where
+# everybody is there, and adds four tenths at most where a few are missing.
+_DOUBT = 8.0
+# Fewer than this many scales of present users are nobody.
+_BELIEVED = 3.0
+ROUNDING = 1e-12
+"""Far more than the rounding errors of one vote."""
+
+_CONFIDENCE = 0.95
+# Fourth moments: the variance of a squared number of variance 1, normal or Laplace.
+_NORMAL, _LAPLACE = 2.0, 5.0
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class OrAbsent(Bound):
+    """An offset inside a bound, or a vote for "absent": one more coordinate, 0 or 1 in the rows.
+
+    Privacy: between two present users the change is that of the inner bound; between a present and
+    an absent one it is an offset in some coordinates and a vote in another, so L1 norms add up and
+    so do squared L2 norms. The larger one counts, in whole steps.
+
+    Parameters
+    ----------
+    inner : Bound
+    vote : float
+        Size of a vote in the units of the data.
+
+    Examples
+    --------
+    >>> from quorate.grid import Ball
+    >>> bound = OrAbsent(Ball(1.0, dimension=2), 1.5)
+    >>> bound.clip([[3.0, 4.0, 0.0], [np.nan, np.nan, 1.0]]).round(6)
+    array([[0.6, 0.8, 0. ],
+           [0. , 0. , 1.5]])
+    >>> bound.change_in_steps(0.5, Relation.REPLACE)
+    (5, 16)
+    """
+
+    inner: Bound
+    vote: float
+
+    def __init__(self, inner: Bound, vote: float) -> None:
+        _validate.positive(vote=vote)
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "vote", float(vote))
+        object.__setattr__(self, "dimension", inner.dimension + 1)
+        object.__setattr__(self, "centre", np.append(inner.centre, 0.0))
+
+    def offsets_in_steps(
+        self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
+    ) -> None:
+        """Clip those who are present; the others vote."""
+        self.inner.offsets_in_steps(values[:, :-1], step, out=out[:, :-1])
+        absent = values[:, -1] > 0.5
+        out[absent, :-1] = 0.0
+        out[:, -1] = np.where(absent, self.vote / step, 0.0)
+
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return the larger of two changes: an offset by another, or an offset by a vote."""
+        votes = int(self.vote / step)
+        l1, squared = self.inner.change_in_steps(step, Relation.ADD_REMOVE)
+        if relation is Relation.ADD_REMOVE:
+            return max(l1, votes), max(squared, votes * votes)
+        other_l1, other_squared = self.inner.change_in_steps(step, relation)
+        return max(other_l1, l1 + votes), max(other_squared, squared + votes * votes)
+
+    def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return the same for a box, whose largest coordinate counts, with a vote beside it."""
+        if not isinstance(self.inner, Boxed):
+            return 0, self.change_in_steps(step, relation)[0]
+        votes = int(self.vote / step)
+        inside, change = self.inner.cube_in_steps(step, Relation.ADD_REMOVE)
+        if relation is Relation.ADD_REMOVE:
+            return inside, max(change, votes)
+        return inside, max(self.inner.cube_in_steps(step, relation)[1], change + votes)
+
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return the same in the units of the data."""
+        l1, l2 = self.inner.change(Relation.ADD_REMOVE)
+        if relation is Relation.ADD_REMOVE:
+            return max(l1, self.vote), max(l2, self.vote)
+        other_l1, other_l2 = self.inner.change(relation)
+        with_vote = math.hypot(l2, self.vote)
+        up = 1.0 + ROUNDING / 100
+        return max(other_l1, (l1 + self.vote) * up), max(other_l2, with_vote * up)
+
+    @property
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate of an offset."""
+        return max(self.inner.largest_offset, self.vote)
+
+    def _key(self) -> tuple[object, ...]:
+        return type(self), self.inner._key(), self.vote
+
+
+def laplace_vote(bound: Bound) -> float:
+    """Return the largest vote that leaves the L1 norm of a change as it is.
+
+    >>> from quorate.grid import Box
+    >>> round(laplace_vote(Box([-1.0, -2.0], [1.0, 2.0])), 6)
+    3.0
+    """
+    room = bound.l1_diameter - bound.l1_radius
+    return room * (1.0 - ROUNDING)
+
+
+def marked(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rows with one more column: 1 for a row of NaN, which is nobody's.
+
+    >>> marked(np.array([[2.0], [np.nan]]))
+    array([[ 2.,  0.],
+           [nan,  1.]])
+    """
+    result = np.empty((len(rows), rows.shape[1] + 1))
+    result[:, :-1] = rows
+    result[:, -1] = np.isnan(rows[:, 0])
+    return result
+
+
+def present_users(n_users: float, absent: float, error: float) -> tuple[float, float]:
+    """Return how many users to divide by, and the error of that number.
+
+    ``absent`` is a noisy number of users and ``error`` the size of its noise. So few that noise
+    alone might explain them hardly count: the others of them are taken for the centre that offsets
+    are taken from. Where hardly anybody is there, see :func:`hardly_anybody`, there is nothing to
+    divide by.
+
+    >>> [round(present_users(1000.0, seen, 4.0)[0]) for seen in (5.0, 20.0, 200.0)]
+    [998, 981, 800]
+    >>> present_users(1000.0, 1003.0, 4.0)
+    (1000.0, 4.0)
+    """
+    if absent <= 0.0 or hardly_anybody(n_users, absent, error):
+        return n_users, error
+    return n_users - absent / (1.0 + _DOUBT * math.exp(-absent / error)), error
+
+
+def hardly_anybody(n_users: float, absent: float, error: float) -> bool:
+    """Whether noise alone might explain those who seem to be present: then nothing is known.
+
+    >>> hardly_anybody(1000.0, 995.0, 4.0), hardly_anybody(1000.0, 900.0, 4.0)
+    (True, False)
+    """
+    return n_users - absent < _BELIEVED * error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorParts:
+    """What the error of a released mean is made of, in the units of its route.
+
+    Parameters
+    ----------
+    noise : array of shape (d,)
+        Standard deviation of the noise in each coordinate.
+    laplace : bool, default=False
+        Whether the noise is Laplace; otherwise normal.
+    along : array of shape (d,) or float, default=0.0
+        Standard deviation that the number of users gives to each coordinate, if that is noisy.
+    pull : float, default=0.0
+        How far clipping is likely to have moved the mean, as a length.
+    worst_pull : float, default=0.0
+        How far it can have moved it, wherever the users are.
+    radius : float
+    cut_share : float, default=0.0
+
+    Examples
+    --------
+    >>> parts = ErrorParts(noise=np.ones(1), laplace=True, radius=1.0)
+    >>> error = parts.stated()
+    >>> error.standard_error, round(error.coordinates[0], 3)
+    (1.0, 2.118)
+    >>> parts.scaled(np.array([10.0])).stated().standard_error
+    10.0
+    """
+
+    noise: NDArray[np.float64]
+    radius: float
+    laplace: bool = False
+    along: NDArray[np.float64] | float = 0.0
+    pull: float = 0.0
+    worst_pull: float = 0.0
+    cut_share: float = 0.0
+    pulls: NDArray[np.float64] | None = field(default=None)
+
+    def scaled(self, scales: NDArray[np.float64]) -> ErrorParts:
+        """Return the same in units of which each coordinate has ``scales`` to one of the old."""
+        largest = float(scales.max())
+        return replace(
+            self,
+            noise=self.noise * scales,
+            radius=self.radius * largest,
+            along=self.along * scales,
+            pull=self.pull * largest,
+            worst_pull=self.worst_pull * largest,
+            pulls=self.pull * scales if self.pulls is None else self.pulls * scales,
+        )
+
+    def stated(self) -> MeanError:
+        """Return the figures for people."""
+        variances = self.noise**2 + np.broadcast_to(np.square(self.along), self.noise.shape)
+        length = _length_quantile(variances, _LAPLACE if self.laplace else _NORMAL)
+        each = math.log(1.0 / (1.0 - _CONFIDENCE)) / math.sqrt(2.0) if self.laplace else 1.96
+        pulls = np.full(self.noise.shape, self.pull) if self.pulls is None else self.pulls
+        return MeanError(
+            standard_error=math.sqrt(float(np.sum(variances))),
+            bound=length + self.pull,
+            confidence=_CONFIDENCE,
+            radius=self.radius,
+            cut_share=self.cut_share,
+            coordinates=tuple((each * np.sqrt(variances) + pulls).tolist()),
+            worst=length + max(self.pull, self.worst_pull),
+        )
+
+
+def _length_quantile(variances: NDArray[np.float64], spread: float) -> float:
+    """Return the 95 % quantile of the length of independent numbers with these variances.
+
+    Exact for normal noise that is alike in all coordinates; otherwise the squared length is taken
+    for a gamma variable of the same mean and variance.
+    """
+    from scipy.special import gammaincinv
+
+    mean = float(np.sum(variances))
+    if not mean > 0.0:
+        return 0.0
+    weights = variances / mean
+    variance = spread * float(np.sum(weights**2))
+    return math.sqrt(mean * variance * float(gammaincinv(1.0 / variance, _CONFIDENCE)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanRelease:
+    """A released mean as an offset from the centre of the public bound."""
+
+    mean: NDArray[np.float64]
+    parts: ErrorParts
+    route: Route
+
+    @property
+    def error(self) -> MeanError:
+        """How wrong the mean is expected to be."""
+        return self.parts.stated()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PureRun:
+    """One private mean under pure differential privacy.
+
+    Parameters
+    ----------
+    users : VectorUsers
+        Offsets from the centre of the public bound. Users without usable records are absent:
+        sums count them separately, and quantiles are those of the others.
+    half_widths : array of shape (d,)
+        Coordinate j of an offset lies between ``-half_widths[j]`` and ``half_widths[j]``.
+    account : Account
+        What pays for every draw; its epsilon is shared out here.
+    """
+
+    users: VectorUsers
+    half_widths: NDArray[np.float64]
+    account: Account
+
+    @property
+    def epsilon(self) -> float:
+        """What the run may cost."""
+        return float_down(self.account.epsilon)
+
+    @property
+    def relation(self) -> Relation:
+        """The neighbours that the account is about."""
+        return self.account.relation
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return int(self.half_widths.size)
+
+    def clip(self, reason: str) -> MeanRelease:
+        """Clip everybody to the public range."""
+        return self.clip_to_range(None, self.epsilon, reason)
+
+    def clip_to_range(self, size: Size | None, epsilon: float, reason: str) -> MeanRelease:
+        """Clip to the public range; ``size`` is what was paid for the number of users already."""
+        # The mean may lie far from the centre, where the noise of the number of users matters as
+        # much as that of the sum: the share is best for a mean half way to the bound.
+        away = math.sqrt(2.0) * cube_deviation(self.dimension)
+        share = 1.0 / (1.0 + away ** (2.0 / 3.0))
+        better, epsilon = self.count_users(epsilon, share)
+        bound = Box(-self.half_widths, self.half_widths)
+        size = better if size is None else size.combined(better)
+        everything = slice(None)
+        found = self.noisy_mean(everything, bound, epsilon, size)
+        parts = ErrorParts(
+            noise=found.noise,
+            laplace=True,
+            along=found.along,
+            pull=0.0 if found.is_known else float(np.linalg.norm(self.half_widths)),
+            radius=float(np.linalg.norm(self.half_widths)),
+        )
+        return MeanRelease(mean=found.mean, parts=parts, route=Route(name="clip", reason=reason))
+
+    def noisy_mean(self, columns: slice, bound: Bound, epsilon: float, size: Size) -> NoisyOffset:
+        """Release the mean of some columns, clipped to ``bound``, divided by those present."""
+        shape = _Shape.of(bound)
+        bound, scale = shape.bound, shape.side.change(self.relation)[0] / epsilon
+        if self.relation is Relation.REPLACE:
+            # Votes say how many of all users, whose number is public, are absent.
+            size = Size(float(max(1, self.users.n_users)), 0.0)
+            bound = OrAbsent(bound, laplace_vote(shape.side))
+        known = True
+        grid = fitting_grid(bound, n_users=self.users.n_users, relation=self.relation, noise=scale)
+        mechanism = shape.mechanism(grid=grid, epsilon=epsilon, relation=self.relation)
+        totals = grid.join(self.users.add_up(_Halves(grid, columns, shape)))
+        moved = mechanism.release(totals, count=0, account=self.account)
+        if isinstance(bound, OrAbsent):
+            absent, noise = float(moved[-1]) / bound.vote, scale / bound.vote
+            known = not hardly_anybody(size.number, absent, noise)
+            size = Size(*present_users(size.number, absent, noise))
+            moved = moved[:-1]
+        away = shape.units * moved / size.number
+        return NoisyOffset(
+            mean=shape.centre + away,
+            noise=shape.units * (shape.deviation * scale / size.number),
+            along=np.abs(away) * (math.sqrt(2.0) * size.scale / size.number),
+            users=size.number,
+            is_known=known,
+        )
+
+    def count_users(self, epsilon: float, share: float) -> tuple[Size, float]:
+        """Return n and the epsilon that is left: n is public under replacement, else bought."""
+        if self.relation is Relation.REPLACE:
+            return Size(float(max(1, self.users.n_users)), 0.0), epsilon
+        for_size, rest = split_epsilon(epsilon, [share, 1.0 - share])
+        return self.buy_size(for_size), rest
+
+    def buy_size(self, epsilon: float) -> Size:
+        """Release how many users are present."""
+        grid = fitting_grid(
+            Interval(0.0, 1.0, centre=0.0),
+            n_users=self.users.n_users,
+            relation=self.relation,
+            noise=1.0 / epsilon,
+        )
+        mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=self.relation)
+        present = self.users.total_present(grid)
+        counted = float(mechanism.release(present, count=0, account=self.account)[0])
+        return Size(max(1.0, counted), 1.0 / epsilon)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A bound in the units in which its sum gets noise, and what noise that is.
+
+    A box is a cube in its half sides, around 0: the noise follows the largest coordinate, so that a
+    user moves it as far as one ``side``. Other bounds stay as they are.
+    """
+
+    bound: Bound
+    side: Bound
+    centre: NDArray[np.float64]
+    units: NDArray[np.float64]
+    mechanism: type[LaplaceSum] = LaplaceSum
+    deviation: float = math.sqrt(2.0)
+
+    @classmethod
+    def of(cls, bound: Bound) -> _Shape:
+        ones = np.ones(bound.dimension)
+        if not isinstance(bound, Box) or bound.dimension == 1:
+            return cls(bound, bound, bound.centre, ones)
+        return cls(
+            Box(-ones, ones),
+            Interval(-1.0, 1.0),
+            bound.lower / 2.0 + bound.upper / 2.0,
+            bound.upper / 2.0 - bound.lower / 2.0,
+            CubeSum,
+            cube_deviation(bound.dimension),
+        )
+
+    def rows(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return vectors in these units."""
+        if self.mechanism is LaplaceSum:
+            return np.ascontiguousarray(vectors)
+        return (vectors - self.centre) / self.units
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """The sum of some columns of the users' vectors on a grid, with votes of absent users."""
+
+    grid: Grid
+    columns: slice
+    shape: _Shape
+
+    def __call__(self, users: WeightedUsers) -> NDArray[np.int64]:
+        rows = self.shape.rows(users.vectors[:, self.columns])
+        voting = isinstance(self.grid.bound, OrAbsent)
+        return self.grid.encode_halves(marked(rows) if voting else rows)
+
+
+@dataclass(frozen=True)
+class NoisyOffset:
+    """A released mean, and the standard deviations of its noise and of its divisor's effect.
+
+    ``users`` are those that it was divided by; ``is_known`` is false where so few are present that
+    it says nothing about them.
+    """
+
+    mean: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    along: NDArray[np.float64]
+    users: float
+    is_known: bool = True
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many users there are, and the scale of the noise in that number.
+
+    >>> Size(100.0, 2.0).combined(Size(104.0, 2.0)).number
+    102.0
+    """
+
+    number: float
+    scale: float
+
+    def combined(self, other: Size) -> Size:
+        """Weigh two noisy numbers by their precision; without noise they are the same."""
+        if not (self.scale and other.scale):
+            return other
+        old, new = self.scale**2, other.scale**2
+        number = (self.number * new + other.number * old) / (old + new)
+        return Size(number, math.sqrt(old * new / (old + new)))

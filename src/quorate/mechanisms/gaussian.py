@@ -1,0 +1,38 @@
+"""Price and promise of every mechanism with Gaussian noise."""
+
+from __future__ import annotations
+
+from quorate.accounting.compose import guarantee
+from quorate.guarantees import Event, Guarantee, Relation
+from quorate.noise import ambient_noise
+
+__all__ = ["GaussianMechanism"]
+
+
+class GaussianMechanism:
+    """What a sum and a search with Gaussian noise share: the promise at some delta.
+
+    >>> from quorate.mechanisms.sums import NoisySearch
+    >>> search = NoisySearch(thresholds=[1.0, 2.0], target=5.0, noise_multiplier=4.0)
+    >>> search.guarantee.holds, search.guarantee_at(1e-6).holds
+    (False, True)
+    """
+
+    relation: Relation
+    delta: float
+
+    @property
+    def event(self) -> Event:
+        """What the accountant prices."""
+        raise NotImplementedError
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The promise of one release at ``delta``."""
+        return self.guarantee_at(self.delta)
+
+    def guarantee_at(self, delta: float) -> Guarantee:
+        """Return the promise of one release at another delta."""
+        return guarantee(
+            self.event, delta=delta, relation=self.relation, numerics=ambient_noise().numerics
+        )

@@ -1,0 +1,153 @@
+"""Losses of labels beside the logistic one: a margin, several classes, and weights of classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.models.losses import LinearLoss, curvature_over_scores
+from quorate.public_randomness import public_generator
+
+__all__ = ["ClassWeighted", "SmoothedHingeLoss", "SoftmaxLoss"]
+
+Vector = NDArray[np.float64]
+
+# Of a hinge: the share of labels on their side of it, and the least share of records at the bend.
+_RIGHT, _BENT_AT_LEAST = 0.75, 0.05
+# Points of a normal distribution at which probabilities of several classes are averaged.
+_POINTS = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothedHingeLoss(LinearLoss):
+    """The hinge loss of targets 0 and 1, its corner rounded over ``width``.
+
+    With the margin s = (2 y - 1) z: zero for s >= 1, linear for s <= 1 - width, quadratic between.
+
+    Examples
+    --------
+    >>> from quorate.users import UserData
+    >>> people = UserData([[2.0], [3.0]], [1.0, 0.0], offsets=[0, 1, 2])
+    >>> SmoothedHingeLoss().user_gradients(people, np.array([0.4, 0.0]))
+    array([[-0.8, -0.4],
+           [ 3. ,  1. ]])
+    """
+
+    width: float = 0.5
+
+    def __post_init__(self) -> None:
+        _validate.positive(width=self.width)
+
+    @property
+    def curvature(self) -> float:
+        """One over the width."""
+        return 1.0 / self.width
+
+    def expected_curvature(self, theta: Vector) -> Vector:
+        """Return the curvature over normal features, most of whose labels are on their side."""
+        return curvature_over_scores(theta, self._bent, intercept=self.intercept)
+
+    def _bent(self, scores: Vector) -> Vector:
+        margins = np.abs(scores)
+        bent = (margins <= 1.0) & (margins >= 1.0 - self.width)
+        return np.asarray(self.curvature * np.where(bent, _RIGHT, _BENT_AT_LEAST))
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return minus the side, times how far the margin is missed."""
+        side = 2.0 * targets[:, None] - 1.0
+        missed = np.clip((1.0 - side * predictions) / self.width, 0.0, 1.0)
+        return np.asarray(-side * missed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SoftmaxLoss(LinearLoss):
+    """Minus the log-likelihood of ``classes`` labels 0, 1, ...
+
+    A target that is none of them counts as no label.
+
+    Examples
+    --------
+    >>> from quorate.users import UserData
+    >>> people = UserData([[3.0]], [2.0], offsets=[0, 1])
+    >>> SoftmaxLoss(classes=3, intercept=False).user_gradients(people, np.zeros(3)).round(6)
+    array([[ 1.,  1., -2.]])
+    """
+
+    classes: int
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(classes=self.classes)
+
+    @property
+    def curvature(self) -> float:
+        """A half."""
+        return 0.5
+
+    @property
+    def outputs(self) -> int:
+        """One prediction a class."""
+        return self.classes
+
+    def expected_curvature(self, theta: Vector) -> Vector:
+        """Return the curvature over normal features, the same in all directions of them."""
+        rows = theta.reshape(self.outputs, -1)
+        features = rows.shape[1] - self.intercept
+        weights = rows[:, :features]
+        offsets = rows[:, features] if self.intercept else np.zeros(self.outputs)
+        spread, axes = np.linalg.eigh(weights @ weights.T)
+        normal = public_generator(0).normal(size=(_POINTS, self.outputs))
+        scores = normal * np.sqrt(np.maximum(spread, 0.0)) @ axes.T + offsets
+        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        shared = np.diag(chances.mean(axis=0)) - chances.T @ chances / _POINTS
+        return np.asarray(np.kron(shared, np.eye(rows.shape[1])), dtype=np.float64)
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the predicted probabilities minus the label."""
+        shifted = np.exp(predictions - predictions.max(axis=1, keepdims=True, initial=-np.inf))
+        chances = shifted / shifted.sum(axis=1, keepdims=True)
+        chances[targets[:, None] == np.arange(self.classes)] -= 1.0
+        return np.asarray(chances)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassWeighted(LinearLoss):
+    """A loss whose records count as much as their label, the place of a public weight.
+
+    Examples
+    --------
+    >>> from quorate.models.losses import LogisticLoss
+    >>> from quorate.users import UserData
+    >>> people = UserData([[2.0], [2.0]], [1.0, 0.0], offsets=[0, 1, 2])
+    >>> loss = ClassWeighted(inner=LogisticLoss(), weights=(0.5, 1.0))
+    >>> loss.user_gradients(people, np.zeros(2))
+    array([[-1.  , -0.5 ],
+           [ 0.5 ,  0.25]])
+    """
+
+    inner: LinearLoss
+    weights: tuple[float, ...]
+
+    @property
+    def curvature(self) -> float:
+        """That of the loss inside: no weight is above 1."""
+        return self.inner.curvature
+
+    @property
+    def outputs(self) -> int:
+        """Those of the loss inside."""
+        return self.inner.outputs
+
+    def expected_curvature(self, theta: Vector) -> Vector:
+        """Return that of the loss inside."""
+        return self.inner.expected_curvature(theta)
+
+    def slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        """Return the slopes of the loss inside, each times the weight of its label."""
+        held = np.zeros(len(targets))
+        for place, weight in enumerate(self.weights):
+            held[targets == place] = weight
+        return np.asarray(self.inner.slopes(predictions, targets) * held[:, None])

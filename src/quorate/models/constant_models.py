@@ -1,0 +1,76 @@
+"""Linear models that may end as a constant: where noise costs more than coefficients could gain.
+
+What is left of the budget then buys the mean target, and coefficients are zero by choice.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.estimators import Route
+from quorate.guarantees import Guarantee
+from quorate.models.coefficients import error_of_constant
+from quorate.models.first_constant import FirstConstant, release_constant
+from quorate.models.losses import LinearLoss
+from quorate.models.optimization.gradients import TraceStep
+from quorate.models.predictions import FittedLinear
+from quorate.releases.user_releases import UserReleases
+
+__all__ = ["MayBeConstant"]
+
+Vector = NDArray[np.float64]
+
+
+class MayBeConstant(FittedLinear):
+    """Base of the linear models: what they need to become a constant."""
+
+    trace_: tuple[TraceStep, ...]
+
+    def _constant_targets(self, targets: Vector) -> Vector:
+        """Return what a constant model averages: rows of length at most 1, one a record."""
+        raise NotImplementedError
+
+    def _constant_reach(self) -> float:
+        """Return how long these rows can be."""
+        return 1.0
+
+    def _constant_offsets(self, means: Vector) -> Vector:
+        """Return the offsets of the constant model from the noisy means."""
+        raise NotImplementedError
+
+    def _target_reach(self) -> float | None:
+        """Return how far scaled targets can be from zero, where that is public."""
+        return None
+
+    def _worth(self) -> float:
+        """Return what coefficients may gain at best, where a constant can take their place."""
+        return math.inf
+
+    def _store(self, weights: Vector, offsets: Vector) -> None:
+        raise NotImplementedError
+
+    def _release_constant(
+        self,
+        run: UserReleases,
+        loss: LinearLoss,
+        reason: str,
+        *,
+        after: Guarantee | None = None,
+        first: FirstConstant | None = None,
+    ) -> None:
+        """Spend what is left of the budget on the mean target."""
+        offsets = self._bought_offsets(run) if first is None else np.array([first.last(run)])
+        self.guarantee_ = self._promise(run.account, after=after)
+        self.trace_ = ()
+        self.algorithm_ = Route(name="constant", reason=reason)
+        self.error_ = error_of_constant(loss, run.data.n_features)
+        zeros = np.zeros((loss.outputs, run.data.n_features))
+        self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
+
+    def _bought_offsets(self, run: UserReleases, share: float | None = None) -> Vector:
+        """Return the offsets of a constant model for a share of the account, or for all of it."""
+        targets, reach = self._constant_targets, self._constant_reach()
+        return self._constant_offsets(release_constant(run, targets, reach=reach, share=share))

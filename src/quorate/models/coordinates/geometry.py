@@ -1,0 +1,484 @@
+"""Where the features lie and how they spread, released once, so that steps need no tuning.
+
+Descent is slow and noisy where features differ in scale, are correlated, or sit far from zero. Two
+releases cure it: the mean of the users' mean records, and the mean over users of each user's second
+moment about that centre. In the coordinates they define, the second moment of the features is
+nearly the identity; the curvature of a loss is then known up to a small factor, and no step size
+has to be guessed. Directions whose spread drowns in the noise are left at the size of the noise:
+they are learned more slowly, which is also the right thing to do.
+
+The noise of a round is in proportion to the largest spread, so that one round sees a tenth or a
+hundredth of it and no less. With enough users there are up to three: each sees the features in the
+coordinates of the last one, in which the large spreads are gone, and the mean besides. Rounds end
+when no spread is near the noise any more; what they did not need is left for the descent. With
+fewer users there is one (:mod:`quorate.models.coordinates.one_round`).
+
+Steps pass over all records again and again. Turned into these coordinates once, 32 bits say all
+that noise leaves to be said, in half the memory and half the time. What a user holds there follows
+from the user's own records and released numbers alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate._validate import readonly
+from quorate.models.losses import (
+    LinearLoss,
+    Loss,
+    alike_users,
+    by_products,
+    in_one_thread,
+    multiplied,
+)
+from quorate.releases.user_releases import WIDE, NoisyMean, UserReleases, UserVectors
+from quorate.users import UserData
+from quorate.users.crowd import Crowd
+from quorate.users.store import is_settled, minus_row, records_at, rounded_users
+
+__all__ = [
+    "MOST_FEATURES",
+    "SMALLEST_SPREAD",
+    "Geometry",
+    "Room",
+    "SecondMoments",
+    "Whitened",
+    "WhitenedLoss",
+    "release_centre",
+    "release_in_rounds",
+    "whitens_in_rounds",
+]
+
+Vector = NDArray[np.float64]
+
+# With so many users for each parameter, n mu / (d + 1), there are rounds, with these shares; the
+# first centre may then be rough, because every round moves it.
+_ENOUGH_FOR_ROUNDS = 15.0
+_ROUGH_CENTRE_SHARE = 0.01
+_ROUND_SHARES = (0.03, 0.05, 0.08)
+# Users whose moments are larger than those of this share are clipped to it.
+_ROUND_QUANTILE = 0.75
+# A spread that is this many times the noise needs no further round.
+_SEEN = 4.0
+# Candidates for the radius of later rounds, in which moments have about the size of the identity.
+_KNOWN_SIZE = np.arange(-4.0, 6.0, 0.5)
+MOST_FEATURES = 96
+"""Beyond it a user's second moment is too long a vector; its trace is bought instead."""
+# Up to here a pass over all users for each feature is quicker than a product for each user.
+_FEW_FEATURES = 16
+# Part of the noise (in spectral norm) below which a released spread is not trusted.
+_ROUND_FLOOR = 0.5
+SMALLEST_SPREAD = 1e-6
+"""Spreads are not taken for less than this part of the largest one."""
+# Numbers that are multiplied at once: they stay in the cache.
+_BLOCK = 2**17
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """New coordinates of the features: ``whitening @ (x - centre)``.
+
+    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions.
+
+    Examples
+    --------
+    >>> geometry = Geometry(centre=np.array([1.0]), whitening=np.array([[2.0]]))
+    >>> from quorate.models.regression_losses import SquaredLoss
+    >>> geometry.outward(np.array([3.0, 0.5]), SquaredLoss())
+    array([ 6. , -5.5])
+    """
+
+    centre: Vector
+    whitening: Vector
+
+    def outward(self, theta: Vector, loss: LinearLoss) -> Vector:
+        """Return the parameters that act on the features themselves."""
+        rows = theta.reshape(loss.outputs, -1)
+        features = self.centre.size
+        weights = self._turned(rows[:, :features])
+        if not loss.intercept:
+            return np.ascontiguousarray(weights).ravel()
+        offsets = rows[:, features] - weights @ self.centre
+        return np.column_stack([weights, offsets]).ravel()
+
+    def penalty(self, theta: Vector, strength: float, loss: LinearLoss) -> tuple[Vector, float]:
+        """Return gradient and curvature of strength / 2 x squared coefficients of the features."""
+        rows = theta.reshape(loss.outputs, -1)
+        features = self.centre.size
+        pull = np.zeros_like(rows)
+        pull[:, :features] = strength * self._turned(self._turned(rows[:, :features]))
+        largest = np.linalg.norm(self.whitening, 2) if self.whitening.ndim else self.whitening
+        return pull.ravel(), strength * float(largest) ** 2
+
+    def _turned(self, rows: Vector) -> Vector:
+        """Return released vectors, not people's, in the new coordinates."""
+        return rows @ self.whitening if self.whitening.ndim else rows * self.whitening
+
+
+@dataclass(frozen=True)
+class WhitenedLoss(Loss):
+    """A linear loss as a function of parameters in the coordinates of a geometry.
+
+    It is asked of users whose records are in these coordinates already (:class:`Whitened`).
+
+    Examples
+    --------
+    >>> from quorate.models.regression_losses import SquaredLoss
+    >>> centre, whitening = np.array([1.0]), np.array([[2.0]])
+    >>> geometry = Geometry(centre=centre, whitening=whitening)
+    >>> people = Whitened(centre, whitening)(UserData([[2.0]], [0.0], offsets=[0, 1]))
+    >>> WhitenedLoss(SquaredLoss(), geometry).user_gradients(people, np.array([1.0, 0.0]))
+    array([[4., 2.]])
+    """
+
+    inner: LinearLoss
+    geometry: Geometry
+
+    def dimension(self, n_features: int) -> int:
+        """Return the dimension of the loss inside."""
+        return self.inner.dimension(n_features)
+
+    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
+        """Return the places of the intercepts."""
+        return self.inner.unpenalized(n_features)
+
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        """Return the gradients of the loss inside."""
+        return self.inner.user_gradients(batch, theta)
+
+    def penalty(self, theta: Vector, strength: float) -> tuple[Vector, float]:
+        """Return gradient and curvature of strength / 2 x squared coefficients of the features."""
+        return self.geometry.penalty(theta, strength, self.inner)
+
+
+@dataclass(frozen=True)
+class SecondMoments:
+    """Each user's mean of z z', z = x - centre, as the upper triangle of a matrix.
+
+    Entries beside the diagonal are multiplied by the root of two, so that lengths are those of the
+    whole matrix. With ``mean`` z = (x - centre, 1), so that the last column is the mean; its last
+    entry is the same for everybody and counts as 0.
+
+    Examples
+    --------
+    >>> people = UserData([[1.0, 2.0]], offsets=[0, 1])
+    >>> SecondMoments(np.zeros(2))(people).round(3)
+    array([[1.   , 2.828, 4.   ]])
+    >>> SecondMoments(np.zeros(2), mean=True)(people).round(3)
+    array([[1.   , 2.828, 1.414, 4.   , 2.828, 0.   ]])
+    """
+
+    centre: Vector
+    mean: bool = False
+
+    @property
+    def size(self) -> int:
+        """Length of z."""
+        return self.centre.size + self.mean
+
+    @property
+    def dimension(self) -> int:
+        """Length of the triangle."""
+        return self.size * (self.size + 1) // 2
+
+    def __call__(self, users: UserData) -> Vector:
+        """Return one triangle a user; zeros for a user without records."""
+        features = self.centre.size
+        counts = np.maximum(users.record_counts(), 1)
+        if features <= _FEW_FEATURES:
+            centred = users.X - self.centre
+            # One row of the triangle at a time: no more memory than the records take.
+            sums = [
+                users.user_sums(centred[:, first:], weights=centred[:, first])
+                for first in range(features)
+            ]
+            return self._with_means(
+                users, np.concatenate(sums, axis=1) * (_places(features).lengths / counts[:, None])
+            )
+        # A product over one user's records at a time, in an order that no arrival can change.
+        triangles = np.zeros((users.n_users, self.dimension))
+        before, room, (_, upper, lengths) = Room(), Room(), _places(self.size)
+        for places, held in alike_users(users, before.like):
+            if held.dtype == np.float32 and not self.mean and not self.centre.any():
+                z = np.ascontiguousarray(held)
+            elif self.mean:
+                z = room.like((*held.shape[:2], self.size))
+                np.subtract(held, self.centre, out=z[:, :, :features])
+                z[:, :, features:] = 1.0
+            else:
+                z = minus_row(np.ascontiguousarray(held), self.centre, before.like(held.shape))
+            products = _own_products(z).reshape(len(z), -1).take(upper, axis=1)
+            triangles[places.owners] = products * (lengths / held.shape[1])
+        if self.mean:
+            triangles[:, -1] = 0.0
+        return triangles
+
+    def _with_means(self, users: UserData, triangles: Vector) -> Vector:
+        if not self.mean:
+            return triangles
+        rows, columns = np.triu_indices(self.size)
+        last = columns == self.centre.size
+        whole = np.empty((users.n_users, self.dimension))
+        whole[:, ~last] = triangles
+        whole[:, last & (rows < columns)] = (_user_means(users) - self.centre) * math.sqrt(2.0)
+        whole[:, -1] = 0.0
+        whole[users.record_counts() == 0] = 0.0
+        return whole
+
+    def matrix(self, triangle: Vector) -> Vector:
+        """Return the symmetric matrix of one triangle."""
+        return np.asarray(self.matrices(triangle[np.newaxis])[0])
+
+    def matrices(self, triangles: Vector) -> Vector:
+        """Return the symmetric matrices of many triangles."""
+        whole = np.empty((len(triangles), self.size, self.size))
+        flat = whole.reshape(len(triangles), -1)
+        given = triangles / _places(self.size).lengths
+        given.take(_places(self.size).both, axis=1, out=flat, mode="clip")
+        return whole
+
+    def triangles(self, matrices: Vector) -> Vector:
+        """Return the triangles of symmetric matrices: undo :meth:`matrices`."""
+        flat = matrices.reshape(len(matrices), -1).take(_places(self.size).upper, axis=1)
+        flat *= _places(self.size).lengths
+        return flat
+
+
+def _own_products(z: Vector) -> Vector:
+    """Return each user's z'z, in products so small that BLAS takes one thread for each."""
+    twin = z.copy()  # of a matrix with itself BLAS makes only half of the product, more slowly
+    parts = in_one_thread(z.shape[1], z.shape[2] ** 2)
+    products = (np.matmul(twin[:, some].transpose(0, 2, 1), z[:, some]) for some in parts)
+    total: Vector = next(products)  # in 64 bits where there are several
+    return sum((each.astype(np.float64) for each in products), start=total)
+
+
+class _Places(NamedTuple):
+    """Where entries of a matrix lie in its triangle, those of the triangle in it, row by row.
+
+    Entries of a triangle are multiplied by ``lengths``: the root of two beside the diagonal.
+    """
+
+    both: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    lengths: Vector
+
+
+@lru_cache(maxsize=8)
+def _places(size: int) -> _Places:
+    rows, columns = np.triu_indices(size)
+    both = np.empty((size, size), dtype=np.int64)
+    both[rows, columns] = both[columns, rows] = np.arange(len(rows))
+    lengths = np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return _Places(*map(readonly, (both.ravel(), rows * size + columns, lengths)))
+
+
+@dataclass(frozen=True)
+class _Turned:
+    """Triangles of the same users in the coordinates ``turn`` z, for each user on their own."""
+
+    moments: SecondMoments
+    triangles: UserVectors
+    turn: Vector
+
+    def __call__(self, users: UserData) -> Vector:
+        turned = np.empty((users.n_users, self.moments.dimension))
+        given = self.triangles(users)
+        few = max(1, _BLOCK // (2 * self.moments.size**2))
+        for start in range(0, users.n_users, few):
+            some = slice(start, start + few)
+            matrices = self.moments.matrices(given[some])
+            # The last entry is 1, but for users without records, who stay at zero.
+            matrices[:, -1, -1] = given[some].any(axis=1)
+            # One product a user: nobody's depends on who else is there.
+            half = multiplied(self.turn, matrices, out=np.empty_like(matrices))
+            turned[some] = self.moments.triangles(multiplied(half, self.turn.T, out=matrices))
+        turned[:, -1] = 0.0
+        return turned
+
+
+def _user_means(users: UserData) -> Vector:
+    return np.nan_to_num(users.user_means())
+
+
+def whitens_in_rounds(*, n_users: float, mu: float, n_features: int) -> bool:
+    """Tell from public numbers whether the features are whitened in rounds.
+
+    >>> whitens_in_rounds(n_users=4000, mu=0.2367, n_features=14)
+    True
+    >>> whitens_in_rounds(n_users=1000, mu=0.2367, n_features=20)
+    False
+    """
+    return n_features <= MOST_FEATURES and n_users * mu >= _ENOUGH_FOR_ROUNDS * (n_features + 1)
+
+
+def release_centre(run: UserReleases, *, share: float) -> Vector:
+    """Release the mean of the users' mean records, for a share of the account."""
+    features, square = run.data.n_features, share * float(run.account.square)
+    held, means = run.once(_user_means, dimension=features)
+    radius = held.radius(means, WIDE, dimension=features)
+    return held.mean(means, dimension=features, radius=radius, square=square).value
+
+
+def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geometry, Crowd]:
+    """Release centre and spread in the coordinates of the round before, up to three times.
+
+    Returned are also the users in these coordinates (:class:`Whitened`).
+
+    Examples
+    --------
+    >>> from quorate.accounting.account import Account
+    >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(20_000, 2))
+    >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
+    >>> run = UserReleases.start(people, Account.open(epsilon=20.0, delta=1e-6))
+    >>> geometry, turned = release_in_rounds(run)
+    >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1), bool(0.9 < turned.X.std() < 1.1)
+    (True, True)
+    >>> bool(np.abs(geometry.whitening - 2.0 * np.eye(2)).max() < 0.2)
+    True
+    """
+    around = release_centre(run, share=_ROUGH_CENTRE_SHARE)
+    features, budget = around.size, float(run.account.square)
+    moments = SecondMoments(around, mean=True)
+    held, triangles = run.once(moments, dimension=moments.dimension)
+    moved, whitening, candidates = np.zeros(features), np.eye(features), WIDE
+    for share in _ROUND_SHARES:
+        turn = np.eye(features + 1)
+        turn[:features, :features] = whitening
+        turn[:features, features] = -whitening @ moved
+        turned = triangles if candidates is WIDE else _Turned(moments, triangles, turn)
+        noisy = _mean_of_most(held, turned, candidates, moments.dimension, share * budget)
+        joint = moments.matrix(noisy.value)
+        mean = joint[:features, features]
+        moved = moved + np.linalg.solve(whitening, mean)
+        spreads, axes = np.linalg.eigh(joint[:features, :features] - np.outer(mean, mean))
+        reach = noisy.noise * math.sqrt(2.0 * moments.size)
+        floor = max(_ROUND_FLOOR * reach, SMALLEST_SPREAD * float(np.abs(spreads).max()))
+        root = (axes / np.sqrt(np.maximum(spreads, floor))) @ axes.T
+        # A rotation of the coordinates changes nothing, and a symmetric matrix is what is expected.
+        whitening = _symmetric(root @ whitening)
+        if spreads.min() > _SEEN * reach:
+            break
+        candidates = _KNOWN_SIZE
+    people = run.data.derive(Whitened(around + moved, whitening, by_count=by_count))
+    return Geometry(around + moved, whitening), people
+
+
+def _mean_of_most(
+    run: UserReleases, vectors: UserVectors, candidates: Vector, dimension: int, square: float
+) -> NoisyMean:
+    """Release a radius that holds most vectors, and their mean; they are forgotten on return."""
+    held, found = run, vectors
+    if isinstance(vectors, _Turned):
+        held, found = run.once(vectors, dimension=dimension)
+    radius = held.radius(found, candidates, dimension=dimension, outside=1.0 - _ROUND_QUANTILE)
+    return held.mean(found, dimension=dimension, radius=radius, square=square)
+
+
+def _symmetric(matrix: Vector) -> Vector:
+    """Return the symmetric factor of a matrix, (M' M)^(1/2)."""
+    _, sizes, axes = np.linalg.svd(matrix)
+    return np.asarray((axes.T * sizes) @ axes)
+
+
+class Room:
+    """Memory for one block after another; it stays in the cache.
+
+    >>> room = Room()
+    >>> np.shares_memory(room.like((2, 3)), room.like((4,)))
+    True
+    """
+
+    def __init__(self, dtype: type[np.floating[Any]] = np.float64) -> None:
+        self._numbers = np.empty(0, dtype=dtype)
+
+    def like(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return an array of this shape, in place of the last one."""
+        size = math.prod(shape)
+        if self._numbers.size < size:
+            self._numbers = np.empty(size, dtype=self._numbers.dtype)
+        return self._numbers[:size].reshape(shape)
+
+
+def _lie_by_count(users: UserData) -> bool:
+    """Whether records were laid as they are added up, and users lie by how many they hold."""
+    counts = users.record_counts()
+    return is_settled(users) and bool(np.all(counts[1:] >= counts[:-1]))
+
+
+@dataclass(frozen=True)
+class Whitened:
+    """The same users with the records ``whitening @ (x - centre)``, in 32 bits.
+
+    Where a user's gradient is a product over all of the user's records, their numbers lie feature
+    by feature, which such products pass over in four fifths of the time.
+
+    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions. With
+    ``centre=None`` users are :class:`~quorate.models.coordinates.one_round.Centred` already; they
+    are turned in 32 bits and where they lie, so that nobody else may hold them. ``by_count`` is
+    told of users who were laid by how many records they hold, a public fact: that they happen to
+    lie so would follow from everybody's records, and how numbers lie decides the last bits of
+    products.
+
+    Examples
+    --------
+    >>> people = UserData([[2.0], [5.0]], [0.0, 1.0], offsets=[0, 1, 2])
+    >>> Whitened(np.array([1.0]), np.array([[2.0]]))(people).X
+    array([[2.],
+           [8.]], dtype=float32)
+    """
+
+    centre: Vector | None
+    whitening: Vector
+    by_count: bool = False
+
+    def __call__(self, users: UserData) -> UserData:
+        """Return the users, each of whom is turned on their own."""
+        features = users.n_features
+        if self.centre is None:
+            whole = records_at(users, slice(None))
+        else:
+            whole = np.empty((users.n_records, features), np.float32)
+        standing: list[tuple[int, int, int]] = []
+        upright = self.by_count and _lie_by_count(users)
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+            for records, turned in self._blocks(users, upright=upright):
+                held = turned.shape[1]
+                if upright and isinstance(records, slice) and by_products(held, features):
+                    into = whole[records].reshape(-1, features, held)
+                    into[...] = turned.transpose(0, 2, 1)
+                    standing.append((records.start, records.stop, held))
+                else:
+                    whole[records] = turned.reshape(-1, features)
+        return rounded_users(users, whole, tuple(standing))
+
+    def _blocks(
+        self, users: UserData, *, upright: bool = False
+    ) -> Iterator[tuple[NDArray[np.int64] | slice, NDArray[Any]]]:
+        """Yield the places of records and the turned ones, before they are rounded.
+
+        Those of ``upright`` users whose gradients are products lie feature by feature.
+        """
+        dtype = np.float32 if self.centre is None else np.float64
+        before, after, whitening = Room(dtype), Room(dtype), self.whitening.astype(dtype)
+        for alike, held in alike_users(users, before.like):
+            centred = np.ascontiguousarray(held)
+            if self.centre is not None:
+                centred = minus_row(centred, self.centre, before.like(held.shape))
+            people, many, features = held.shape
+            if upright and by_products(many, features):
+                turned = after.like((people, features, many)).transpose(0, 2, 1)
+            else:
+                turned = after.like(held.shape)
+            if whitening.ndim:
+                multiplied(centred, whitening, out=turned)
+            else:
+                np.multiply(centred, whitening, out=turned)
+            yield alike.records, turned

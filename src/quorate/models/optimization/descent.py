@@ -1,0 +1,493 @@
+"""A private descent: first-order steps on released gradients (U5, Algorithm 3).
+
+The split is the paper's: an optimiser says where to look, a release strategy gives a noisy mean of
+user gradients there (:mod:`quorate.models.optimization.gradients`), the optimiser moves, and in the
+end aggregates (Algorithm 7 of Levy et al.). An optimiser sees noisy gradients and nothing else, so
+whatever it does with them is free of privacy cost. Its state is a value: :meth:`Optimizer.update`
+returns the next one. How the steps share the budget and how much to shrink follows from public
+numbers and from what was released. Other optimisers are in
+:mod:`quorate.models.optimization.optimizers`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Event, Guarantee
+from quorate.models.coordinates.geometry import WhitenedLoss
+from quorate.models.losses import Loss
+from quorate.models.optimization.gradients import (
+    FEWEST_STEPS,
+    DescentStep,
+    GradientRelease,
+    ReleasedGradient,
+    TraceStep,
+)
+from quorate.releases.user_releases import UserReleases
+
+__all__ = [
+    "AveragedDescent",
+    "Minimum",
+    "Optimizer",
+    "OptimizerState",
+    "check_constants",
+    "descend",
+    "follow",
+    "gain_of",
+    "projected",
+]
+
+Vector = NDArray[np.float64]
+
+# Part of the largest curvature that a loss is taken to have along the way of a descent.
+_LEAST_CURVED = 0.5
+# A curvature that exceeds its bound by so many standard deviations of the noise is believed.
+_DOUBT = 2.0
+# How much more is shrunk when noise costs a part of all that could be gained.
+_WARY = 400.0
+# A descent is given up when its noise costs this part of all that could be gained.
+_HOPELESS = 0.2
+# Where users agree, steps are at most so many times longer.
+_FASTEST = 1.6
+SHRINKAGE = 1.5
+"""How strongly coefficients are shrunk, in noise over signal."""
+# Shorter runs end before anybody wonders.
+_SHORTEST = 5
+# From here on (noise x root of the steps over diameter x curvature) the steps of Proposition 3 end
+# lower than long ones: by a third to a half on quadratics and logistic losses; below they do not.
+_HEAVY_NOISE = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerState:
+    """Where an optimisation stands after ``step`` of ``steps`` updates.
+
+    ``weight`` is the total weight of the iterates in ``average``; ``first`` and ``second`` hold
+    whatever moments an optimiser keeps. ``noise`` is the root mean square length of the noise in
+    the first gradient, 0 if it is not known; ``size`` and ``chosen`` are what an optimiser settles
+    at its first step: how long its steps are, and which iterate it will return.
+
+    >>> OptimizerState.start(np.zeros(2), steps=10).step
+    0
+    """
+
+    theta: Vector
+    average: Vector
+    weight: float
+    first: Vector
+    second: Vector
+    step: int
+    steps: int
+    noise: float = 0.0
+    size: float = 0.0
+    chosen: int = 0
+
+    @classmethod
+    def start(cls, theta: Vector, *, steps: int, noise: float = 0.0) -> OptimizerState:
+        """Return the state before the first step."""
+        _validate.positive_integer(steps=steps)
+        _validate.non_negative(noise=noise)
+        zeros = np.zeros_like(theta)
+        return cls(
+            theta=theta,
+            average=theta,
+            weight=0.0,
+            first=zeros,
+            second=zeros,
+            step=0,
+            steps=steps,
+            noise=noise,
+        )
+
+    def moved(self, theta: Vector, *, weight: float, first: Vector | None = None) -> OptimizerState:
+        """Return the state at ``theta``, which joins the average with ``weight``."""
+        total = self.weight + weight
+        average = self.average
+        if weight > 0:
+            average = average + (theta - average) * (weight / total)
+        return OptimizerState(  # field by field: ``replace`` takes twice the time
+            theta=theta,
+            average=average,
+            weight=total,
+            first=self.first if first is None else first,
+            second=self.second,
+            step=self.step + 1,
+            steps=self.steps,
+            noise=self.noise,
+            size=self.size,
+            chosen=self.chosen,
+        )
+
+    def blended(self, theta: Vector, *, share: float) -> OptimizerState:
+        """Return the state at ``theta``, which takes this share of the average."""
+        average = self.average + (theta - self.average) * share
+        return replace(self, theta=theta, average=average, weight=1.0, step=self.step + 1)
+
+
+class Optimizer(ABC):
+    """Where to look next, how to move, what to return."""
+
+    def query(self, state: OptimizerState) -> Vector:
+        """Return the point at which the next gradient is asked for."""
+        return state.theta
+
+    @abstractmethod
+    def update(
+        self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
+    ) -> OptimizerState:
+        """Return the next state.
+
+        ``curvature`` is an upper bound of the second derivative as far as it is known (1
+        otherwise); ``precision`` is proportional to one over the variance of the noise in the
+        gradient.
+        """
+
+    def aggregate(self, state: OptimizerState) -> Vector:
+        """Return the final point."""
+        return state.average if state.weight > 0 else state.theta
+
+
+def projected(theta: Vector, radius: float | None) -> Vector:
+    """Return the nearest point of a ball around zero, if there is one.
+
+    >>> projected(np.array([3.0, 4.0]), 1.0)
+    array([0.6, 0.8])
+    """
+    if radius is None:
+        return theta
+    norm = float(np.linalg.norm(theta))
+    return theta if norm <= radius else theta * (radius / norm)
+
+
+def check_constants(constants: str, radius: float | None) -> None:
+    """Refuse published steps without the ball that they depend on.
+
+    >>> check_constants("published", 1.0)
+    """
+    _validate.one_of(("calibrated", "published"), constants=constants)
+    if radius is not None:
+        _validate.positive(radius=radius)
+    elif constants == "published":
+        raise ParameterError(
+            "Expected a radius: the published step sizes depend on how large the set of parameters "
+            "is, got radius=None."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragedDescent(Optimizer):
+    """Projected gradient descent that returns an average of its later iterates (convex).
+
+    Iterates are averaged by how precise their gradients were: on a quadratic the noise of the
+    average is then that of one step with the whole budget. Where a ``radius`` is known and the
+    noise would carry long steps across half of the ball, the published steps are taken.
+
+    Parameters
+    ----------
+    step_size : float, default=1.2
+        In units of one over the curvature.
+    momentum : float, default=0.0
+        Heavy ball.
+    tail : float, default=0.5
+        Share of the steps, counted from the end, that is averaged.
+    radius : float, optional
+        Parameters are kept in the ball of this radius.
+    constants : {"calibrated", "published"}, default="calibrated"
+        Published: the step size of Proposition 3 and the plain mean of all iterates, whatever
+        ``step_size``, ``momentum`` and ``tail`` are; needs a ``radius``.
+
+    Examples
+    --------
+    >>> descent = AveragedDescent()
+    >>> state = OptimizerState.start(np.array([4.0]), steps=8)
+    >>> for _ in range(8):
+    ...     gradient = descent.query(state) - 1.0
+    ...     state = descent.update(state, gradient, curvature=1.0, precision=1.0)
+    >>> bool(abs(descent.aggregate(state)[0] - 1.0) < 0.01)
+    True
+    """
+
+    step_size: float = 1.2
+    momentum: float = 0.0
+    tail: float = 0.5
+    radius: float | None = None
+    constants: str = "calibrated"
+
+    def __post_init__(self) -> None:
+        _validate.positive(step_size=self.step_size, tail=self.tail)
+        _validate.delta(momentum=self.momentum)
+        check_constants(self.constants, self.radius)
+
+    def update(
+        self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
+    ) -> OptimizerState:
+        """Step against the gradient."""
+        if self.radius is not None:
+            drag = state.noise * math.sqrt(state.steps) / (2.0 * self.radius)
+            if self.constants == "published" or drag > _HEAVY_NOISE * curvature:
+                theta = projected(state.theta - gradient / (curvature + drag), self.radius)
+                return state.moved(theta, weight=1.0)
+        velocity = self.momentum * state.first - self.step_size / curvature * gradient
+        theta = projected(state.theta + velocity, self.radius)
+        averaged = state.step >= (1.0 - self.tail) * state.steps
+        return state.moved(theta, weight=precision if averaged else 0.0, first=velocity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Minimum:
+    """Where a minimisation ended.
+
+    Attributes
+    ----------
+    theta : array
+    event : Event
+        What the run cost.
+    trace : tuple of TraceStep
+    guarantee : Guarantee or None
+    gain, gain_error : float
+        By how much the coefficients lower the loss against what they were at the start, as far as
+        released gradients tell, and the standard deviation of that.
+    path : tuple of DescentStep
+    optimizer : Optimizer or None
+        Who took the steps of ``path``.
+    penalty : float
+        Strength of the penalty that was asked for.
+    given_up : bool
+        Whether noise was seen to exceed all that could be gained; part of the budget is left.
+
+    Examples
+    --------
+    >>> from quorate.guarantees import Gaussian
+    >>> Minimum(theta=np.zeros(2), event=Gaussian(4.0), trace=()).theta
+    array([0., 0.])
+    """
+
+    theta: Vector
+    event: Event
+    trace: tuple[TraceStep, ...]
+    guarantee: Guarantee | None = None
+    gain: float = 0.0
+    gain_error: float = 0.0
+    path: tuple[DescentStep, ...] = field(default=(), repr=False)
+    optimizer: Optimizer | None = None
+    penalty: float = 0.0
+    given_up: bool = False
+
+
+def descend(  # noqa: PLR0913 - what a descent may know beforehand
+    run: UserReleases,
+    loss: Loss,
+    *,
+    steps: int,
+    optimizer: Optimizer,
+    gradients: GradientRelease,
+    initial: Vector,
+    curvature: float,
+    penalty: float = 0.0,
+    shrinkage: float = SHRINKAGE,
+    longest: float = math.inf,
+    worth: float = math.inf,
+    agreed: float = 0.0,
+    doubtful: Callable[[Minimum], bool] | None = None,
+    progress: bool | None = None,
+) -> Minimum:
+    """Run an optimiser on released gradients.
+
+    ``shrinkage`` adds a penalty of the size at which it removes more noise than signal: this times
+    (variance of the noise) / (squared length of the first gradient). With very little signal this
+    ends near ``initial`` = 0, the constant model. A ``curvature`` that released gradients show to
+    be too low is raised on the way. ``longest`` is how long a mean gradient can be at the start, as
+    far as it is known. ``worth`` is the largest gain that anybody hopes for: if after a quarter of
+    the steps the noise of the whole run would cost a good part of it, the rest is not drawn, and
+    ``Minimum.given_up`` says so; ``doubtful`` is asked the same after the first step and halfway,
+    about what was released so far. Steps are longer where gradients are shorter than ``agreed``.
+
+    Examples
+    --------
+    >>> from quorate.accounting.account import Account
+    >>> from quorate.models.optimization.gradients import ClippedGradients
+    >>> from quorate.models.regression_losses import SquaredLoss
+    >>> from quorate.users import UserData
+    >>> people = UserData(np.ones((5000, 1)), np.full(5000, 2.0), offsets=np.arange(5001))
+    >>> account = Account.open(epsilon=8.0, delta=1e-6)
+    >>> minimum = descend(
+    ...     UserReleases.start(people, account),
+    ...     SquaredLoss(intercept=False),
+    ...     steps=10,
+    ...     optimizer=AveragedDescent(),
+    ...     gradients=ClippedGradients(),
+    ...     initial=np.zeros(1),
+    ...     curvature=1.0,
+    ... )
+    >>> bool(abs(minimum.theta[0] - 2.0) < 0.1)
+    True
+    """
+    released = gradients.start(run, loss, steps=steps)
+    state = OptimizerState.start(initial, steps=steps)
+    penalized = ~loss.unpenalized(run.data.n_features)
+    signal = 0.0
+    steep = _Steepness(curvature)
+    trace: list[TraceStep] = []
+    path: list[DescentStep] = []
+    for step in follow(range(steps), label="private descent", show=progress):
+        theta = optimizer.query(state)
+        if doubtful is not None and step in (1, max(FEWEST_STEPS, (steps + 1) // 2)):
+            so_far = Minimum(
+                theta=theta,
+                event=run.account.event,
+                trace=tuple(trace),
+                path=tuple(path),
+                optimizer=optimizer,
+                penalty=penalty,
+            )
+            if doubtful(so_far):
+                return replace(so_far, theta=initial, given_up=True)
+        noisy = released.release(theta, step)
+        if step == 0:
+            square = float(noisy.value @ noisy.value) - theta.size * noisy.noise**2
+            length = min(square, longest**2)
+            signal = max(length, noisy.radius**2 / theta.size)
+            state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
+        bound = steep.after(theta, noisy)
+        cost = theta.size * noisy.whole**2 / (2.0 * _LEAST_CURVED * curvature)
+        if step == steps // 4 and cost > _HOPELESS * worth:
+            return Minimum(
+                theta=initial, event=run.account.event, trace=tuple(trace), given_up=True
+            )
+        shrunk = shrinkage * curvature * theta.size * noisy.whole**2 / signal
+        # The dearer the noise, the less is risked.
+        shrunk *= 1.0 + _WARY * (cost / worth) ** 2
+        pulled, stiffness = np.where(penalized, theta, 0.0), penalty
+        gradient = noisy.value + (shrunk + penalty) * pulled
+        if penalty and isinstance(loss, WhitenedLoss):
+            pull, stiffness = loss.penalty(theta, penalty)
+            gradient = noisy.value + shrunk * pulled + pull
+        taken = (bound + stiffness + shrunk) / _pace(agreed, noisy.radius)
+        precision = 1.0 / noisy.noise**2
+        state = optimizer.update(state, gradient, curvature=taken, precision=precision)
+        path.append(
+            DescentStep(
+                theta=theta,
+                gradient=noisy.value,
+                noise=noisy.noise,
+                curvature=taken,
+                shrinkage=shrunk,
+            )
+        )
+        trace.append(
+            TraceStep(
+                step=step,
+                radius=noisy.radius,
+                gradient_norm=math.sqrt(noisy.value @ noisy.value),
+                noise=noisy.noise,
+                penalty=shrunk + penalty,
+            )
+        )
+    theta = optimizer.aggregate(state)
+    gain, error = gain_of(
+        path,
+        theta,
+        initial=initial,
+        places=penalized,
+        whole=noisy.whole,
+        curvature=curvature,
+    )
+    return Minimum(
+        theta=theta,
+        event=run.account.event,
+        trace=tuple(trace),
+        gain=gain,
+        gain_error=error,
+        path=tuple(path),
+        optimizer=optimizer,
+        penalty=penalty,
+    )
+
+
+def _pace(agreed: float, radius: float) -> float:
+    """Return how much longer a step is because users agree."""
+    return min(_FASTEST, max(1.0, math.sqrt(agreed / radius)))
+
+
+class _Steepness:
+    """The bound of the curvature, raised where released gradients show that it is too low.
+
+    Between two points a gradient changes by the curvature times their distance. If it changed by
+    more, beyond the known noise of both gradients, steps as long as the bound allows would
+    overshoot, each farther than the last. This costs nothing: it looks at released numbers only.
+    """
+
+    def __init__(self, bound: float) -> None:
+        self.bound = bound
+        self._last: tuple[Vector, ReleasedGradient] | None = None
+
+    def after(self, theta: Vector, noisy: ReleasedGradient) -> float:
+        """Return the bound after one more gradient."""
+        if self._last is not None:
+            before, other = self._last
+            moved = theta - before
+            length = math.sqrt(moved @ moved)
+            if length > 0.0:
+                seen = float(moved @ (noisy.value - other.value)) / length**2
+                sure = seen - _DOUBT * math.hypot(noisy.noise, other.noise) / length
+                if sure > self.bound:
+                    self.bound = min(seen, 2.0 * self.bound)
+        self._last = theta, noisy
+        return self.bound
+
+
+def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[int]:
+    """Yield the steps; draw a bar on the error stream if it is a terminal: batch jobs stay quiet.
+
+    Their number is public, so the bar shows nothing about people. ``show`` overrules the look at
+    the terminal.
+
+    >>> list(follow(range(3), label="fit"))
+    [0, 1, 2]
+    """
+    wanted = sys.stderr.isatty() and len(steps) >= _SHORTEST if show is None else show
+    walked: Iterable[int] = steps
+    if wanted:
+        from rich.console import Console
+        from rich.progress import track
+
+        walked = track(steps, description=label, console=Console(stderr=True), transient=True)
+    yield from walked
+
+
+def gain_of(
+    path: Sequence[DescentStep],
+    theta: Vector,
+    *,
+    initial: Vector,
+    places: NDArray[np.bool_],
+    whole: float,
+    curvature: float,
+) -> tuple[float, float]:
+    """Return by how much the loss is lower at ``theta`` than at the start, and its deviation.
+
+    Along the way back the loss rises by at least minus the gradient at the end times the way, plus
+    half the curvature times its square. The gradient at the end is the mean over the later half of
+    the steps, whose points are averaged. Noise alone makes a way, too, and what that would seem to
+    gain is taken off; ``whole`` is the noise of one step that had all the budget. Only ``places``
+    that a penalty may shrink are looked at, so that an intercept alone is no gain.
+    """
+    total, weight = np.zeros(places.size), 0.0
+    for step in path[len(path) // 2 :]:
+        precision = 1.0 / step.noise**2
+        total = total + precision * step.gradient
+        weight += precision
+    back = np.where(places, initial - theta, 0.0)
+    gain = float(back @ total) / weight
+    gain += 0.5 * _LEAST_CURVED * curvature * float(back @ back)
+    gain -= np.count_nonzero(places) * whole**2 / (_LEAST_CURVED * curvature)
+    return gain, float(np.linalg.norm(back)) / math.sqrt(weight)

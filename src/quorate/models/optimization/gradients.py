@@ -1,0 +1,486 @@
+"""Released gradients: what the account of a descent buys, and for what that can suffice (U5).
+
+A descent spends its account on clipped means of user gradients. :class:`ClippedGradients` clips
+each user's gradient to a ball around zero whose radius was found privately, and finds a smaller one
+on the way: gradients shrink as the optimum comes near, and zero is where their mean ends up, so a
+centre would buy nothing. The estimator that the paper uses is in
+:mod:`quorate.models.optimization.winsorized_gradients`.
+
+Whether a fit can work at all follows from public numbers alone. A clipped mean of user gradients
+has length at most its radius C, and its noise has length 2 C sqrt(d) / (n mu) under replacement:
+when n mu < 2 sqrt(d) the noise of even one step that got the whole budget exceeds any gradient
+there could be, whatever the data. If the records per user are public there is a sharper rule:
+users' gradients spread by about sqrt(d / m) around their mean, and when n mu sqrt(m) < d the noise
+that hides this spread exceeds the spread of the labels themselves. Both are necessary conditions,
+not sufficient ones.
+
+Below n mu = 32, further, the looks for the size of a record see the users through noise that is not
+safely smaller than their number, and everything after a wild size is noise. Above all three a fit
+may still find out, from released numbers, that noise costs more than coefficients could gain; it
+then releases a constant (:mod:`quorate.models.optimization.descent`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate.accounting.costs import gdp_mu
+from quorate.exceptions import NotEnoughUsersError, ParameterError
+from quorate.grid import Ball
+from quorate.guarantees import Relation
+from quorate.mechanisms.search.rough_records import RECORD_LADDER
+from quorate.mechanisms.sums import NoisySearch, looks_needed
+from quorate.models.losses import Loss, by_user
+from quorate.models.optimization.minibatches import sampled_mean
+from quorate.releases.user_releases import (
+    NARROW,
+    WIDE,
+    BoundedVectors,
+    UserReleases,
+    UserVectors,
+    search_square,
+)
+from quorate.users import UserData
+
+__all__ = [
+    "FEWEST_STEPS",
+    "ClippedGradients",
+    "DescentStep",
+    "Feasibility",
+    "GradientRelease",
+    "GradientRun",
+    "ReleasedGradient",
+    "TraceStep",
+    "check_budget",
+    "check_records",
+    "clip_length",
+    "gradients_at",
+    "growing_squares",
+    "has_few_users",
+    "is_worth_a_look",
+    "model_feasibility",
+    "plan_steps",
+    "signal_of",
+    "typical_records",
+]
+
+Vector = NDArray[np.float64]
+
+# Below this many users, n mu over the root of the parameters, whitening costs more than it saves;
+# below so many, n mu, its searches do, however few the parameters.
+_FEW, _FEWEST_SEARCHED = 35.0, 88.0
+# From here on, n mu, a search for a radius is safe, and it is taken if users have fewer records.
+_SAFELY_SEARCHED, _FEW_RECORDS = 65.0, 4.0
+# From so many users for each parameter on, n mu / p, noise is too small to ask how far to go.
+_ENOUGH = 100.0
+# Half of the users are then 2.5 standard deviations of the noise of a look that costs its largest
+# share.
+_SEARCHABLE = 32.0
+FEWEST_STEPS = 8
+MOST_STEPS = 40
+_STEPS_PER_SIGNAL = 0.6
+_LARGEST_SHARE = 0.04
+# Steps get budgets that grow by this factor: the last ones decide where the fit ends up.
+_GROWTH = 1.05
+# The quantile of the norms that was found, times this, is the radius; the last one is longer where
+# there are many users for each parameter (:func:`clip_length`).
+_TIGHTER, _LONGEST = 0.85, 4.0
+# Users for each parameter, n mu^2 / p, from which on it grows, and how fast.
+_MANY, _POWER = 16.5, 0.75
+# With few users a second search costs more than a smaller radius saves.
+_WORTH_A_SECOND_LOOK = 0.04
+
+
+def check_budget(*, epsilon: float, delta: float, rate: float | None = None) -> None:
+    """Refuse what no model can be fitted with.
+
+    >>> check_budget(epsilon=1.0, delta=1e-6)
+    """
+    _validate.positive(epsilon=epsilon)
+    if delta == 0:
+        raise ParameterError(
+            "Expected delta > 0, got delta=0.0: models use Gaussian noise, which has no pure "
+            "guarantee. Choose delta well below one over the number of users, such as 1e-6."
+        )
+    _validate.probability(delta=delta)
+    if rate is not None:
+        _validate.probability(rate=rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feasibility:
+    """What public numbers say about a fit.
+
+    Attributes
+    ----------
+    n_users, dimension : int
+        Users, and parameters of the model.
+    users_needed : int
+        Below this many users the fit is hopeless.
+
+    Examples
+    --------
+    >>> model_feasibility(n_users=29, dimension=650, epsilon=1.0, delta=1e-6).hopeless
+    True
+    >>> model_feasibility(n_users=300, dimension=21, epsilon=1.0, delta=1e-6).hopeless
+    False
+    """
+
+    n_users: int
+    dimension: int
+    users_needed: int
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether noise must exceed whatever the data say."""
+        return self.n_users < self.users_needed
+
+    def require(self) -> None:
+        """Raise :class:`~quorate.exceptions.NotEnoughUsersError` if the fit is hopeless."""
+        if self.hopeless:
+            raise NotEnoughUsersError(
+                f"A model of {self.dimension} parameters needs at least {self.users_needed} users "
+                f"at this budget, got {self.n_users}: the noise would exceed any gradient. Use "
+                "fewer features or classes, a larger epsilon or more users; hopeless='constant' "
+                "releases a constant."
+            )
+
+
+def model_feasibility(
+    *,
+    n_users: int,
+    dimension: int,
+    epsilon: float,
+    delta: float,
+    records: int | None = None,
+    relation: Relation = Relation.REPLACE,
+) -> Feasibility:
+    """Return how many users a model of ``dimension`` parameters needs at the very least.
+
+    Parameters
+    ----------
+    n_users, dimension : int
+    epsilon, delta : float
+    records : int, optional
+        Records of a typical user, if they are public.
+    relation : Relation, default=Relation.REPLACE
+        Under add/remove half the noise is needed.
+
+    Examples
+    --------
+    >>> model_feasibility(n_users=29, dimension=650, epsilon=1.0, delta=1e-6).users_needed
+    216
+    >>> model_feasibility(
+    ...     n_users=29, dimension=650, epsilon=1.0, delta=1e-6, records=60
+    ... ).users_needed
+    355
+    """
+    _validate.positive_integer(dimension=dimension)
+    _validate.non_negative_integer(n_users=n_users)
+    mu = gdp_mu(epsilon, delta)
+    factor = 1.0 if relation is Relation.REPLACE else 0.5
+    needed = max(2.0 * factor * math.sqrt(dimension), _SEARCHABLE) / mu
+    if records is not None:
+        _validate.positive_integer(records=records)
+        needed = max(needed, factor * dimension / (mu * math.sqrt(records)))
+    return Feasibility(n_users=n_users, dimension=dimension, users_needed=math.ceil(needed))
+
+
+def signal_of(*, n_users: float, mu: float, relation: Relation) -> float:
+    """Return n mu, doubled under add/remove, where half of the noise is needed.
+
+    >>> signal_of(n_users=100, mu=0.2, relation=Relation.ADD_REMOVE)
+    40.0
+    """
+    return n_users * mu * (1.0 if relation is Relation.REPLACE else 2.0)
+
+
+def has_few_users(
+    *,
+    n_users: float,
+    mu: float,
+    dimension: int,
+    relation: Relation,
+    records: Callable[[], float],
+) -> bool:
+    """Tell from public or released numbers whether the plan of few users is taken.
+
+    See :mod:`quorate.models.optimization.few_users`. Where the other plan could be taken too, users
+    need a few records each: with one or two the noise is such that a search and strong shrinkage
+    are the safer way. ``records`` is asked only then.
+
+    >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
+    >>> has_few_users(n_users=500, records=lambda: 10.0, **known)
+    True
+    >>> has_few_users(n_users=500, records=lambda: 1.0, **known)
+    False
+    >>> has_few_users(n_users=1000, records=lambda: 10.0, **known)
+    False
+    >>> known = dict(mu=0.2367, dimension=2, relation=Relation.REPLACE, records=lambda: 10.0)
+    >>> has_few_users(n_users=350, **known), has_few_users(n_users=400, **known)
+    (True, False)
+    """
+    signal = signal_of(n_users=n_users, mu=mu, relation=relation)
+    if signal >= max(_FEW * math.sqrt(dimension), _FEWEST_SEARCHED):
+        return False
+    return n_users * mu < _SAFELY_SEARCHED or records() >= _FEW_RECORDS
+
+
+def is_worth_a_look(*, n_users: float, mu: float, dimension: int, relation: Relation) -> bool:
+    """Tell from public or released numbers whether a last look pays after a descent.
+
+    See :mod:`quorate.models.last_look`. Where users are very many, there is none.
+
+    >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
+    >>> is_worth_a_look(n_users=1000, **known), is_worth_a_look(n_users=10_000, **known)
+    (True, False)
+    """
+    return signal_of(n_users=n_users, mu=mu, relation=relation) < _ENOUGH * dimension
+
+
+def check_records(records: Any) -> None:
+    """Refuse what is neither a public number nor ``"auto"``.
+
+    >>> check_records("auto")
+    """
+    if isinstance(records, str):
+        if records != "auto":
+            raise ParameterError(
+                f"Expected records to be a public number or 'auto', got records={records!r}."
+            )
+    else:
+        _validate.positive_integer(records=records)
+
+
+def typical_records(run: UserReleases, records: int | str) -> float:
+    """Return the public number, or release the power of two that half of the users reach.
+
+    Examples
+    --------
+    >>> from quorate.accounting.account import Account
+    >>> from quorate.users import UserData
+    >>> people = UserData(np.zeros((30_000, 1)), offsets=np.arange(0, 30_001, 6))
+    >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
+    >>> typical_records(run, "auto"), typical_records(run, 7)
+    (8.0, 7.0)
+    """
+    if not isinstance(records, str):
+        return float(records)
+    looks = looks_needed(len(RECORD_LADDER))
+    square = min(looks / (run.n_users / 8.0) ** 2, _LARGEST_SHARE * float(run.account.square))
+    search = NoisySearch(
+        thresholds=np.array(RECORD_LADDER, dtype=np.float64),
+        target=run.n_users / 2.0,
+        noise_multiplier=run.account.multiplier(square, count=looks),
+        relation=run.relation,
+    )
+    counts = run.data.counts(UserData.record_counts, search.thresholds)
+    return float(RECORD_LADDER[search.release_counts(counts, account=run.account)])
+
+
+def plan_steps(*, n_users: float, mu: float, records: float, dimension: int) -> int:
+    """Return how many steps pay off: more with more signal per parameter.
+
+    >>> plan_steps(n_users=1000, mu=0.2367, records=10, dimension=21)
+    21
+    """
+    signal = n_users * mu * records**0.5 / dimension
+    return int(np.clip(_STEPS_PER_SIGNAL * signal, FEWEST_STEPS, MOST_STEPS))
+
+
+@dataclass(frozen=True)
+class ReleasedGradient:
+    """A noisy mean gradient.
+
+    ``noise`` is the standard deviation in each coordinate; ``whole`` what it would be if this step
+    had all the budget of the descent.
+    """
+
+    value: Vector
+    noise: float
+    whole: float
+    radius: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DescentStep:
+    """Where one released gradient was asked for, what it was, and how the step was taken.
+
+    ``curvature`` is what the length of the step was divided by, ``shrinkage`` the penalty that
+    noise called for. All of it was released or follows from what was.
+
+    >>> DescentStep(
+    ...     theta=np.zeros(1), gradient=np.ones(1), noise=0.1, curvature=1.0, shrinkage=0.0
+    ... ).curvature
+    1.0
+    """
+
+    theta: Vector
+    gradient: Vector
+    noise: float
+    curvature: float
+    shrinkage: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceStep:
+    """What one step released: nothing else about it may leave the house.
+
+    >>> TraceStep(step=0, radius=1.0, gradient_norm=0.5, noise=0.1, penalty=0.0).radius
+    1.0
+    """
+
+    step: int
+    radius: float
+    gradient_norm: float
+    noise: float
+    penalty: float
+
+
+class GradientRun(ABC):
+    """The gradients of one minimisation."""
+
+    @abstractmethod
+    def release(self, theta: Vector, step: int) -> ReleasedGradient:
+        """Release the mean user gradient at ``theta``."""
+
+
+class GradientRelease(ABC):
+    """A strategy; ``start`` binds it to data, a loss and a number of steps."""
+
+    @abstractmethod
+    def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
+        """Plan the budget of ``steps`` releases; nothing is released yet."""
+
+
+def growing_squares(whole: float, steps: int) -> Vector:
+    """Divide a squared budget among steps, the later ones getting a little more.
+
+    >>> growing_squares(1.0, 2).round(3)
+    array([0.488, 0.512])
+    """
+    growth = _GROWTH ** np.arange(steps)
+    return np.asarray(whole * growth / growth.sum())
+
+
+def clip_length(*, n_users: float, mu: float, dimension: int) -> float:
+    """Return the last radius over a quantile of the norms, from public numbers.
+
+    Noise with a radius of f typical norms has 4 f^2 p / (n mu^2) times the variance of the sample
+    of users. Clipping biases where people differ, and no number of them takes that away: the radius
+    is the longer the more users there are, as long as noise stays below what the sample costs.
+
+    >>> clip_length(n_users=1000, mu=0.2367, dimension=21)
+    0.85
+    >>> round(clip_length(n_users=2000, mu=0.2367, dimension=2), 2)
+    2.5
+    """
+    crowd = n_users * mu * mu / dimension
+    return min(_LONGEST, max(_TIGHTER, math.pow(crowd / _MANY, _POWER)))
+
+
+def gradients_at(loss: Loss, theta: Vector) -> Callable[[UserData], Vector]:
+    """Return the function from users to their gradients at ``theta``, each user's on its own."""
+    return partial(_at, by_user(loss), theta)
+
+
+def _at(loss: Loss, theta: Vector, users: UserData) -> Vector:
+    return loss.user_gradients(users, theta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedGradients(GradientRelease):
+    """Clip user gradients to a ball around zero, add Gaussian noise.
+
+    Parameters
+    ----------
+    radius : float, optional
+        Public radius of the ball. By default it is found privately before the first step and once
+        more after a third of the steps, each time for a few percent of the budget.
+
+    Examples
+    --------
+    >>> from quorate.accounting.account import Account
+    >>> from quorate.models.regression_losses import SquaredLoss
+    >>> people = UserData(np.ones((4000, 1)), np.ones(4000), offsets=np.arange(4001))
+    >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+    >>> gradients = ClippedGradients().start(run, SquaredLoss(), steps=4)
+    >>> released = gradients.release(np.zeros(2), 0)
+    >>> bool(np.all(released.value < -0.3)), released.radius < 2.0
+    (True, True)
+    """
+
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.radius is not None:
+            _validate.positive(radius=self.radius)
+
+    def start(self, run: UserReleases, loss: Loss, *, steps: int) -> GradientRun:
+        """Set aside what the searches cost; the rest is for the steps."""
+        mu = run.account.mu
+        searches = {} if self.radius is not None else {0: WIDE}
+        again = round(steps / 3)
+        price = search_square(NARROW.size, n_users=run.n_users, mu=mu)
+        if self.radius is None and again and price <= _WORTH_A_SECOND_LOOK * mu**2:
+            searches[again] = NARROW
+        reserved = sum(
+            search_square(grid.size, n_users=run.n_users, mu=mu) for grid in searches.values()
+        )
+        left = float(run.account.square_left) - reserved
+        return _ClippedRun(run, loss, self.radius, searches, growing_squares(left, steps))
+
+
+class _ClippedRun(GradientRun):
+    def __init__(
+        self,
+        run: UserReleases,
+        loss: Loss,
+        radius: float | None,
+        searches: dict[int, Vector],
+        squares: Vector,
+    ) -> None:
+        self._run, self._loss = run, by_user(loss)
+        self._radius, self._searches, self._squares = radius, searches, squares
+        self._whole = float(squares.sum())
+        self._dimension = loss.dimension(run.data.n_features)
+        self._last_length = clip_length(
+            n_users=run.n_users, mu=run.account.mu, dimension=self._dimension
+        )
+
+    def release(self, theta: Vector, step: int) -> ReleasedGradient:
+        run = self._run
+        gradients: UserVectors = partial(_at, self._loss, theta)
+        if step in self._searches:
+            if run.sample is None:
+                run, gradients = run.once(gradients, dimension=self._dimension)
+            found = run.radius(
+                gradients,
+                self._searches[step],
+                dimension=self._dimension,
+                unit=1.0 if self._radius is None else self._radius,
+            )
+            # The first radius is for gradients that are about to shrink.
+            self._radius = found * (self._last_length if step else _TIGHTER)
+        radius = 1.0 if self._radius is None else self._radius
+        if run.sample is not None:
+            bound = Ball(radius, dimension=self._dimension)
+            noisy = sampled_mean(run, BoundedVectors(gradients, bound))
+            whole = noisy.noise / math.sqrt(len(self._squares))
+            return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
+        square = float(self._squares[step])
+        if step == len(self._squares) - 1:
+            # Searches look less often than they may, so a little more than planned is left.
+            square = float(run.account.square_left)
+        noisy = run.mean(gradients, dimension=self._dimension, radius=radius, square=square)
+        whole = noisy.noise * math.sqrt(square / self._whole)
+        return ReleasedGradient(noisy.value, noisy.noise, whole, radius)

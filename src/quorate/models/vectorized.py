@@ -1,0 +1,48 @@
+"""Losses of the caller that are taken at their word: they may see many users at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.models.losses import Loss
+from quorate.users import UserData
+
+__all__ = ["Vectorized"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Vectorized(Loss):
+    """A loss of the caller that may see many users at once: much quicker, and taken at its word.
+
+    Guarantees are then ``idealized`` and say so: nobody has checked that the loss keeps users apart
+    to the last bit.
+
+    >>> from quorate.models.losses import LogisticLoss
+    >>> Vectorized(LogisticLoss()).caveat
+    'The loss was called with the records of many users at once (Vectorized).'
+    """
+
+    _answers_for = True
+    inner: Loss
+
+    def dimension(self, n_features: int) -> int:
+        """Return the dimension of the loss inside."""
+        return self.inner.dimension(n_features)
+
+    def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
+        """Return the gradients of the loss inside."""
+        return self.inner.user_gradients(batch, theta)
+
+    def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
+        """Return the places of the intercepts."""
+        return self.inner.unpenalized(n_features)
+
+    @property
+    def caveat(self) -> str | None:
+        """The loss sees many users at once."""
+        return "The loss was called with the records of many users at once (Vectorized)."

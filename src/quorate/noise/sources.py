@@ -1,0 +1,440 @@
+"""The only randomness that carries privacy: exact integers from the operating system's entropy.
+
+Uniform integers come from :mod:`secrets`, or from whole words of entropy. Additive noise is made of
+those words, many integers at once, by rejection. A magnitude x = k 2^b + u is proposed, where k
+counts the zeros before the first one of a row of fair coins and u is b fair bits, so that x comes
+up with probability 2^-(k+1+b). It is kept with probability c 2^k w(x), where w(x) = exp(-e) is the
+mass that is wanted, up to a factor. What is kept has mass proportional to w, exactly. With 2^b at
+least as large as the scale no such probability exceeds one: e is at least k for Laplace and
+geometric noise (c = 1), and at least k^2 / 2 for Gaussian noise, where 2^k exp(-k^2 / 2) is at most
+1.2131 (c = 4/5). Two-sided laws have a sign, and refuse -0. Between a quarter and a half of all
+proposals are kept. Whether one is, is asked in floats by sums, products and one quotient alone,
+which are right to half a unit in the last place; no exponential of a mathematics library is
+trusted. Their error stays below 2^-38 of the result (see :func:`_chances`); where the answer is not
+clear by far more than that, :mod:`quorate.noise.exact_decisions` finds it in integers.
+
+Noisy maxima, and noise of enormous scales, come from OpenDP, which samples integer noise in big
+integers, adds, and only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact
+flips on rationals (with replacement, the exponential mechanism, for zero-concentrated privacy).
+[1]_ [2]_ OpenDP checks nothing when it is called, so every input is guarded here. How long a draw
+takes depends on the values: whoever can time a release is outside the threat model.
+
+References
+----------
+.. [1] McKenna, Sheldon. Permute-and-Flip: a new mechanism for differentially private selection.
+   arXiv:2010.12603.
+.. [2] OpenDP, ``measurements/noise`` and ``measurements/noisy_top_k`` with their proofs, as
+   published at docs.rs/crate/opendp. The noisy maximum was read in version 0.14.2; for the
+   installed version the tests check the laws, by sampling.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import _validate
+from quorate._validate import int64_vector, scale_of
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.guarantees import Numerics
+from quorate.noise.composed_laws import JOINT_LAWS, ComposedLaws
+from quorate.noise.exact_decisions import (
+    GAUSSIAN_FACTOR,
+    LARGEST_SCALE,
+    WORD,
+    WordSource,
+    further_zeros,
+    is_below,
+)
+
+__all__ = ["NoiseSource", "SecureNoise", "ambient_noise", "exact_integers", "use_noise"]
+
+_SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+_WORDS = 1 << 64
+
+_COINS = np.uint64(2**63 - 1)
+_ONE = np.uint64(1)
+# How far floats must be from the answer to be believed: far beyond what they can err by.
+_RELATIVE = 2.0**-30
+_ABSOLUTE = 2.0**-60
+# Beyond this exponent a chance is below 2^-64.
+_HOPELESS = 45.0
+_HALVINGS = 11
+# A proposal is kept with a chance of at least a quarter; so many that one round mostly does.
+_PROPOSALS = 3.5
+_AT_ONCE = 2**13
+_SPARE = 16
+_FACTOR = float(GAUSSIAN_FACTOR)
+_LOG_2 = math.log(2.0)
+# One over k!, from the last term of the series of the exponential to the one before 1.
+_SERIES = tuple(1.0 / math.factorial(k) for k in range(6, 0, -1))
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+class NoiseSource(ComposedLaws):
+    """Where noise comes from; mechanisms know nothing else about randomness.
+
+    The public methods guard their inputs and hand them to three hooks, so that no source can forget
+    a guard: add noise of a named law, choose by a named law, draw a uniform integer. Samplers made
+    of several draws go through :meth:`sample`. ``numerics`` goes into the guarantee of every
+    release.
+    """
+
+    numerics: Numerics = Numerics.VOID
+
+    def discrete_laplace(self, values: Integers, *, scale: float) -> Integers:
+        """Add independent integers z with mass proportional to exp(-abs(z) / scale).
+
+        The sum saturates at the ends of int64, which is post-processing.
+
+        >>> SecureNoise().discrete_laplace(np.array([10, -10]), scale=1.0).shape
+        (2,)
+        """
+        return self._add("discrete_laplace", int64_vector(values), scale_of(scale=scale))
+
+    def discrete_gaussian(self, values: Integers, *, sigma: float) -> Integers:
+        """Add independent integers z with mass proportional to exp(-z**2 / (2 sigma**2)).
+
+        >>> SecureNoise().discrete_gaussian(np.array([10, -10]), sigma=3.0).dtype
+        dtype('int64')
+        """
+        return self._add("discrete_gaussian", int64_vector(values), scale_of(sigma=sigma))
+
+    def geometric(self, values: Integers, *, scale: float) -> Integers:
+        """Add independent integers z >= 0 with mass proportional to exp(-z / scale).
+
+        One-sided: the two-sided geometric is :meth:`discrete_laplace`.
+
+        >>> bool(np.all(SecureNoise().geometric(np.array([5, 7]), scale=2.0) >= [5, 7]))
+        True
+        """
+        return self._add("geometric", int64_vector(values), scale_of(scale=scale))
+
+    def uniform_below(self, upper: int) -> int:
+        """Return a uniform integer among 0, ..., upper - 1, however large.
+
+        >>> SecureNoise().uniform_below(2**200) < 2**200
+        True
+        """
+        _validate.positive_integer(upper=upper)
+        return self._uniform_below(int(upper))
+
+    def uniform_words(self, count: int) -> Words:
+        """Return ``count`` independent uniform words of 64 bits: the bits of many draws at once.
+
+        A randomizer compares bits of a word with an integer threshold, so that a million exact
+        draws take one call.
+
+        >>> SecureNoise().uniform_words(3).dtype
+        dtype('uint64')
+        """
+        _validate.non_negative_integer(count=count)
+        return self._uniform_words(int(count))
+
+    def permute_and_flip(self, scores: Integers, *, scale: float) -> int:
+        """Return the index of the largest of ``scores[i] / scale`` plus exponential noise.
+
+        >>> SecureNoise().permute_and_flip(np.array([0, 10**6, 0]), scale=1.0)
+        1
+        """
+        return self._choose("permute_and_flip", _candidates(scores), scale_of(scale=scale))
+
+    def gumbel_max(self, scores: Integers, *, scale: float) -> int:
+        """Return index i with probability proportional to exp(scores[i] / scale).
+
+        >>> SecureNoise().gumbel_max(np.array([0, 10**6, 0]), scale=1.0)
+        1
+        """
+        return self._choose("gumbel_max", _candidates(scores), scale_of(scale=scale))
+
+    @abstractmethod
+    def _choose(self, law: str, scores: Integers, scale: float) -> int: ...
+
+    def _joint(self, law: str, values: Integers, scale: float) -> Integers:
+        noisy: Integers = getattr(self, JOINT_LAWS[law])(values, scale)
+        return noisy
+
+    @staticmethod
+    def _saturating(values: Integers, noise: Integers) -> Integers:
+        total = values + noise
+        overflown = ((values ^ total) & (noise ^ total)) < 0
+        if not np.logical_or.reduce(overflown):  # as nearly always
+            return total
+        return np.where(overflown, np.where(values < 0, _SMALLEST, _LARGEST), total)
+
+    def _uniform_words(self, count: int) -> Words:
+        words = (self._uniform_below(_WORDS) for _ in range(count))
+        return np.fromiter(words, np.uint64, count=count)
+
+
+class SecureNoise(NoiseSource):
+    """Exact noise from the operating system's entropy; the source of every real release.
+
+    >>> SecureNoise().numerics.value
+    'exact'
+    """
+
+    numerics = Numerics.EXACT
+
+    def _add(self, law: str, values: Integers, scale: float) -> Integers:
+        if law in JOINT_LAWS:
+            return self._joint(law, values, scale)
+        if scale <= LARGEST_SCALE:
+            words = self._uniform_words
+            return self._saturating(
+                values, exact_integers(law, len(values), scale=scale, words=words)
+            )
+        if law == "geometric":
+            totals = (int(value) + self._one_geometric(Fraction(scale)) for value in values)
+            return np.fromiter((min(t, _LARGEST) for t in totals), np.int64, count=len(values))
+        given = [int(values[0])] if len(values) == 1 else values  # a list crosses over sooner
+        return np.array(_opendp()[law](scale=scale)(given), dtype=np.int64)
+
+    def _choose(self, law: str, scores: Integers, scale: float) -> int:
+        return int(_opendp()[law](scale=scale)(scores))
+
+    def _uniform_below(self, upper: int) -> int:
+        return secrets.randbelow(upper)
+
+    def _uniform_words(self, count: int) -> Words:
+        # Little-endian on every machine, so that recorded bytes mean the same words everywhere.
+        return np.frombuffer(os.urandom(8 * count), "<u8").astype(np.uint64, copy=False)
+
+    def __repr__(self) -> str:
+        return "SecureNoise()"
+
+
+def exact_integers(law: str, count: int, *, scale: float, words: WordSource) -> Integers:
+    """Return ``count`` independent integers of a law, from as many uniform words as it takes.
+
+    Parameters
+    ----------
+    law : {"discrete_gaussian", "discrete_laplace", "geometric"}
+        Mass proportional to exp(-z^2 / (2 scale^2)), exp(-abs(z) / scale), or that for z >= 0.
+    count : int
+    scale : float
+        At most :data:`LARGEST_SCALE`; its exact value is meant.
+    words : callable
+        Returns so many independent uniform words of 64 bits.
+
+    Examples
+    --------
+    >>> words = SecureNoise().uniform_words
+    >>> noise = exact_integers("discrete_gaussian", 1000, scale=100.0, words=words)
+    >>> bool(80 < noise.std() < 120), noise.dtype
+    (True, dtype('int64'))
+    """
+    found = np.empty(count, dtype=np.int64)
+    missing = count
+    while missing:
+        tries = int(_PROPOSALS * min(missing, _AT_ONCE)) + _SPARE
+        drawn = words(3 * tries).reshape(3, tries)
+        # One integer is mostly among the first three proposals: arrays would take longer.
+        way = _first_kept if count == 1 else _kept
+        kept = way(law, scale, drawn[0], drawn[1], drawn[2], words)[:missing]
+        if len(kept) == count and not isinstance(kept, list):  # as nearly always
+            return kept
+        found[count - missing : count - missing + len(kept)] = kept
+        missing -= len(kept)
+    return found
+
+
+def _kept(
+    law: str, scale: float, coins: Words, bits: Words, marks: Words, words: WordSource
+) -> Integers:
+    """Return the integers that are kept of one proposal for each coin, in their order."""
+    width = _bits_of(scale)
+    tosses = coins & _COINS
+    zeros = np.subtract(np.bitwise_count(tosses ^ (tosses - _ONE)), 1, dtype=np.int64)
+    magnitudes = zeros << width
+    magnitudes |= bits.view(np.int64) & (2**width - 1)
+    chances = _chances(law, scale, zeros, magnitudes)
+    shown = marks * 2.0**-WORD
+    keep = shown < chances
+    unclear = np.abs(shown - chances) <= chances * _RELATIVE + _ABSOLUTE
+    unclear |= tosses == 0
+    for place in unclear.nonzero()[0].tolist():
+        k = int(zeros[place])
+        if tosses[place] == 0:
+            more = further_zeros(words)
+            k += more
+            magnitudes[place] += more << width
+        keep[place] = is_below(law, scale, k, int(magnitudes[place]), int(marks[place]), words)
+    if law == "geometric":
+        return magnitudes[keep]
+    negative = coins > _COINS
+    keep &= (magnitudes > 0) >= negative  # zero has one sign
+    return np.where(negative, -magnitudes, magnitudes)[keep]
+
+
+def _first_kept(
+    law: str, scale: float, coins: Words, bits: Words, marks: Words, words: WordSource
+) -> list[int]:
+    """Return the first integer that is kept, if any: the first one of :func:`_kept`."""
+    width = _bits_of(scale)
+    for coin, low, mark in zip(coins.tolist(), bits.tolist(), marks.tolist(), strict=True):
+        tosses, negative = coin & int(_COINS), coin > int(_COINS)
+        zeros = (tosses & -tosses).bit_length() - 1 if tosses else WORD - 1
+        magnitude = (zeros << width) + (low & 2**width - 1)
+        chance, shown = _chance(law, scale, zeros, magnitude), mark * 2.0**-WORD
+        keep = shown < chance
+        if not tosses or abs(shown - chance) <= chance * _RELATIVE + _ABSOLUTE:
+            if not tosses:
+                more = further_zeros(words)
+                zeros += more
+                magnitude += more << width
+            keep = is_below(law, scale, zeros, magnitude, mark, words)
+        if law == "geometric":
+            negative = False
+        if keep and (magnitude or not negative):
+            return [-magnitude if negative else magnitude]
+    return []
+
+
+def _chance(law: str, scale: float, zeros: int, magnitude: int) -> float:
+    """Return what :func:`_chances` says of one proposal, by the same operations."""
+    exponent = magnitude / scale
+    if law == "discrete_gaussian":
+        exponent = exponent * exponent * 0.5
+    exponent = min(exponent - zeros * _LOG_2, _HOPELESS) * -(2.0**-_HALVINGS)
+    chance = exponent * _SERIES[0]
+    for coefficient in _SERIES[1:]:
+        chance = (chance + coefficient) * exponent
+    chance += 1.0
+    for _ in range(_HALVINGS):
+        chance *= chance
+    return chance * _FACTOR if law == "discrete_gaussian" else chance
+
+
+def _bits_of(scale: float) -> int:
+    """Return the smallest b >= 0 with 2^b >= scale."""
+    mantissa, exponent = math.frexp(scale)
+    return max(0, exponent - (mantissa == 0.5))
+
+
+def _chances(law: str, scale: float, zeros: Integers, magnitudes: Integers) -> NDArray[np.float64]:
+    """Return about c 2^k exp(-e), by operations that IEEE 754 rounds correctly.
+
+    With f = e - k ln 2 below 45 the quotient, the square and the difference err by less than 2^-43
+    together, since e < 45 + k ln 2 < 90 and k <= 63. Seven terms of the series of exp(-f / 2048)
+    leave out less than 2^-50.7, their roundings and those of the coefficients, which count at most
+    |f| / 2048 < 2^-5 of a unit, add less than 2^-52, and each of 11 squarings doubles the error and
+    adds 2^-53: less than 2^-38 in all.
+    """
+    with np.errstate(all="ignore"):
+        exponents = magnitudes / scale
+        if law == "discrete_gaussian":
+            exponents *= exponents
+            exponents *= 0.5
+        exponents -= zeros * _LOG_2
+        # So is an overflow; there is no NaN, as zero over a scale is zero.
+        np.minimum(exponents, _HOPELESS, out=exponents)
+        exponents *= -(2.0**-_HALVINGS)
+        chances = exponents * _SERIES[0]
+        for coefficient in _SERIES[1:]:
+            chances += coefficient
+            chances *= exponents
+        chances += 1.0
+        for _ in range(_HALVINGS):
+            chances *= chances
+        if law == "discrete_gaussian":
+            chances *= _FACTOR
+    return chances
+
+
+_SECURE = SecureNoise()
+
+
+@dataclass
+class _Block:
+    """A block of ``use_noise``: its source, its process and thread, and whether it runs."""
+
+    source: NoiseSource
+    owner: tuple[int, int]
+    running: bool = True
+
+
+_BLOCK: ContextVar[_Block | None] = ContextVar("quorate_noise", default=None)
+
+
+def ambient_noise() -> NoiseSource:
+    """Return the source that a mechanism uses when none is given: secure, outside of tests.
+
+    A block of :func:`use_noise` holds for the thread that opened it and until it is left. Other
+    threads, forked processes and whatever outlives the block draw secure noise, even where they
+    are given a copy of the context.
+
+    >>> ambient_noise()
+    SecureNoise()
+    """
+    block = _BLOCK.get()
+    return block.source if block and block.running and block.owner == _here() else _SECURE
+
+
+@contextmanager
+def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
+    """Let everything built inside the block draw from ``source``; for tests and audits.
+
+    In this thread only; see :func:`ambient_noise`.
+
+    >>> from quorate.noise.doubles import SeededNoise
+    >>> with use_noise(SeededNoise(0)):
+    ...     ambient_noise()
+    SeededNoise(0)
+    >>> ambient_noise()
+    SecureNoise()
+    """
+    if not isinstance(source, NoiseSource):
+        raise ParameterError(f"Expected source to be a NoiseSource, got source={source!r}.")
+    block = _Block(source, _here())
+    token = _BLOCK.set(block)
+    try:
+        yield source
+    finally:
+        block.running = False
+        _BLOCK.reset(token)
+
+
+def _here() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
+
+
+def _candidates(scores: Integers) -> Integers:
+    array = int64_vector(scores)
+    if array.size == 0:
+        raise SchemaError("Expected at least one candidate, got none.")
+    return array
+
+
+@cache
+def _opendp() -> dict[str, Callable[..., Any]]:
+    """Import OpenDP by submodule (its prelude drags scikit-learn in), once and only when used."""
+    from opendp import domains, measurements, measures, metrics
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    # OpenDP reads T=int as 32 bits.
+    vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+    noisy_max = partial(measurements.make_noisy_max, vectors, metrics.linf_distance(T="i64"))
+    l1, l2 = metrics.l1_distance(T="i64"), metrics.l2_distance(T="f64")
+    return {
+        "discrete_laplace": partial(measurements.make_laplace, vectors, l1),
+        "discrete_gaussian": partial(measurements.make_gaussian, vectors, l2),
+        "permute_and_flip": partial(noisy_max, measures.max_divergence()),
+        "gumbel_max": partial(noisy_max, measures.zero_concentrated_divergence()),
+    }

@@ -1,0 +1,347 @@
+"""From a frame or a crowd to records under the numbers of their groups.
+
+A frame may hold keys of any kind; they become numbers row by row, before records are grouped by
+user. A crowd holds numbers already, wherever it lies. In both cases everything that can be wrong is
+seen from names and types, before anything is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate._validate import all_finite, is_frame
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.tabulate.conditions import Condition
+from quorate.tabulate.gathering.cells import GroupNumbers, ToCells
+from quorate.tabulate.gathering.frames import FrameRecords
+from quorate.tabulate.gathering.turns import beside
+from quorate.tabulate.keys import (
+    LabelNumbers,
+    Labels,
+    NumberKeys,
+    PrivateLabels,
+    Row,
+    column_places,
+    key_rows,
+)
+from quorate.users.crowd import Crowd
+from quorate.users.frames import check_features, floats, open_frame
+from quorate.users.grouping import group
+from quorate.users.seats import Seats
+from quorate.users.tables import as_feature_matrix, check_missing, column_names, without_rows
+
+__all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "schema_of", "with_names"]
+
+Floats = NDArray[np.float64]
+
+
+def names_of(X: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame or a crowd; refuse what has none.
+
+    >>> import pyarrow as pa
+    >>> names_of(pa.table({"city": ["Bonn"]}))
+    ('city',)
+    """
+    names = None
+    if isinstance(X, Crowd):
+        names = X.feature_names or tuple(f"x{place}" for place in range(X.n_features))
+    if is_frame(X):
+        names = column_names(X)
+        if names is None or len(set(names)) < len(names):
+            empty = without_rows(X)
+            names = tuple(open_frame(X if empty is None else empty).column_names)
+    if names is None:
+        raise SchemaError(
+            "Expected a table with names of columns (pandas, polars, duckdb, pyarrow), or a crowd, "
+            f"got {type(X).__name__}."
+        )
+    return names
+
+
+@dataclass(frozen=True)
+class _Selected:
+    """Numbers the groups of the records that fulfil all conditions."""
+
+    conditions: tuple[tuple[int, Condition], ...]
+    numbers: GroupNumbers
+
+    def __call__(self, rows: Floats) -> NDArray[np.int64]:
+        found = self.numbers(rows)
+        for column, condition in self.conditions:
+            found = np.where(condition.holds(rows[:, column]), found, -1)
+        return found
+
+
+@dataclass(frozen=True)
+class _OneGroup:
+    def __call__(self, rows: Floats) -> NDArray[np.int64]:
+        return np.zeros(len(rows), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records with numbers for keys: who they are, and how their groups are found.
+
+    Attributes
+    ----------
+    source : Crowd or FrameRecords
+        Where they are; a frame whose groups are known is read when its cells are asked for.
+    values : dict
+        In which column each value stands.
+    by : tuple of int
+        In which columns the parts of a key stand, if keys are yet to be found.
+    labels : list of LabelNumbers
+        What the numbers of these columns mean.
+    numbers : callable
+        Finds the groups of records, once ``keys`` are known.
+    keys : tuple
+        One row a group.
+    conditions : tuple
+    """
+
+    source: Crowd | FrameRecords
+    values: dict[str, int]
+    by: tuple[int, ...] = ()
+    labels: list[LabelNumbers] = field(default_factory=list)
+    numbers: GroupNumbers = field(default_factory=_OneGroup)
+    keys: tuple[Row, ...] = ((),)
+    conditions: tuple[tuple[int, Condition], ...] = ()
+
+    @property
+    def crowd(self) -> Crowd:
+        """Who they are, and their records as far as they were read."""
+        return self.source.people() if isinstance(self.source, FrameRecords) else self.source
+
+    def cells(self, change: ToCells) -> Crowd:
+        """Return what each person holds in each group, wherever the records lie."""
+        return self.cells_in_turn(change)[1]()
+
+    def cells_in_turn(self, change: ToCells) -> tuple[Crowd, Callable[[], Crowd]]:
+        """Return the cells as far as counts go, and what waits for them with all their sums."""
+        if isinstance(self.source, FrameRecords):
+            return self.source.cells_in_turn(change)
+        cells = self.source.derive(change, keep=True)
+        return cells, lambda: cells
+
+    def with_keys(self, keys: tuple[Row, ...]) -> Records:
+        """Return the same records in the groups of ``keys``, one label a column of ``by``."""
+        rows = tuple(
+            tuple(of.number(label) for of, label in zip(self.labels, key, strict=True))
+            for key in keys
+        )
+        columns = tuple(tuple(dict.fromkeys(row[i] for row in rows)) for i in range(len(self.by)))
+        numbers = _Selected(self.conditions, NumberKeys(self.by, columns, rows))
+        return Records(
+            self.crowd, self.values, self.by, self.labels, numbers, keys, self.conditions
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """Which columns of a table are read, and how.
+
+    Parameters
+    ----------
+    by : tuple of str
+    keys : tuple of tuples, or None
+        Public labels of each column of ``by``; None if they are yet to be found.
+    values : tuple of str
+    where : tuple of Condition
+    missing : "drop" or float
+        A record without one of its values is dropped, or this number stands in for it.
+    """
+
+    by: tuple[str, ...] = ()
+    keys: tuple[Labels, ...] | None = ()
+    values: tuple[str, ...] = ()
+    where: tuple[Condition, ...] = ()
+    missing: str | float = "drop"
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        others = [condition.column for condition in self.where]
+        return list(dict.fromkeys([*self.by, *self.values, *others]))
+
+    def check(self, X: Any) -> None:
+        """Refuse what names and types show to be wrong; no record is read."""
+        check_missing(self.missing)
+        if not self.columns:
+            return
+        known = names_of(X)
+        for name in self.columns:
+            if name not in known:
+                raise SchemaError(f"Expected a column {name!r}, the table has {sorted(known)}.")
+        if isinstance(X, Crowd):
+            self._crowd_keys()
+            return
+        empty = without_rows(X)
+        if empty is not None:
+            self._columns(open_frame(empty, self.columns), 0)
+
+    def read(self, X: Any, grouped: Callable[[Floats, Any], Crowd], ids: Any = None) -> Records:
+        """Return the records; ``grouped`` puts rows of numbers under their users' ``ids``."""
+        if isinstance(X, Crowd):
+            return self._of_crowd(X)
+        table = open_frame(X, self.columns) if self.columns else None
+        length = len(X) if table is None else table.num_rows
+        if self.keys is None:
+            waiting = beside(lambda: self._columns(table, length), rows=length)
+            people = group(ids)
+            columns, labels = waiting()
+            first = len(self.by)
+            matrix = np.column_stack([*columns, np.empty((length, 0))])
+            values = {name: first + place for place, name in enumerate(self.values)}
+            return Records(grouped(matrix, people), values, tuple(range(first)), labels)
+        seats = Seats.of(ids)
+        if len(seats) != length:
+            raise SchemaError("Expected X and users with one entry per row, got several lengths.")
+        return Records(
+            FrameRecords(table, seats, len(self.values), self._numbers, grouped),
+            {name: place for place, name in enumerate(self.values)},
+            keys=key_rows(self.keys),
+        )
+
+    def _numbers(self, table: Any, length: int) -> tuple[NDArray[np.int64], list[Floats]]:
+        """Return the number of each record's group, -1 for none, and its values."""
+        (groups, *values), _ = self._columns(table, length)
+        return groups, values
+
+    def _columns(self, table: Any, length: int) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
+        """Return the keys as numbers, NaN or -1 for none, then the values."""
+        if self.values:
+            check_features(table.schema, features=self.values, others=[])
+        columns, labels = self._key_columns(table, length)
+        for condition in self.where:
+            chosen = _chosen(table.column(condition.column), condition)
+            for column in columns:
+                column[~chosen] = -1 if column.dtype == np.int64 else np.nan
+        for name in self.values:
+            values = _floats_of(table.column(name))
+            if not all_finite(values):
+                known = np.isfinite(values)
+                if self.missing != "drop":
+                    values = np.where(known, values, float(self.missing))
+                elif self.keys is not None:
+                    columns[0] = np.where(known, columns[0], -1)
+            columns.append(values)
+        return columns, labels
+
+    def _key_columns(
+        self, table: Any, length: int
+    ) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
+        if self.keys is None:
+            codes = [PrivateLabels(table.column(name)) for name in self.by]
+            return [code.numbers for code in codes], list[LabelNumbers](codes)
+        found: NDArray[np.int64] | None = None
+        for name, labels in zip(self.by, self.keys, strict=True):
+            places = column_places(table.column(name), labels, name=name)
+            if found is None:
+                found = places
+                continue
+            outside = (found < 0) | (places < 0)
+            found = found * len(labels) + places
+            found[outside] = -1
+        return [np.zeros(length, dtype=np.int64) if found is None else found], []
+
+    def _crowd_keys(self) -> tuple[Labels, ...]:
+        keys = self.keys or ()
+        wanted = [*keys, *(c.labels for c in self.where if c.labels is not None)]
+        for label in (label for labels in wanted for label in labels):
+            if isinstance(label, str):
+                raise SchemaError(
+                    "A crowd holds numbers: expected keys and values of conditions to be numbers, "
+                    "too. Pass a frame, with users=, for others."
+                )
+        return keys
+
+    def _of_crowd(self, crowd: Crowd) -> Records:
+        place = {name: i for i, name in enumerate(names_of(crowd))}
+        conditions = tuple((place[c.column], c) for c in self.where)
+        records = Records(
+            crowd,
+            {name: place[name] for name in self.values},
+            tuple(place[name] for name in self.by),
+            [LabelNumbers() for _ in self.by],
+            _Selected(conditions, _OneGroup()),
+            conditions=conditions,
+        )
+        if self.keys is None or not self.by:
+            return records
+        return records.with_keys(key_rows(self._crowd_keys()))
+
+
+def _chosen(column: Any, condition: Condition) -> NDArray[np.bool_]:
+    if condition.labels is not None:
+        return column_places(column, condition.labels, name=condition.column) >= 0
+    _numeric(column, condition.column)
+    return condition.holds(_floats_of(column))
+
+
+def _floats_of(column: Any) -> Floats:
+    """Return a column of numbers as floats, NaN for null; not copied if it need not be."""
+    if column.num_chunks == 1:
+        return floats(column.chunk(0))
+    return np.concatenate([np.empty(0), *map(floats, column.chunks)])
+
+
+def _numeric(column: Any, name: str) -> None:
+    import pyarrow as pa
+
+    check_features(pa.schema([(name, column.type)]), features=[name], others=[])
+
+
+def with_names(X: Any) -> Any:
+    """Return an array as a table with the columns x0, x1, ...; frames and crowds as they are.
+
+    >>> with_names(np.zeros((3, 2))).column_names
+    ['x0', 'x1']
+    """
+    if isinstance(X, Crowd) or is_frame(X):
+        return X
+    import pyarrow as pa
+
+    rows, _ = as_feature_matrix(X, single=True)
+    columns = {f"x{place}": rows[:, place] for place in range(rows.shape[1])}
+    return pa.table(columns)
+
+
+def schema_of(X: Any) -> Any:
+    """Return the columns of ``X`` without its records, as far as they declare a type.
+
+    >>> schema_of(np.zeros((3, 2))).num_rows
+    0
+    """
+    empty = None if isinstance(X, Crowd) or is_frame(X) else without_rows(X)
+    return with_names(X if empty is None else empty)
+
+
+def ids_of(X: Any, users: Any) -> Any:
+    """Return the ids of a frame's records: a column by its name, or whatever was given.
+
+    >>> import pyarrow as pa
+    >>> ids_of(pa.table({"who": [7, 8]}), "who").to_pylist()
+    [7, 8]
+    """
+    return open_frame(X, [users]).column(0) if isinstance(users, str) else users
+
+
+def checked_names(by: Any, *, reserved: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the columns of ``by=`` as a tuple; None for one group of all records.
+
+    >>> checked_names("city"), checked_names(["city", "year"]), checked_names(None)
+    (('city',), ('city', 'year'), ())
+    """
+    names = () if by is None else (by,) if isinstance(by, str) else by
+    valid = isinstance(names, list | tuple) and all(isinstance(n, str) and n for n in names)
+    if not valid or len({*names, *reserved}) < len(names) + len(reserved):
+        raise ParameterError(
+            "Expected by to be a name of a column or a list of different ones, none of them the "
+            "name of a statistic."
+        )
+    return tuple(names)

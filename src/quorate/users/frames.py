@@ -1,0 +1,253 @@
+"""Frames and files that speak Arrow: opened, checked by their schema, read as floats.
+
+Which columns exist and of which type they are is the schema, which is public and may raise. What
+stands in a row never does: null is NaN, and of a page that cannot be read nothing is said. A column
+of objects declares no type: it is read as text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate._validate import is_frame
+from quorate.exceptions import SchemaError
+from quorate.users.grouping import as_text
+from quorate.users.kinds import check_numeric, is_numeric
+
+if TYPE_CHECKING:
+    from quorate.users.coding import Coding
+
+__all__ = [
+    "Loaded",
+    "batches_of",
+    "check_features",
+    "floats",
+    "load",
+    "open_frame",
+    "open_parquet",
+    "size_on_disk",
+]
+
+_BLOCK_ROWS = 2**16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """What was read: a matrix with NaN where values were null, Arrow columns of ids and target."""
+
+    rows: NDArray[np.float64]
+    names: tuple[str, ...]
+    ids: tuple[Any, ...]
+    target: Any
+
+
+def open_frame(table: Any, columns: Sequence[str] | None = None) -> Any:
+    """Return ``table`` (pandas, polars, duckdb, pyarrow, any Arrow stream) as an Arrow table.
+
+    >>> import pyarrow as pa
+    >>> open_frame(pa.table({"a": [1, 2], "b": [3, 4]}), ["b"]).column_names
+    ['b']
+    """
+    import pyarrow as pa
+
+    if not is_frame(table):
+        raise SchemaError(
+            "Expected a table with an Arrow stream (pandas, polars, duckdb, pyarrow), "
+            f"got {type(table).__name__}."
+        )
+    known = [str(name) for name in table.columns] if _is_pandas(table) else None
+    if known is not None:
+        asked = known if columns is None else columns
+        _check_columns(asked, known)
+        if len(set(asked)) < len(asked):
+            raise SchemaError("Expected different column names, got some of them twice.")
+        table, known = table.iloc[:, [known.index(name) for name in asked]], list(asked)
+    try:
+        arrow = pa.table(table) if known is None else _from_pandas(table, known)
+    except (pa.ArrowException, TypeError, ValueError):
+        arrow = None
+    if arrow is None:
+        # Arrow's own message quotes the value that it stumbled over.
+        raise SchemaError(
+            "A column holds objects of several types; give every column a declared type."
+        )
+    # A pandas index travels along as a column; it is no feature unless somebody asks for it.
+    wanted = columns if columns is not None else known or arrow.column_names
+    _check_columns(wanted, arrow.column_names)
+    return arrow.select(list(wanted))
+
+
+def open_parquet(path: str | os.PathLike[str]) -> Any:
+    """Return the Arrow dataset of a Parquet file or of a folder of such files."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    if not Path(path).exists():
+        raise SchemaError(f"Expected a Parquet file or folder, found nothing at {str(path)!r}.")
+    try:
+        dataset = ds.dataset(os.fspath(path), format="parquet")
+    except (pa.ArrowException, OSError):
+        dataset = None
+    if dataset is None:
+        raise SchemaError(f"Expected a Parquet file or folder, could not read {str(path)!r}.")
+    return dataset
+
+
+def size_on_disk(dataset: Any) -> int:
+    """Return how many bytes the files of a dataset take together."""
+    return sum(Path(file).stat().st_size for file in dataset.files)
+
+
+def batches_of(dataset: Any, columns: Sequence[str], **options: Any) -> Iterator[Any]:
+    """Yield the batches of a dataset; of a page that cannot be read say only that there is one.
+
+    >>> import pyarrow as pa, pyarrow.dataset as ds
+    >>> [batch.num_rows for batch in batches_of(ds.dataset(pa.table({"a": [1, 2]})), ["a"])]
+    [2]
+    """
+    import pyarrow as pa
+
+    batches = iter(dataset.to_batches(columns=list(columns), **options))
+    while True:
+        batch, failed = None, False
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError, ValueError):
+            failed = True
+        if failed:
+            raise SchemaError("The table could not be read; why is withheld: it may quote records.")
+        if batch is None:
+            return
+        yield batch
+
+
+def load(
+    source: Any,
+    *,
+    users: Sequence[str],
+    features: Sequence[str] | None,
+    target: str | None,
+    coding: Coding | None = None,
+) -> Loaded:
+    """Read the features, the target and the ids of an Arrow table or dataset, batch by batch.
+
+    With a ``coding``, which the caller has checked, its columns are the features.
+
+    >>> import pyarrow as pa
+    >>> table = pa.table({"a": [1, None], "b": [True, False], "id": [7, 7]})
+    >>> load(table, users=["id"], features=None, target=None).rows
+    array([[ 1.,  1.],
+           [nan,  0.]])
+    """
+    import pyarrow as pa
+
+    others = [*users, *([] if target is None else [target])]
+    if coding is None:
+        names = check_features(source.schema, features=features, others=others)
+        width = len(names)
+    else:
+        names, width = list(coding.sources), len(coding.names)
+    wanted = list(dict.fromkeys([*names, *others]))
+    n_rows = source.num_rows if isinstance(source, pa.Table) else source.count_rows()
+    narrow = source.select(wanted).to_batches if isinstance(source, pa.Table) else None
+    batches = narrow() if narrow else batches_of(source, wanted)
+    rows, start = np.empty((n_rows, width)), 0
+    kept: dict[str, list[Any]] = {name: [] for name in others}
+    for batch in batches:
+        for begin in range(0, batch.num_rows, _BLOCK_ROWS):
+            block = batch.slice(begin, _BLOCK_ROWS)
+            here = rows[start : start + block.num_rows]
+            if coding is None:
+                for j, name in enumerate(names):
+                    here[:, j] = floats(block.column(name))
+            else:
+                for place, numbers_there in coding.blocks(block):
+                    here[:, place] = numbers_there
+            start += block.num_rows
+        for name, chunks in kept.items():
+            chunks.append(batch.column(name))
+    columns = {
+        name: pa.chunked_array(chunks, source.schema.field(name).type)
+        for name, chunks in kept.items()
+    }
+    return Loaded(
+        rows=rows,
+        names=tuple(names) if coding is None else coding.names,
+        ids=tuple(columns[name] for name in users),
+        target=None if target is None else columns[target],
+    )
+
+
+def check_features(
+    schema: Any,
+    *,
+    features: Sequence[str] | None,
+    others: Sequence[str],
+    coded: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Return the feature columns: those asked for, or all but ``others`` that can be read.
+
+    These are numeric ones and those of ``coded`` (:mod:`quorate.users.coding`), whose types are
+    checked by whoever made them.
+    """
+    _check_columns(others, schema.names)
+    known = coded or {}
+    if features is None:
+        chosen = [
+            field.name
+            for field in schema
+            if field.name not in others and (is_numeric(field.type) or field.name in known)
+        ]
+    else:
+        chosen = [features] if isinstance(features, str) else [str(name) for name in features]
+        _check_columns(chosen, schema.names)
+        for name in chosen:
+            if name not in known:
+                check_numeric(name, schema.field(name).type)
+    if not chosen:
+        raise SchemaError("Expected at least one numeric feature column, got none.")
+    return chosen
+
+
+def floats(column: Any, *, single: bool = False) -> NDArray[Any]:
+    """Return a numeric Arrow array as floats with NaN for null; lossy casts are no error.
+
+    >>> import pyarrow as pa
+    >>> floats(pa.array([1, None]))
+    array([ 1., nan])
+    """
+    import pyarrow as pa
+
+    kind = pa.float32() if single else pa.float64()
+    values: NDArray[Any] = column.cast(kind, safe=False).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _from_pandas(frame: Any, names: list[str]) -> Any:
+    """Return an Arrow table of a pandas frame, columns of objects as text."""
+    import pyarrow as pa
+
+    if not any(dtype == "O" for dtype in frame.dtypes):
+        return pa.table(frame)
+    columns = [frame.iloc[:, j] for j in range(len(names))]
+    return pa.table(
+        [as_text(c.to_numpy()) if c.dtype == "O" else pa.array(c) for c in columns], names=names
+    )
+
+
+def _is_pandas(table: Any) -> bool:
+    return type(table).__module__.partition(".")[0] == "pandas"
+
+
+def _check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:
+    known = set(names)
+    for name in wanted:
+        if name not in known:
+            raise SchemaError(f"Expected a column {name!r}, the table has {sorted(known)}.")

@@ -1,0 +1,191 @@
+"""Where the records of users come from beside arrays: frames, files and databases.
+
+Every source declares its columns in a schema, which is checked before a row is read; rows are read
+batch by batch, and grouped by user as those of arrays are.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.users import frames, grouping, tables
+from quorate.users.coding import coding_of, names_given
+
+if TYPE_CHECKING:
+    from quorate.users.crowd import Crowd
+
+__all__ = ["TableSources", "asked_columns"]
+
+
+def asked_columns(
+    user: str | Sequence[str], features: Sequence[str] | None, target: str | None
+) -> list[str] | None:
+    """Return the columns that are asked for, each once; None if the features are not named.
+
+    >>> asked_columns("id", ["age", "size"], "age")
+    ['age', 'size', 'id']
+    """
+    others = [*names_given(user), *([] if target is None else names_given(target))]
+    return None if features is None else list(dict.fromkeys([*names_given(features), *others]))
+
+
+class TableSources(ABC):
+    """The constructors of :class:`~quorate.users.UserData` that read tables."""
+
+    @classmethod
+    @abstractmethod
+    def _grouped(
+        cls,
+        rows: NDArray[np.float64],
+        targets: NDArray[np.float64] | None,
+        groups: grouping.Groups,
+        *,
+        missing: str | float,
+        unit: str,
+        names: tuple[str, ...] | None,
+    ) -> Any:
+        """Return the users of rows with missing values."""
+
+    @classmethod
+    def from_frame(
+        cls,
+        table: Any,
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
+    ) -> Self:
+        """Group the rows of a pandas, polars, duckdb or pyarrow table by user.
+
+        Parameters
+        ----------
+        table : any object with an Arrow stream
+        user : str or sequence of str
+            Column(s) with the ids; their names become the unit unless ``unit`` is given.
+        features : sequence of str, default=all other numeric columns
+        target, unit, missing, classes
+            See :meth:`UserData.from_arrays`; ``target`` is the name of a column.
+        categories : dict, optional
+            Public values by column: ``{"region": ["north", "south"]}``.
+        dates : dict, optional
+            Public ranges of dates by column; for both see :mod:`quorate.users.coding`.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from quorate.users import UserData
+        >>> table = pa.table({"patient": ["a", "b", "a"], "age": [50, 61, 52]})
+        >>> UserData.from_frame(table, user="patient")
+        UserData(n_features=1, target=False, unit='patient')
+        """
+        source = frames.open_frame(table, asked_columns(user, features, target))
+        given: Any = {"features": features, "target": target, "unit": unit, "missing": missing}
+        given |= {"classes": classes, "categories": categories, "dates": dates}
+        return cls._loaded(source, user=user, **given)
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        user: str | Sequence[str],
+        memory: int = 2**30,
+        **columns: Any,
+    ) -> Any:
+        """Group the rows of a Parquet file, or of a folder of them, by user.
+
+        Columns as in :meth:`from_frame`. Files that together take more than a quarter of
+        ``memory``, in bytes, are grouped on disk: a :class:`~quorate.engines.files.FileCrowd`.
+        """
+        source = frames.open_parquet(path)
+        if frames.size_on_disk(source) > memory // 4:
+            from quorate.engines.files import FileCrowd
+
+            return FileCrowd.from_parquet(path, user=user, **columns)
+        return cls._loaded(source, user=user, **columns)
+
+    @classmethod
+    def from_csv(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str],
+        memory: int = 2**30,
+        **columns: Any,
+    ) -> Any:
+        r"""Group the rows of a CSV or TSV file, or of a folder of them, by user.
+
+        As :meth:`from_parquet`. Text declares no types, so ``features`` are named; a cell that
+        does not read as a number is missing. Files of a folder follow each other by name.
+
+        >>> import pathlib, tempfile
+        >>> from quorate.users import UserData
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "1.csv").write_text("id,age\nann,30\nbob,old\n")
+        ...     UserData.from_csv(folder, user="id", features=["age"]).record_counts()
+        array([1, 0])
+        """
+        from quorate.files.table_files import users_of_csv
+
+        return users_of_csv(path, user=user, features=features, memory=memory, **columns)
+
+    @classmethod
+    def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
+        """Group the rows of a query by user, from a connection or cursor of any database.
+
+        A plain DBAPI cursor declares no types, so name the ``features`` there. Columns as in
+        :meth:`from_frame`; ``spool=True``, or a folder, for more than memory holds.
+        >>> import sqlite3
+        >>> from quorate.users import UserData
+        >>> with sqlite3.connect(":memory:") as base:
+        ...     query = "select 7 as id, 2.5 as x"
+        ...     UserData.from_sql(base, query, user="id", features=["x"]).n_users
+        1
+        """
+        from quorate.engines.sql import from_sql
+
+        return from_sql(connection, query, **columns)
+
+    @classmethod
+    def _loaded(
+        cls,
+        source: Any,
+        *,
+        user: str | Sequence[str],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        missing: str | float = "drop",
+        classes: Sequence[Any] | None = None,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        dates: Mapping[str, tuple[Any, Any]] | None = None,
+    ) -> Self:
+        """Return the users of an Arrow table or dataset; parameters as in :meth:`from_frame`."""
+        tables.check_missing(missing)
+        columns = names_given(user)
+        others = columns if target is None else [*columns, target]
+        coding = coding_of(
+            source.schema, features=features, others=others, categories=categories, dates=dates
+        )
+        read = frames.load(source, users=columns, features=features, target=target, coding=coding)
+        made: Self = cls._grouped(
+            read.rows,
+            tables.as_targets(read.target, classes),
+            grouping.group(read.ids),
+            missing=missing,
+            unit=unit or " x ".join(columns),
+            names=read.names,
+        )
+        return made

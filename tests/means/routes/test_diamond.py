@@ -1,0 +1,42 @@
+"""The L1 ball: nobody leaves it, whatever they send, and what one user moves is exact."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quorate.exceptions import ParameterError
+from quorate.grid import Grid
+from quorate.guarantees import Relation
+from quorate.means.routes.diamond import Diamond
+
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
+
+
+class TestBound:
+    @given(
+        st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=6), st.integers(-9, 0)
+    )
+    def test_no_integer_vector_leaves_it(self, rows, power):
+        bound = Diamond(1.7, centre=[0.3, -0.2, 0.0])
+        grid = Grid(bound, step=2.0**power)
+        sums = np.abs(grid.encode(np.array(rows))).sum(axis=1)
+        assert sums.max() <= bound.change_in_steps(grid.step, Relation.ADD_REMOVE)[0]
+
+    def test_changes_are_reached(self):
+        grid = Grid(Diamond(1.0, centre=[0.0, 0.0]), step=2.0**-20)
+        ends = grid.encode(np.array([[9.0, 0.0], [-9.0, 0.0]]))
+        moved = np.abs(ends[0] - ends[1]).sum()
+        assert 0 <= grid.l1_sensitivity(Relation.REPLACE) - moved <= 2
+
+    def test_huge_values_keep_their_direction(self):
+        row = Diamond(1.0, centre=[0.0, 0.0]).clip([[1e308, -1e308]])[0]
+        assert row == pytest.approx([0.5, -0.5])
+
+    def test_bounds_of_other_sizes_differ(self):
+        assert Diamond(1.0, centre=[0.0]) == Diamond(1.0, centre=[0.0])
+        assert Diamond(1.0, centre=[0.0]) != Diamond(2.0, centre=[0.0])
+
+    def test_a_radius_is_positive(self):
+        with pytest.raises(ParameterError):
+            Diamond(0.0, centre=[0.0])

@@ -1,0 +1,183 @@
+"""The mean of one feature: windows, ends, how far one user moves them, and people who differ."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quorate.accounting.account import Account
+from quorate.grid import Box
+from quorate.guarantees import Relation
+from quorate.means.routes.auto_route import AutoRun
+from quorate.means.routes.one_feature import (
+    _Beyond,
+    _Ends,
+    choose_end,
+    choose_window,
+    window_pieces,
+)
+from quorate.means.weighted_users import WeightedUsers
+from quorate.mechanisms.choices.choose import ChooseBest
+from quorate.noise import SeededNoise
+
+RELATIONS = pytest.mark.parametrize("relation", list(Relation))
+
+
+def run(values, *, seed=0, relation=Relation.REPLACE, epsilon=1.0):
+    """Return a release of numbers in half-widths, between -1 and 1."""
+    account = Account.open(epsilon=epsilon, relation=relation, noise=SeededNoise(seed))
+    users = WeightedUsers(np.asarray(values, dtype=float)[:, None])
+    auto = AutoRun(users=users, bound=Box([-1.0], [1.0]), account=account)
+    return auto.interval(auto.count())
+
+
+def off(values, *, runs, **options):
+    """Return errors in those of clipping to the range."""
+    clipping = math.sqrt(2.0) * 2.0 / len(values)
+    return (
+        np.array(
+            [run(values, seed=seed, **options).mean[0] - values.mean() for seed in range(runs)]
+        )
+        / clipping
+    )
+
+
+def rms(errors):
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def counted(values, width):
+    """Return how many users each window holds, one by one."""
+    lengths, losses = window_pieces(values, width)
+    return np.repeat(-losses, lengths.astype(np.int64))
+
+
+class TestWindows:
+    @pytest.mark.parametrize("width", [0.5, 0.11, 0.003])
+    def test_they_are_counted_as_one_by_one(self, width):
+        values = np.random.default_rng(0).uniform(-1.0, 1.0, size=200)
+        values[:3] = -1.0, 1.0, 1.0
+        held = counted(values, width)
+        places = np.floor((values + 1.0) * (4 / width))
+        for i in range(0, held.size, 7):
+            first = i - 3
+            assert held[i] == np.sum((places >= first) & (places <= first + 3))
+        assert held.sum() == 4 * values.size
+
+    def test_one_user_moves_a_window_by_one(self):
+        rng = np.random.default_rng(1)
+        moved = []
+        for _ in range(60):
+            values = rng.choice([-1.0, -0.2, 0.01, 0.02, 1.0], size=12)
+            changed = values.copy()
+            changed[0] = rng.choice([-1.0, 0.01, 1.0])
+            for neighbour in (changed, values[1:]):
+                moved.append(np.abs(counted(values, 0.1) - counted(neighbour, 0.1)).max())
+        assert max(moved) == 1
+
+    def test_the_fullest_is_found_at_half_the_price_of_a_median(self):
+        values = np.random.default_rng(0).normal(0.37, 1e-3, size=400)
+        for seed in range(100):
+            account = Account.open(epsilon=1.0, noise=SeededNoise(seed))
+            found = choose_window(values, width=0.006, epsilon=0.09, account=account)
+            assert abs(found - 0.37) < 0.004
+
+
+class TestEnds:
+    @RELATIONS
+    def test_one_user_moves_differences_of_scores_by_one(self, relation, monkeypatch):
+        seen = []
+
+        def watch(self, scores, *, account):
+            seen.append((scores, self))
+            return 0
+
+        monkeypatch.setattr(ChooseBest, "release", watch)
+        rng, worst = np.random.default_rng(0), 0
+        for sign in (-1.0, 1.0):
+            for _ in range(45):
+                values = rng.uniform(-1.0, 1.0, size=20)
+                changed = values.copy()
+                changed[0] = rng.choice([-1.0, 0.0, 1.0, np.nan])
+                other = changed if relation is Relation.REPLACE else values[1:]
+                for people in (values, other):
+                    choose_end(
+                        WeightedUsers(people[:, None]),
+                        _Beyond(0, 0.1, sign),
+                        first=0.01,
+                        farthest=1.1,
+                        epsilon=0.3,
+                        account=Account.open(epsilon=1.0, relation=relation),
+                    )
+                (before, mechanism), (after, _) = seen[-2:]
+                change = after - before
+                worst = max(worst, int(change.max() - change.min()))
+        # A score that counted users inside on one side and outside on the other would move by two.
+        assert worst == mechanism.spread == 64
+
+    def test_prices_rise_and_nobody_is_beyond_the_last(self):
+        for first, farthest in ((0.1, 1.0), (1e-6, 2.0), (0.5, 0.4)):
+            ends = _Ends.between(first, farthest)
+            assert np.all(np.diff(ends.distances) >= 0.0)
+            assert ends.distances[-1] == farthest
+            assert np.all(np.diff(ends.costs) > 0.0)
+
+    def test_wide_ends_are_rarer_than_they_are_wide(self):
+        users = WeightedUsers(np.random.default_rng(0).uniform(-0.01, 0.01, size=(500, 1)))
+        found = np.array(
+            [
+                choose_end(
+                    users,
+                    _Beyond(0, 0.0, 1.0),
+                    first=0.002,
+                    farthest=1.0,
+                    epsilon=0.2,
+                    account=Account.open(epsilon=1.0, noise=SeededNoise(seed)),
+                ).distance
+                for seed in range(300)
+            ]
+        )
+        assert 0.007 < np.median(found) < 0.02
+        # Chance sends one in some hundred to four times the distance, and hardly any farther.
+        assert rms(found) < 0.04
+
+    def test_many_who_are_far_away_are_seen_from_a_point(self):
+        rows = np.where(np.arange(1000) % 4 == 0, 0.7, 0.1)[:, None]
+        for seed in range(20):
+            found = choose_end(
+                WeightedUsers(rows),
+                _Beyond(0, 0.1, 1.0),
+                first=1e-6,
+                farthest=0.9,
+                epsilon=0.15,
+                account=Account.open(epsilon=1.0, noise=SeededNoise(seed)),
+            )
+            assert found.distance >= 0.6
+
+
+class TestPeople:
+    def test_others_who_fill_the_range_are_not_cut_away(self):
+        rng = np.random.default_rng(0)
+        others = (rng.random(1000) < 0.3) * rng.exponential(0.47, size=1000)
+        people = np.clip(others - 0.2, -1.0, 1.0)
+        # Measured at about 1.1.
+        assert rms(off(people, runs=60)) < 2.0
+
+    @pytest.mark.parametrize("n", [500, 1000, 4000])
+    @pytest.mark.parametrize("share", [0.75, 0.9])
+    def test_most_may_hold_one_number_and_the_others_be_anywhere(self, n, share):
+        rng = np.random.default_rng(1)
+        people = np.where(rng.random(n) < share, -0.3, rng.uniform(-1.0, 1.0, size=n))
+        assert np.median(np.abs(off(people, runs=20))) < 1.5
+
+    def test_few_in_a_small_corner_gain_as_much_as_it_is_small(self):
+        people = np.random.default_rng(0).normal(0.3, 1e-4, size=300)
+        assert np.max(np.abs(off(people, runs=40))) < 0.01
+
+    @RELATIONS
+    def test_the_interval_follows_the_tail(self, relation):
+        people = np.random.default_rng(0).exponential(0.05, size=4000) - 0.95
+        releases = [run(people, seed=seed, relation=relation) for seed in range(12)]
+        assert {release.route.name for release in releases} == {"interval"}
+        # From -.95 to -.4 or so: a quarter of the range, on one side of where most are.
+        assert np.median([release.parts.radius for release in releases]) < 0.5

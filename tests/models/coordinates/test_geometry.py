@@ -1,0 +1,184 @@
+"""Released coordinates in which steps need no tuning."""
+
+import numpy as np
+import pytest
+
+from drawing import gaussian_account
+from quorate.models.coordinates import geometry as module
+from quorate.models.coordinates import one_round
+from quorate.models.coordinates.geometry import (
+    Geometry,
+    SecondMoments,
+    WhitenedLoss,
+    release_in_rounds,
+    whitens_in_rounds,
+)
+from quorate.models.coordinates.one_round import release_in_one_round
+from quorate.models.coordinates.preconditioned import inward, pull_back
+from quorate.models.regression_losses import SquaredLoss
+from quorate.noise import SeededNoise, use_noise
+from quorate.releases.user_releases import UserReleases
+from quorate.users import UserData
+
+RNG = np.random.default_rng(1)
+MIX = np.array([[3.0, 0.0], [2.0, 0.5]])
+
+
+def skewed(n=4000, m=3):
+    rows = RNG.normal(size=(n * m, 2)) @ MIX.T + [50.0, -20.0]
+    return UserData(rows, RNG.normal(size=n * m), offsets=np.arange(0, n * m + 1, m))
+
+
+def released(data, *, mu=1.0, centred=True, seed=3):
+    with use_noise(SeededNoise(seed)):
+        run = UserReleases.start(data, gaussian_account(mu))
+        rounds = whitens_in_rounds(n_users=run.n_users, mu=mu, n_features=data.n_features)
+        if centred and rounds:
+            return release_in_rounds(run)[0]
+        return release_in_one_round(run, centred=centred)[0]
+
+
+class TestCoordinates:
+    def test_predictions_are_those_of_the_new_coordinates(self):
+        shape = Geometry(np.array([1.0, -2.0]), np.array([[2.0, 0.5], [0.5, 1.0]]))
+        theta, rows = RNG.normal(size=3), RNG.normal(size=(5, 2))
+        outer = shape.outward(theta, SquaredLoss())
+        inside = (rows - shape.centre) @ shape.whitening @ theta[:2] + theta[2]
+        np.testing.assert_allclose(rows @ outer[:2] + outer[2], inside)
+
+    def test_the_penalty_is_on_the_coefficients_of_the_features(self):
+        shape = Geometry(np.zeros(2), np.array([[2.0, 0.5], [0.5, 1.0]]))
+        inner = WhitenedLoss(SquaredLoss(), shape)
+        theta = np.array([1.0, -1.0, 5.0])
+
+        def cost(at):
+            return 0.5 * 0.3 * np.sum(shape.outward(at, SquaredLoss())[:2] ** 2)
+
+        pull, stiffness = inner.penalty(theta, 0.3)
+        numeric = [(cost(theta + e) - cost(theta - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(pull, numeric, atol=1e-6)
+        assert (
+            stiffness >= 0.3 * np.linalg.eigvalsh(shape.whitening @ shape.whitening).max() - 1e-12
+        )
+
+
+class TestRelease:
+    def test_the_features_become_round(self):
+        data = skewed()
+        shape = released(data, mu=4.0)
+        moved = (data.X - shape.centre) @ shape.whitening
+        spread = np.linalg.eigvalsh(moved.T @ moved / len(moved))
+        assert 0.5 < spread.min() <= spread.max() < 2.0
+
+    def test_many_features_get_one_scale(self, monkeypatch):
+        for room in (module, one_round):
+            monkeypatch.setattr(room, "MOST_FEATURES", 1)
+        shape = released(skewed(), mu=2.0)
+        assert shape.whitening.ndim == 0
+        whole = Geometry(shape.centre, float(shape.whitening) * np.eye(2))
+        loss, theta = SquaredLoss(), np.array([1.0, -2.0, 0.5])
+        for way in (Geometry.outward, inward):
+            np.testing.assert_allclose(way(shape, theta, loss), way(whole, theta, loss))
+        gradients = RNG.normal(size=(5, 3))
+        np.testing.assert_allclose(
+            pull_back(shape, gradients, loss), pull_back(whole, gradients, loss)
+        )
+        for one, other in zip(
+            shape.penalty(theta, 0.3, loss), whole.penalty(theta, 0.3, loss), strict=True
+        ):
+            np.testing.assert_allclose(one, other)
+
+    @pytest.mark.parametrize("value", [0.0, 1e150, -1e150])
+    def test_extreme_features_do_no_harm(self, value):
+        data = UserData(np.full((300, 2), value), offsets=np.arange(301))
+        shape = released(data)
+        assert np.all(np.isfinite(shape.whitening))
+
+
+# Spreads from 1 down to a thousandth of it, far from zero.
+ALONG = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0] * [1.0, 0.3, 0.1, 0.03]
+
+
+def narrow(n=5000, m=3):
+    rows = RNG.normal(size=(n * m, 4)) @ ALONG.T + 5.0
+    return UserData(rows, offsets=np.arange(0, n * m + 1, m))
+
+
+def spreads(data, shape):
+    moved = (data.X - shape.centre) @ shape.whitening
+    return np.linalg.eigvalsh(np.cov(moved.T))
+
+
+class TestRounds:
+    def test_small_spreads_are_found_in_the_coordinates_of_the_round_before(self, monkeypatch):
+        data = narrow()
+        found = spreads(data, released(data, mu=0.24))
+        assert found.max() / found.min() < 4.0
+        monkeypatch.setattr(module, "_ROUND_SHARES", (0.16,))
+        once = spreads(data, released(data, mu=0.24))
+        assert once.max() / once.min() > 10.0, "one round with the whole allowance does not do it"
+
+    def test_the_centre_moves_with_the_rounds(self):
+        data = narrow()
+        shape = released(data, mu=0.24)
+        assert np.abs((data.X.mean(axis=0) - shape.centre) @ shape.whitening).max() < 0.2
+
+    def test_rounds_end_when_everything_is_seen(self):
+        account = gaussian_account(1.0)
+        round_people = UserData(RNG.normal(size=(9000, 2)), offsets=np.arange(0, 9001, 3))
+        with use_noise(SeededNoise(1)):
+            release_in_rounds(UserReleases.start(round_people, account))
+        assert float(account.square_left / account.square) > 0.94, "one round, and no more"
+
+    def test_few_users_take_one_round(self):
+        assert not whitens_in_rounds(n_users=300, mu=0.2367, n_features=14)
+        assert not whitens_in_rounds(n_users=10**6, mu=0.2367, n_features=97)
+
+    def test_moments_turn_with_the_coordinates(self):
+        data = UserData(RNG.normal(size=(7, 3)), offsets=[0, 2, 2, 7])
+        whitening, moved = RNG.normal(size=(3, 3)), RNG.normal(size=3)
+        turn = np.eye(4)
+        turn[:3, :3], turn[:3, 3] = whitening, -whitening @ moved
+        moments = SecondMoments(np.zeros(3), mean=True)
+        inside = UserData((data.X - moved) @ whitening.T, offsets=data.offsets)
+        turned = module._Turned(moments, moments, turn)(data)
+        np.testing.assert_allclose(turned, moments(inside), atol=1e-12)
+        assert not turned[1].any()
+
+
+class TestSecondMoments:
+    def test_they_are_what_they_say(self):
+        data = UserData(RNG.normal(size=(7, 3)), offsets=[0, 2, 2, 7])
+        moments = SecondMoments(np.array([0.5, 0.0, -1.0]))
+        found = [moments.matrix(row) for row in moments(data)]
+        centred = data.X - moments.centre
+        np.testing.assert_allclose(found[0], centred[:2].T @ centred[:2] / 2)
+        assert not found[1].any()
+        np.testing.assert_allclose(found[2], centred[2:].T @ centred[2:] / 5)
+
+    def test_no_product_is_large_enough_for_several_threads(self, monkeypatch):
+        """How BLAS shares out a product among threads, and so its last bits, is not ours to say."""
+        data = UserData(RNG.normal(size=(9007, 65)), offsets=[0, 3, 7, 9007])
+        moments = SecondMoments(RNG.normal(size=65), mean=True)
+        turn = RNG.normal(size=(66, 66))
+        plain, turned = moments(data), module._Turned(moments, moments, turn)(data)
+        largest, matmul = [], np.matmul
+
+        def spy(left, right, **keywords):
+            largest.append(left.shape[-2] * left.shape[-1] * right.shape[-1])
+            return matmul(left, right, **keywords)
+
+        monkeypatch.setattr(np, "matmul", spy)
+        assert np.array_equal(moments(data), plain)
+        assert np.array_equal(module._Turned(moments, moments, turn)(data), turned)
+        assert 2**17 < max(largest) <= 2**18
+        z = np.column_stack([data.X[7:] - moments.centre, np.ones(9000)])
+        np.testing.assert_allclose(
+            moments.matrix(plain[2]), z.T @ z / 9000 - np.diag(np.eye(66)[65]), atol=1e-9
+        )
+
+    def test_lengths_are_those_of_the_matrix(self):
+        data = UserData(RNG.normal(size=(4, 3)), offsets=[0, 4])
+        moments = SecondMoments(np.zeros(3))
+        row = moments(data)[0]
+        assert np.linalg.norm(row) == pytest.approx(np.linalg.norm(moments.matrix(row)))

@@ -1,0 +1,82 @@
+"""Gradients clipped at a private radius, and what is planned for them."""
+
+import numpy as np
+import pytest
+
+from quorate.accounting.compose import price
+from quorate.accounting.costs import gdp_mu
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.models.optimization.gradients import (
+    ClippedGradients,
+    check_budget,
+    clip_length,
+    plan_steps,
+)
+from released_steps import all_steps
+
+
+class TestClipped:
+    def test_a_run_spends_its_account_and_no_more(self):
+        run, _, _ = all_steps(ClippedGradients())
+        assert 0 <= run.account.square_left < 1e-6 * float(run.account.square)
+        cost = price(run.account.event, delta=1e-6, relation=Relation.REPLACE)
+        assert 0.999 < cost <= 1.0
+
+    def test_the_radius_is_found_twice(self):
+        _, _, released = all_steps(ClippedGradients())
+        assert len({each.radius for each in released[:2]}) == 1
+        longer = clip_length(n_users=5000, mu=gdp_mu(1.0, 1e-6), dimension=2)
+        assert longer > 2.0
+        assert 0.1 < released[-1].radius / longer < 7.0
+        assert released[-1].radius > 1.5 * released[0].radius
+
+    def test_the_last_radius_is_the_longer_the_more_users_there_are_for_each_parameter(self):
+        known = {"mu": 0.25, "dimension": 4}
+        lengths = [clip_length(n_users=n, **known) for n in (100, 1600, 6400, 10**9)]
+        assert lengths == pytest.approx([0.85, 1.366, 3.862, 4.0], rel=1e-3)
+
+    def test_gradients_point_the_right_way(self):
+        _, _, released = all_steps(ClippedGradients())
+        assert released[-1].value[0] < 0 < released[-1].value[1]
+
+    def test_a_public_radius_is_not_searched_for(self):
+        _, _, released = all_steps(ClippedGradients(radius=0.25))
+        assert {each.radius for each in released} == {0.25}
+        assert all(np.linalg.norm(each.value) < 0.5 for each in released)
+
+    def test_later_steps_are_more_precise(self):
+        _, _, released = all_steps(ClippedGradients(radius=1.0))
+        noise = [each.noise for each in released]
+        assert noise == sorted(noise, reverse=True)
+        assert released[0].whole == pytest.approx(released[-1].whole, rel=1e-6)
+
+    def test_minibatches_keep_the_budget(self):
+        run, _, released = all_steps(ClippedGradients(), budget={"epsilon": 1.0, "rate": 0.2})
+        # Most of what is kept for the setup of a model, which sees all users, is not needed here.
+        assert 0.8 < price(run.account.event, delta=1e-6, relation=Relation.REPLACE) <= 1.0
+        assert released[-1].value[0] < 0 < released[-1].value[1]
+
+    def test_a_radius_must_be_positive(self):
+        with pytest.raises(ParameterError, match="radius"):
+            ClippedGradients(radius=-1.0)
+
+
+def test_more_signal_means_more_steps():
+    few = plan_steps(n_users=300, mu=0.24, records=1, dimension=20)
+    more = plan_steps(n_users=1000, mu=0.24, records=10, dimension=20)
+    many = plan_steps(n_users=10**6, mu=0.24, records=100, dimension=20)
+    assert 1 < few < more < many <= 40
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"rate": 1.0}]
+)
+def test_nonsense_is_refused(change):
+    with pytest.raises(ParameterError):
+        check_budget(**{"epsilon": 1.0, "delta": 1e-6} | change)
+
+
+def test_pure_privacy_is_refused_with_a_reason():
+    with pytest.raises(ParameterError, match="Gaussian noise"):
+        check_budget(epsilon=1.0, delta=0.0)

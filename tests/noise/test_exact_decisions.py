@@ -1,0 +1,260 @@
+"""Words become integers of the stated law: each chance is found to the last bit of a word."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from goodness import FALSE_ALARM, p_value
+from quorate.noise import SecureNoise, SeededNoise, exact_decisions, sources
+from quorate.noise.exact_decisions import LARGEST_SCALE
+from quorate.noise.sources import exact_integers
+
+pytestmark = pytest.mark.entropy
+
+LAWS = ["discrete_gaussian", "discrete_laplace", "geometric"]
+WORDS = 2**64
+CASES = [
+    (law, scale, k, bits)
+    for law in LAWS
+    for scale in (1.7, 3.1e5, 2.0**47 * 1.3)
+    for k, bits in ((0, 1), (1, 12345), (3, 77), (5, 5))
+]
+
+
+def exponent(law, scale, magnitude):
+    ratio = Fraction(magnitude) / Fraction(scale)
+    return ratio * ratio / 2 if law == "discrete_gaussian" else ratio
+
+
+def mass(law, scale, magnitude, digits=200):
+    """Return exp(-e) to 200 digits, from another library."""
+    import mpmath
+
+    with mpmath.workdps(digits):
+        e = exponent(law, scale, magnitude)
+        return mpmath.exp(-mpmath.mpf(e.numerator) / e.denominator)
+
+
+def no_more_words(count):
+    raise AssertionError("nothing more was expected to be drawn")
+
+
+def asked(law, scale, k, bits, marks, words=no_more_words, *, sign=0):
+    """Return which of these marks keep the magnitude of ``k`` zeros and these ``bits``."""
+    coins = np.full(len(marks), (sign << 63) | (1 << k), dtype=np.uint64)
+    low = np.full(len(marks), bits, dtype=np.uint64)
+    kept = [
+        sources._kept(law, scale, coins[:1], low[:1], np.array([mark], np.uint64), words)
+        for mark in marks
+    ]
+    return [len(found) == 1 for found in kept]
+
+
+def threshold(law, scale, k, bits):
+    """Return how many first words are kept, a byte of that number at a time; +-1 at the border."""
+    words = SeededNoise(3).uniform_words
+    coins, low = np.full(256, 1 << k, dtype=np.uint64), np.full(256, bits, dtype=np.uint64)
+    found = 0
+    for place in range(56, -1, -8):
+        marks = np.array([found + (digit << place) for digit in range(256)], dtype=np.uint64)
+        # What is kept lies below the border, so counting finds it.
+        kept = len(sources._kept(law, scale, coins, low, marks, words))
+        found += max(0, kept - 1) << place
+    return found + 1
+
+
+def largest_error(law, scale, most):
+    """Return how far chances are from 2^k times the mass, relative to that of 0; in words."""
+    import mpmath
+
+    width = sources._bits_of(scale)
+    first = threshold(law, scale, 0, 0)
+    errors = []
+    with mpmath.workdps(60):
+        for k in range(most):
+            for bits in range(2**width):
+                wanted = first * 2**k * mass(law, scale, (k << width) + bits, 60)
+                errors.append(float(abs(threshold(law, scale, k, bits) - wanted)))
+    return max(errors)
+
+
+class TestLaw:
+    """A magnitude is proposed with probability 2^-(k+1+b), so its chance must be 2^k its mass."""
+
+    @pytest.mark.parametrize("law", LAWS)
+    @pytest.mark.parametrize("scale", [0.3, 1.0, 1.4142135, 2.5, 4.0])
+    def test_every_magnitude_has_its_mass(self, law, scale):
+        # Two borders are found up to one word each, and 2^k times a mass is at most 1.22.
+        assert largest_error(law, scale, 4) < 3
+
+    @pytest.mark.parametrize("twin", ["factor", "exponent", "coins"])
+    def test_broken_twins_are_caught(self, monkeypatch, twin):
+        if twin == "factor":  # a chance above one cannot be kept
+            monkeypatch.setattr(exact_decisions, "GAUSSIAN_FACTOR", Fraction(1))
+        elif twin == "exponent":
+            rough = sources._chances
+            monkeypatch.setattr(
+                sources,
+                "_chances",
+                lambda law, scale, zeros, x: rough(law, scale * (1 + 1e-6), zeros, x),
+            )
+        else:
+            monkeypatch.setattr(sources, "_bits_of", lambda scale: 1)
+        assert largest_error("discrete_gaussian", 4.0 if twin == "factor" else 2.5, 3) > 1000
+
+    @pytest.mark.parametrize("law", LAWS)
+    def test_samples_follow_it(self, law):
+        """Chi-squared over 40 cells of equal width, false alarm 1e-7."""
+        scale = 1000.3
+        drawn = exact_integers(law, 20_000, scale=scale, words=SecureNoise().uniform_words)
+        assert p_value(*self.cells(law, scale, drawn)) > FALSE_ALARM
+        wrong = exact_integers(law, 20_000, scale=1.2 * scale, words=SecureNoise().uniform_words)
+        assert p_value(*self.cells(law, scale, wrong)) < FALSE_ALARM
+
+    def cells(self, law, scale, drawn):
+        z = np.arange(-12_000, 12_001)
+        weights = np.exp(-((z / scale) ** 2) / 2 if law == LAWS[0] else -np.abs(z) / scale)
+        if law == "geometric":
+            weights[z < 0] = 0.0
+        # Once in twenty runs a draw lies beyond what is added up here: it is one of the last cell.
+        edges = np.append(np.arange(-4000, 4001, 200), [2**62])
+        wanted = [weights[(z >= a) & (z < b)].sum() for a, b in pairwise(edges)]
+        wanted = np.array([weights.sum() - sum(wanted), *wanted]) / weights.sum()
+        found = np.histogram(drawn, bins=edges)[0]
+        return np.array([len(drawn) - found.sum(), *found]), wanted
+
+    def test_signs_are_fair_and_zero_has_one_sign(self):
+        marks = [0]
+        assert asked("discrete_laplace", 4.0, 0, 0, marks) == [True]
+        assert asked("discrete_laplace", 4.0, 0, 0, marks, sign=1) == [False]
+        assert asked("discrete_laplace", 4.0, 0, 3, marks, sign=1) == [True]
+        assert asked("geometric", 4.0, 0, 0, marks, sign=1) == [True]
+
+
+class TestDecisions:
+    """Near the boundary floats are not asked."""
+
+    def exact(self, law, scale, k, bits):
+        import mpmath
+
+        width = sources._bits_of(scale)
+        magnitude = (k << width) + (bits & (2**width - 1))
+        with mpmath.workdps(200):
+            chance = 2**k * mass(law, scale, magnitude)
+            return chance * 4 / 5 if law == "discrete_gaussian" else chance
+
+    @pytest.mark.parametrize(("law", "scale", "k", "bits"), CASES)
+    def test_words_around_the_boundary(self, law, scale, k, bits):
+        import mpmath
+
+        with mpmath.workdps(200):
+            chance = self.exact(law, scale, k, bits)
+            border = int(mpmath.floor(chance * WORDS))
+            second = int(mpmath.floor((chance * WORDS - border) * WORDS))
+        steps = [step for step in (1, 2, 1000, 2**20, 2**40) if step <= border]
+        below = [border - step for step in steps]
+        above = [border + step for step in (1, 2, 1000, 2**20) if border + step < WORDS]
+        assert all(asked(law, scale, k, bits, below))
+        assert not any(asked(law, scale, k, bits, above))
+        # On the border the next word decides.
+        for word, kept in ((second - 1, True), (second + 1, False)):
+            words = iter([np.array([word], np.uint64)])
+            assert asked(law, scale, k, bits, [border], lambda _, w=words: next(w)) == [kept]
+
+    @pytest.mark.parametrize("law", LAWS)
+    @pytest.mark.parametrize("scale", [5e-324, 1e-3, 0.9, 6.5, 1e9, LARGEST_SCALE])
+    def test_integers_alone_say_the_same_as_floats(self, monkeypatch, law, scale):
+        quick = exact_integers(law, 300, scale=scale, words=SeededNoise(5).uniform_words)
+        monkeypatch.setattr(sources, "_RELATIVE", 2.0)
+        slow = exact_integers(law, 300, scale=scale, words=SeededNoise(5).uniform_words)
+        assert quick.tolist() == slow.tolist()
+
+    def test_floats_err_far_less_than_they_are_believed(self):
+        rng = np.random.default_rng(0)
+        for law in LAWS:
+            scale = float(2.0 ** rng.uniform(0, 40))
+            zeros = np.minimum(rng.geometric(0.3, size=300) - 1, 12)
+            width = sources._bits_of(scale)
+            magnitudes = (zeros << width) + rng.integers(0, 2**width, size=300)
+            found = sources._chances(law, scale, zeros, magnitudes)
+            for k, x, chance in zip(zeros.tolist(), magnitudes.tolist(), found, strict=True):
+                true = float(2**k * mass(law, scale, x, 60) * (0.8 if law == LAWS[0] else 1))
+                assert abs(chance - true) <= 2.0**-38 * true + 2.0**-64
+
+    def test_chances_never_exceed_one(self):
+        for law in LAWS:
+            for scale in (1.0, 1.0000001, 1.999, 2.0**47 + 1):
+                zeros = np.arange(60)
+                found = sources._chances(law, scale, zeros, zeros << sources._bits_of(scale))
+                assert found.max() <= 1.0 + 2.0**-38
+
+    @pytest.mark.parametrize("value", [Fraction(0), Fraction(1, 3), Fraction(45), Fraction(10**30)])
+    @pytest.mark.parametrize("digits", [1, 64, 400])
+    def test_digits_of_the_exponential(self, value, digits):
+        import mpmath
+
+        lower, upper = exact_decisions._exponential(value, digits)
+        with mpmath.workdps(300):
+            true = (
+                mpmath.exp(-mpmath.mpf(value.numerator) / value.denominator)
+                * mpmath.mpf(2) ** digits
+            )
+            assert lower <= true <= upper
+        assert upper - lower <= 3
+
+    def test_a_row_of_zeros_goes_on(self):
+        """63 zeros in a word of coins come once in 2^63 times; then the next words are read."""
+        words = iter([np.array([w], np.uint64) for w in (0, 8)])
+        assert exact_decisions.further_zeros(lambda _: next(words)) == 64 + 3
+        zero = np.zeros(1, np.uint64)
+        more = iter([np.array([w], np.uint64) for w in (4, *[0] * 60)])
+        found = sources._kept("geometric", 1.0, zero, zero, zero, lambda _: next(more))
+        assert found.tolist() == [65]
+
+
+class TestSizes:
+    @pytest.mark.parametrize("count", [0, 1, 30_000])
+    def test_as_many_as_asked_for(self, count):
+        words = SecureNoise().uniform_words
+        drawn = exact_integers("geometric", count, scale=3.0, words=words)
+        assert drawn.shape == (count,)
+        assert drawn.dtype == np.int64
+
+    def test_the_largest_scale_stays_far_from_overflowing(self):
+        words = SecureNoise().uniform_words
+        drawn = exact_integers("discrete_laplace", 1000, scale=LARGEST_SCALE, words=words)
+        assert np.abs(drawn).max() < 2**55
+        assert 0.3 < np.mean(np.abs(drawn) > LARGEST_SCALE * math.log(2)) < 0.7
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("scale", [0.01, 0.7, 1.0, 2.5, 3.1e5, 2.0**47 * 1.3])
+def test_one_integer_is_the_first_of_many(law, scale):
+    """The way without arrays keeps, of the same words, what the other way keeps first."""
+    source = SeededNoise(int(scale))
+    for turn in range(150):
+        drawn = source.uniform_words(3 * 19).reshape(3, 19).copy()
+        if turn % 5 == 0:
+            drawn[0, :2] &= np.uint64(2**63)  # no coin shows a one
+        more = lambda: SeededNoise(turn).uniform_words  # noqa: B023, E731
+        many = sources._kept(law, scale, *drawn, more())[:1].tolist()
+        assert sources._first_kept(law, scale, *drawn, more()) == many
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_one_chance_is_that_of_an_array_to_the_last_bit(law):
+    rng = np.random.default_rng(0)
+    for scale in (0.3, 1.7, 3.1e5, 2.0**46):
+        zeros = rng.integers(0, 64, 200)
+        magnitudes = rng.integers(0, 2 ** min(62, 3 + sources._bits_of(scale)), 200)
+        many = sources._chances(law, scale, zeros, magnitudes)
+        ones = [
+            sources._chance(law, scale, k, m)
+            for k, m in zip(zeros.tolist(), magnitudes.tolist(), strict=True)
+        ]
+        assert ones == many.tolist()
