@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from quorate.exceptions import SchemaError
@@ -161,6 +162,43 @@ class TestBothWaysOfReadingAgree:
         for text in ('"Smith, John",5', '"a""b",""', 'a"b,c"', '"a"b,"c"', ",,", '"",x', '""""'):
             expected = next(csv.reader([text]))
             assert [cell.decode() for cell in split_line(text.encode(), b",")] == expected
+
+
+class TestThreadsOfArrow:
+    """They outlive a reading, and an ending interpreter kills those that hold bytes of Python."""
+
+    @staticmethod
+    def given(tmp_path, monkeypatch):
+        """Return what Arrow was given to read."""
+        seen = []
+
+        def reader(source):
+            seen.append(source)
+            return true_reader(source)
+
+        true_reader = pa.BufferReader
+        monkeypatch.setattr(pa, "BufferReader", reader)
+        read(tmp_path, [b"ann,1", b"bob,2"])
+        return seen
+
+    @staticmethod
+    def are_arrows(sources):
+        """Whether all of it is Arrow's own memory; Python's bytes are handed out read-only."""
+        return all(isinstance(source, pa.Buffer) and source.is_mutable for source in sources)
+
+    def test_they_hold_nothing_of_python(self, tmp_path, monkeypatch):
+        (source,) = self.given(tmp_path, monkeypatch)
+        assert self.are_arrows([source])
+        before = pa.total_allocated_bytes()
+        memory = csv_lines._owned_by_arrow([b"a" * 1000, b"b" * 24])
+        assert pa.total_allocated_bytes() >= before + 1024
+        assert memory.to_pybytes() == b"a" * 1000 + b"b" * 24
+
+    def test_the_broken_twin_hands_bytes_over(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(
+            csv_lines, "_owned_by_arrow", lambda pieces: pa.py_buffer(b"".join(pieces))
+        )
+        assert not self.are_arrows(self.given(tmp_path, monkeypatch))
 
 
 class TestHeader:

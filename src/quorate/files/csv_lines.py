@@ -213,7 +213,7 @@ class _Lines:
         header = self.separator.join(b"%d" % j for j in range(self.width)) + b"\n"
         wanted = [str(place) for place in self.places]
         table = read_csv(
-            pa.BufferReader(header + lines),
+            pa.BufferReader(_owned_by_arrow([header, lines])),
             parse_options=ParseOptions(
                 delimiter=self.separator.decode(),
                 quote_char=False,
@@ -251,6 +251,22 @@ def _selected(
     edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
     first, last = edges[::2], edges[1::2] - 1
     return b"".join(block[starts[i] : ends[j] + 1] for i, j in zip(first, last, strict=True))
+
+
+def _owned_by_arrow(pieces: Sequence[bytes]) -> Any:
+    """Return a copy of the pieces, one after the other, in memory that Arrow allocated.
+
+    A worker thread of Arrow may be the last to let go of what it read. Bytes of Python it could
+    only give back through the interpreter, and if that is ending by then the process is aborted.
+    """
+    import pyarrow as pa
+
+    memory = pa.allocate_buffer(sum(map(len, pieces)))
+    octets, start = np.frombuffer(memory, np.uint8), 0
+    for piece in pieces:
+        octets[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
+        start += len(piece)
+    return memory
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
