@@ -201,3 +201,17 @@ def test_a_row_is_taken_away_number_by_number(shape):
     out = np.empty(shape)
     assert minus_row(rows, row, out) is out
     assert np.array_equal(out, rows - row)
+
+
+def test_two_records_lie_in_one_order_whoever_else_holds_more():
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        own, two, three = (rng.normal(size=(held, 3)) for held in (2, 2, 3))
+        orders = []
+        for records in (own, own[::-1]):
+            for others in (two, three):
+                people = UserData(
+                    np.concatenate([records, others]), offsets=[0, 2, 2 + len(others)]
+                )
+                orders.append(people.X[people.order_of_addition()[:2]].tobytes())
+        assert len(set(orders)) == 1

@@ -1,6 +1,6 @@
 """The order of a user's records that no arrival can change: that of a hash of what they hold.
 
-Sums of floats depend on the order of their terms. Where users hold more than two records, these are
+Sums of floats depend on the order of their terms. Where users hold several records, these are
 ordered by a 64-bit hash of their numbers, each user's by itself: records that are equal may change
 places, and nothing else may. Users are sorted side by side, by leading bits of the hash; who holds
 different records that meet there is seen to by the whole hash, and then by a second one.

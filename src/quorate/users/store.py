@@ -194,6 +194,10 @@ class RecordStore:
             return added_up(pattern_of(offsets, self._deferred), self.rows)
         if self.rows.dtype == np.float32:
             return self._narrow_sums(offsets)
+        if self._order is None and np.diff(offsets).max(initial=0) <= 2:
+            # a + b is b + a: their order is found only where it can matter.
+            came = _as_they_came(len(self.rows), offsets, self.codes)
+            return sums_by_user(self.rows, offsets, came)
         return self.sums(offsets, self.rows)
 
     def sums(
@@ -369,11 +373,17 @@ def order_of_addition(
     >>> bool((rows[order] == rows[[2, 0, 1, 3]][turned]).all())
     True
     """
-    counts = np.diff(offsets)
-    if counts.max(initial=0) > 2:
+    # Also of two: a + b is b + a, but products that are added up without rounding between know an
+    # order, and who else holds more records must not change it.
+    if np.diff(offsets).max(initial=0) > 1:
         return order_by_hash(rows, targets, offsets, codes)
-    # a + b is b + a
-    return np.arange(len(rows)) if codes is None else order_by_user(codes, len(counts))
+    return _as_they_came(len(rows), offsets, codes)
+
+
+def _as_they_came(
+    size: int, offsets: NDArray[np.int64], codes: NDArray[Any] | None
+) -> NDArray[Any]:
+    return np.arange(size) if codes is None else order_by_user(codes, len(offsets) - 1)
 
 
 def sums_by_user(

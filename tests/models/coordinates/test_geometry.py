@@ -182,3 +182,14 @@ class TestSecondMoments:
         moments = SecondMoments(np.zeros(3))
         row = moments(data)[0]
         assert np.linalg.norm(row) == pytest.approx(np.linalg.norm(moments.matrix(row)))
+
+    def test_nobody_moves_the_bits_of_somebody_with_two_records(self):
+        """Products that are added up without rounding between know which record comes first."""
+        rng, moments = np.random.default_rng(5), SecondMoments(np.zeros(20))
+        for _ in range(20):
+            own, two, three = (rng.normal(size=(held, 20)) for held in (2, 2, 3))
+            rows = [
+                moments(UserData(np.concatenate([own, others]), offsets=[0, 2, 2 + len(others)]))[0]
+                for others in (two, three)
+            ]
+            assert np.array_equal(*rows)
