@@ -42,7 +42,7 @@ from quorate.public_randomness import public_generator
 from quorate.ranges import coded_bounds, dates_among
 from quorate.users import UserData
 from quorate.users.coding import CodedTable, Coding, coded_columns
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, unmoved
 from quorate.users.data import named_users
 from quorate.users.frames import open_frame
 from quorate.users.tables import (
@@ -54,6 +54,9 @@ from quorate.users.tables import (
 )
 
 __all__ = ["Route", "UserEstimator"]
+
+# Methods of estimators that look at records.
+_LOOKS = frozenset({"ask", "cross_validate", "fit", "fit_from", "score_users"})
 
 
 def _booleans(table: Any) -> list[str]:
@@ -149,6 +152,11 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     ledger: Ledger | None = None
     data_name: str | None = None
     random_state: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        for name in _LOOKS & vars(cls).keys():
+            setattr(cls, name, unmoved(vars(cls)[name]))
+        super().__init_subclass__(**kwargs)
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there; a release that is not there has not been made.

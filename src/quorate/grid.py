@@ -63,8 +63,8 @@ class Bound(ABC):
         """
         with np.errstate(all="ignore"):
             rows = np.asarray(values, dtype=np.float64).reshape(-1, self.dimension)
-        offsets = np.empty(rows.shape)
-        self.offsets_in_steps(rows, 1.0, out=offsets)
+            offsets = np.empty(rows.shape)
+            self.offsets_in_steps(rows, 1.0, out=offsets)
         return offsets
 
     @abstractmethod
@@ -460,11 +460,9 @@ class Grid:
         for start in range(0, len(rows), size):
             part = slice(start, min(start + size, len(rows)))
             block = buffer[: part.stop - start]
-            values = rows[part]
-            if values.dtype != np.float64:
-                with np.errstate(all="ignore"):
-                    values = values.astype(np.float64)
-            self.bound.offsets_in_steps(values, self.step, out=block)
+            with np.errstate(all="ignore"):  # a word about an underflow would tell of a value
+                values = rows[part].astype(np.float64, copy=False)
+                self.bound.offsets_in_steps(values, self.step, out=block)
             yield part, np.trunc(block, out=block)
 
     def _rows(self, values: ArrayLike) -> NDArray[Any]:

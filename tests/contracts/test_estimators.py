@@ -290,10 +290,14 @@ def fit_beyond_the_budget(name, estimator, folder):
 
 class TestPrivacy:
     @every_estimator
-    @pytest.mark.parametrize("values", [[np.nan], [np.inf, -np.inf, 1e308]], ids=["NaN", "inf"])
+    @pytest.mark.parametrize(
+        "values",
+        [[np.nan], [np.inf, -np.inf, 1e308], [5e-324, 2.0**-1000]],
+        ids=["NaN", "inf", "tiny"],
+    )
     def test_bad_values_raise_nothing_and_change_no_shape(self, name, values):
         example = example_with(name, values)
-        with use_noise(SeededNoise(0)):
+        with use_noise(SeededNoise(0)), np.errstate(all="raise"):
             estimator = make(name).fit(example.X, example.y, users=example.users)
         usual = released(fitted(name))
         for key, value in released(estimator).items():
