@@ -1,12 +1,17 @@
 """What is made of several draws has its law exactly, and comes from the source that is asked."""
 
+import hashlib
 import math
+from collections import Counter
 from fractions import Fraction
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from all_paths import law_of_all_paths
 from quorate.noise import NoiseSource, SecureNoise, SeededNoise
+from quorate.noise.composed_laws import SECRETS, secret_order
 
 pytestmark = pytest.mark.entropy
 
@@ -60,3 +65,30 @@ class TestSamplers:
 
         assert source.sample("a loop", draw, law=law, rate=1) == 5
         assert seen == [source]
+
+
+class TestSecretOrders:
+    def test_every_order_is_as_likely_as_every_other(self):
+        rng = np.random.default_rng(0)
+        secrets = [int.from_bytes(rng.bytes(32), "big") for _ in range(6000)]
+        found = Counter(tuple(secret_order(4, secret=each).tolist()) for each in secrets)
+        assert len(found) == math.factorial(4)
+        # 23 degrees of freedom: beyond 60 with a chance of 1e-5.
+        assert sum((seen - 250) ** 2 / 250 for seen in found.values()) < 60
+
+    @pytest.mark.parametrize("size", [0, 1, 1000])
+    def test_an_order_has_everybody_once(self, size):
+        assert sorted(secret_order(size, secret=SECRETS - 1).tolist()) == list(range(size))
+
+    def test_words_that_are_equal_are_asked_for_again(self, monkeypatch):
+        """Places would break a tie, and the first of two would be first more often."""
+        asked, words = [], iter([[7, 7], [9, 4]])
+
+        def made(given):
+            asked.append(given)
+            held = np.array(next(words), "<u8").tobytes()
+            return SimpleNamespace(digest=lambda size: held[:size])
+
+        monkeypatch.setattr(hashlib, "shake_256", made)
+        assert secret_order(2, secret=5).tolist() == [1, 0]
+        assert len(set(asked)) == 2

@@ -69,7 +69,7 @@ from quorate.guarantees import (
     gaussian_costs,
 )
 from quorate.noise import NoiseSource, ambient_noise
-from quorate.noise.composed_laws import PiecewiseLaw, Sampler
+from quorate.noise.composed_laws import SECRETS, PiecewiseLaw, Sampler, secret_order
 
 __all__ = ["Account"]
 
@@ -370,12 +370,15 @@ class Account:
         """
         return self._pay(*draw_costs(event))
 
-    def secret_below(self, upper: int) -> int:
-        """Return a uniform integer that nobody is told and that is drawn without a look at data.
+    def secret_order(self, size: int) -> Integers:
+        """Return the numbers below ``size`` in a uniformly random order that nobody is told.
 
-        It costs nothing: what is released later is as private for each value of it.
+        It costs nothing: it is drawn without a look at data.
+
+        >>> sorted(Account.open(epsilon=1.0).secret_order(3).tolist())
+        [0, 1, 2]
         """
-        return self._noise.uniform_below(upper)
+        return secret_order(size, secret=self._noise.uniform_below(SECRETS))
 
     # Secret samples of the users.
 

@@ -44,7 +44,6 @@ __all__ = [
     "share_from_score",
 ]
 
-_SEEDS = 2**128
 # Shares of epsilon: the pairs' scores, how many pairs can be asked, and the inverse records.
 _SCORES, _USABLE, _RECORDS = Fraction(13, 20), Fraction(1, 10), Fraction(1, 4)
 ROUTE = Route(name="pairs", reason="Random pairs of users against halves of their own records.")
@@ -168,7 +167,7 @@ class UserVariation(UserEstimator):
         ``between_``, ``records_``
     numerics : exact
     proof : Three sums with Laplace noise that share epsilon. Pairs are disjoint and drawn from a
-        secret seed, uniformly, so a replaced user is in one pair (see
+        secret order, uniformly, so a replaced user is in one pair (see
         :func:`~quorate.means.routes.radius.find_spread`); a pair's score lies in [0, 1], and so
         does whether it can be asked, and so does one over a user's number of records: each sum
         moves by at most 1. A pair that cannot be asked scores 1/2.
@@ -283,7 +282,7 @@ def _between(share: float, records: float) -> float:
 
 def _release_scores(data: Crowd, bound: Bound, account: Account) -> tuple[float, float, float]:
     """Return the mean score of pairs that can be asked, its noise, and how many there are."""
-    pairs = disjoint_pairs(data.n_users, account.secret_below(_SEEDS))
+    pairs = disjoint_pairs(account.secret_order(data.n_users))
     rows = data.gather(_Halves(bound), pairs.ravel()).reshape(len(pairs), 2, data.n_features + 1)
     scores, asked = _pair_scores(rows)
     total = _laplace(len(pairs), _SCORES * account.epsilon)

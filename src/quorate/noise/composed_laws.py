@@ -8,11 +8,13 @@ them here has its law exactly.
 
 from __future__ import annotations
 
+import hashlib
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count as turns
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -26,13 +28,24 @@ from quorate.noise.exact_decisions import LARGEST_SCALE
 if TYPE_CHECKING:
     from quorate.noise.sources import NoiseSource
 
-__all__ = ["JOINT_LAWS", "ComposedLaws", "PiecewiseLaw", "Sampler", "cube_integers"]
+__all__ = [
+    "JOINT_LAWS",
+    "SECRETS",
+    "ComposedLaws",
+    "PiecewiseLaw",
+    "Sampler",
+    "cube_integers",
+    "secret_order",
+]
 
 Integers = NDArray[np.int64]
 _SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 JOINT_LAWS = {"balanced_laplace": "_balanced", "cube_laplace": "_cube"}
 """Laws whose coordinates depend on each other, and the methods that draw them."""
+
+SECRETS = 2**256
+"""As many as the states of what the operating system itself draws from."""
 
 Sampler = Callable[["NoiseSource"], int]
 """Makes all draws of one outcome from the source it is given."""
@@ -97,6 +110,25 @@ def cube_integers(
         side = 2 * half + 1
         if all(below(side - 1 + 2 * j) < side for j in range(1, count + 1)):
             return [below(side) - half for _ in range(count)]
+
+
+def secret_order(size: int, *, secret: int) -> Integers:
+    """Return the numbers below ``size`` in the order that a secret below :data:`SECRETS` decides.
+
+    Where privacy is an average over all orders, none may be likelier than another. A generator that
+    is made for simulations does not promise it: here words of SHAKE256 are sorted, and asked for
+    again if two of them are equal.
+
+    >>> secret_order(4, secret=7).tolist()
+    [1, 0, 2, 3]
+    """
+    for turn in turns():
+        stream = hashlib.shake_256(secret.to_bytes(32, "little") + turn.to_bytes(8, "little"))
+        words = np.frombuffer(stream.digest(8 * size), "<u8")
+        order = np.argsort(words)
+        if np.all(np.diff(words[order])):
+            break
+    return order
 
 
 class ComposedLaws(ABC):

@@ -23,6 +23,7 @@ from quorate.means.routes.radius import (
 )
 from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.noise import SeededNoise, use_noise
+from quorate.noise.composed_laws import secret_order
 from quorate.users import UserData
 
 
@@ -39,7 +40,7 @@ def spread_of(vectors, *, mu=1.0):
 class TestSensitivity:
     @given(n=st.integers(0, 50), seed=st.integers(0, 2**32))
     def test_nobody_is_in_two_pairs(self, n, seed):
-        pairs = disjoint_pairs(n, np.random.default_rng(seed))
+        pairs = disjoint_pairs(np.random.default_rng(seed).permutation(n))
         assert pairs.shape == (n // 2, 2)
         assert len(set(pairs.ravel().tolist())) == 2 * (n // 2)
 
@@ -61,6 +62,28 @@ class TestSensitivity:
         assert len(seen) == 4
         assert all(not np.array_equal(a, b) for a, b in itertools.combinations(seen, 2))
 
+    def test_pairs_are_in_the_order_that_the_noise_source_keeps_secret(self, monkeypatch):
+        """Of 60 people there are more orders than seeds of a generator for simulations."""
+        secrets = []
+        watched = SeededNoise.uniform_below
+
+        def watch(source, upper):
+            secrets.append(watched(source, upper))
+            return secrets[-1]
+
+        seen = []
+        distances = VectorUsers.pair_distances
+        monkeypatch.setattr(SeededNoise, "uniform_below", watch)
+        monkeypatch.setattr(
+            VectorUsers,
+            "pair_distances",
+            lambda users, pairs: (seen.append(pairs), distances(users, pairs))[1],
+        )
+        with use_noise(SeededNoise(3)):
+            spread_of(np.random.default_rng(0).normal(size=(60, 1)))
+        assert secrets[0] > 2**128
+        assert np.array_equal(seen[0].ravel(), secret_order(60, secret=secrets[0]))
+
     def test_random_pairs_of_neighbours_can_be_matched_up_to_one_pair(self):
         """The coupling of the proof, for a replacement whose id sorts elsewhere."""
         rng = np.random.default_rng(0)
@@ -68,7 +91,7 @@ class TestSensitivity:
         # Person 0 leaves; the replacement comes last, so everybody else moves one place down.
         others = np.vstack([values[1:], [[1e6, 1e6]]])
         moved = np.concatenate([[29], np.arange(29)])
-        pairs = disjoint_pairs(30, rng)
+        pairs = disjoint_pairs(rng.permutation(30))
         before = WeightedUsers(values).pair_distances(pairs)
         after = WeightedUsers(others).pair_distances(moved[pairs])
         assert np.count_nonzero(before != after) == 1
@@ -90,7 +113,7 @@ class TestSensitivity:
         vectors = np.random.default_rng(0).normal(size=(40, 3))
         changed = vectors.copy()
         changed[7] = 1e6
-        pairs = disjoint_pairs(40, np.random.default_rng(1))
+        pairs = disjoint_pairs(np.random.default_rng(1).permutation(40))
         before, after = (WeightedUsers(v).pair_distances(pairs) for v in (vectors, changed))
         assert np.count_nonzero(before != after) == 1
 

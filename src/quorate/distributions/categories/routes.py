@@ -45,7 +45,6 @@ from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed, public_size
-from quorate.public_randomness import public_generator
 from quorate.simplex import Simplex
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -58,7 +57,6 @@ _MAX_STEPS = 2**30
 _COUNT_SHARE = Fraction(3, 100)
 # More pairs than this make no visible difference to the share of close ones.
 _MAX_PAIRS = 2**12
-_SEEDS = 2**128
 # Radii of the polytope, as parts of the largest: any; and, where all pairs told how alike people
 # are, finer ones up to so many times what they told, for a radius that holds so many.
 _CELLS = 2.0 ** (np.arange(-7.0, 1.0) / 2.0)
@@ -289,8 +287,7 @@ class DiscreteRun:
         changes one pair, and the count by at most 1; see ``docs/proofs/distributions.md``.
         """
         pairs = min(self._users // 2, _MAX_PAIRS)
-        seed = self.account.secret_below(_SEEDS)
-        places = public_generator(seed).permutation(self._users)[: 2 * pairs].reshape(pairs, 2)
+        places = self.account.secret_order(self._users)[: 2 * pairs].reshape(pairs, 2)
         shares = _Shares(self.coder, self.categories)
         size = max(1, 2**22 // self.categories)
         close = 0

@@ -32,7 +32,6 @@ from quorate.means.routes.tails import Tail
 from quorate.means.weighted_users import VectorUsers, WeightedUsers
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.means.pair_quantile import PairQuantile
-from quorate.public_randomness import public_generator
 from quorate.users.crowd import counts_up_to
 
 __all__ = ["IntervalRun", "are_near", "find_typical_distance", "hidden_distances"]
@@ -51,7 +50,6 @@ _FAR_QUANTILE, _NEAR_QUANTILE = Fraction(9, 10), Fraction(3, 5)
 _SAME = 3e-6
 # So many people make enough pairs.
 _MOST_PAIRED = 2**17
-_SEEDS = 2**128
 # Finest steps of distances, per doubling.
 _PER_DOUBLING = 4
 # What the number of users gets of the last step where it is private.
@@ -67,11 +65,11 @@ _OUTSIDE = 1.7
 def hidden_distances(users: VectorUsers, account: Account) -> Distances:
     """Return the root mean square distances of random disjoint pairs of those who are present.
 
-    In units of one person's spread: divided by the root of 2. The order is drawn from a seed that
+    In units of one person's spread: divided by the root of 2. The order is a secret that
     nobody is told; see :class:`~quorate.mechanisms.means.pair_quantile.PairQuantile`.
     """
-    order = public_generator(account.secret_below(_SEEDS)).permutation(users.n_users)
-    found = users.some(np.asarray(order[:_MOST_PAIRED], dtype=np.int64))
+    order = account.secret_order(users.n_users)
+    found = users.some(order[:_MOST_PAIRED])
     there = WeightedUsers(np.ascontiguousarray(found.vectors[found.present]))
     return there.neighbour_distances() / math.sqrt(users.dimension)
 

@@ -26,7 +26,6 @@ from quorate.means.routes.budget_split import (
 )
 from quorate.means.weighted_users import VectorUsers
 from quorate.mechanisms.sums import NoisySearch, looks_needed
-from quorate.public_randomness import RandomState, public_generator
 
 __all__ = [
     "FinalRadius",
@@ -40,22 +39,18 @@ __all__ = [
 
 # More pairs than this make no visible difference to a median.
 _MAX_PAIRS = 2**15
-# So many seeds that nobody guesses one.
-_SEEDS = 2**128
 # From half the distance found to one user's spread: a median pair is a little closer than typical.
 _TYPICAL = 1.05
 
 
-def disjoint_pairs(n_users: int, random_state: RandomState) -> NDArray[np.int64]:
-    """Return uniformly random pairs of places such that nobody is in two of them.
+def disjoint_pairs(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return pairs of places, as random as their order, such that nobody is in two of them.
 
-    >>> pairs = disjoint_pairs(7, 0)
-    >>> pairs.shape, len(set(pairs.ravel().tolist()))
-    ((3, 2), 6)
+    >>> disjoint_pairs(np.array([3, 0, 4, 1, 2])).tolist()
+    [[3, 0], [4, 1]]
     """
-    pairs = min(n_users // 2, _MAX_PAIRS)
-    places = public_generator(random_state).permutation(n_users)[: 2 * pairs]
-    return np.ascontiguousarray(places.reshape(pairs, 2), dtype=np.int64)
+    pairs = min(len(order) // 2, _MAX_PAIRS)
+    return np.ascontiguousarray(order[: 2 * pairs].reshape(pairs, 2), dtype=np.int64)
 
 
 def spread_candidates(reach: float) -> NDArray[np.float64]:
@@ -88,7 +83,7 @@ def find_spread(
 ) -> float:
     """Release how far a typical user lies from the centre, paying ``square``.
 
-    The pairs are drawn anew in every call, from a seed of the noise source that nobody is told; a
+    The pairs are drawn anew in every call, from a secret of the noise source that nobody is told; a
     seed that the caller knows would not do. Users stand in the order of their keys, so a person who
     is replaced by one with another id shifts the places of others, and known pairs of *places*
     would pair other people. Uniformly random pairs are the same for every order: let sigma move
@@ -103,7 +98,7 @@ def find_spread(
             "A spread from pairs needs Relation.REPLACE: when somebody joins, everybody may get "
             "another partner. Use shrink_by_measuring."
         )
-    pairs = disjoint_pairs(users.n_users, account.secret_below(_SEEDS))
+    pairs = disjoint_pairs(account.secret_order(users.n_users))
     candidates = spread_candidates(reach)
     looks = looks_needed(candidates.size)
     search = NoisySearch(
