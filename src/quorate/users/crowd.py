@@ -30,7 +30,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
@@ -57,7 +57,6 @@ __all__ = [
     "encode_users",
     "silence",
     "sum_users",
-    "unmoved",
 ]
 
 Integers = NDArray[np.int64]
@@ -127,25 +126,6 @@ def call_quietly(function: Callable[[], Result]) -> Result | None:
         except BaseException:
             return None
     raise KeyboardInterrupt
-
-
-def unmoved(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, inside of which floating point neither raises nor warns.
-
-    What NumPy does about an underflow is set by the caller, and whether there is one follows from
-    records: a fit that stops there tells of them.
-
-    >>> with np.errstate(all="raise"):
-    ...     unmoved(np.divide)(5e-324, 3.0)
-    np.float64(0.0)
-    """
-
-    @wraps(function)
-    def quiet(*args: Any, **kwargs: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*args, **kwargs)
-
-    return quiet
 
 
 class Statistic(Protocol):
