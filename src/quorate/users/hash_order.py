@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate._validate import all_finite
 from quorate.users.grouping import index_type, mix, order_by_user, ranges
 
 __all__ = ["order_by_hash"]
@@ -151,7 +150,8 @@ def _bits(values: Rows) -> NDArray[np.uint64]:
     Not every store keeps these apart, and no sum of finite numbers can tell them apart.
     """
     told = values.astype(np.float64, copy=False)
-    if all_finite(told) and told.view(np.int64).min(initial=0) > _MINUS_ZERO:
+    # A minimum is NaN if any number is, and is found sooner than a sum.
+    if told.min(initial=0.0) <= 0.0 and told.view(np.int64).min(initial=0) > _MINUS_ZERO:
         return told.view(np.uint64)
     told = np.add(told, 0.0, order="C")
     told[np.isnan(told)] = np.nan
