@@ -395,7 +395,7 @@ class NoisySearch(GaussianMechanism):
             raise ParameterError("Expected one count for each threshold.")
         paying = Account.of_release(account, self)
         low, high, sigma = -1, self.thresholds.size - 1, self.sigma
-        reach = Fraction(_FINENESS * self.sensitivity) ** 2
+        reach = (_FINENESS * self.sensitivity) ** 2
         paid = paying.pay(self.event) if at_once and self.looks else None
         while high - low > 1:
             middle = (low + high) // 2
