@@ -23,9 +23,10 @@ from quorate.engines.base import Schema, part_numbers
 from quorate.engines.capping import CappedRecords
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
-from quorate.users import frames, grouping, tables
+from quorate.users import frames, tables
 from quorate.users.coding import Coding, coding_of
 from quorate.users.data import UserData, numbered_users
+from quorate.users.keys import number_keys, row_keys
 from quorate.users.public_choices import public_word
 
 __all__ = ["Layout", "split_records"]
@@ -141,7 +142,7 @@ class Layout:
 
     def records(self, batch: Any, *, out: Records | None = None) -> Records:
         """Return the records of a piece of the table, in its order; in ``out`` if they fit."""
-        keys, keep = grouping.row_keys(tuple(batch.column(name) for name in self.user))
+        keys, keep = row_keys(tuple(batch.column(name) for name in self.user))
         records: Records = (
             np.empty(batch.num_rows, dtype=self.dtype) if out is None else out[: batch.num_rows]
         )
@@ -182,7 +183,7 @@ class Layout:
 
     def users(self, records: Records) -> UserData:
         """Return the users of one part, in the order of their keys."""
-        codes, keys = grouping.number_keys(np.ascontiguousarray(records["key"]))
+        codes, keys = number_keys(np.ascontiguousarray(records["key"]))
         if not all_finite(records["x"][:, 0]):
             held = ~np.isnan(records["x"][:, 0])
             records, codes = records[held], codes[held]

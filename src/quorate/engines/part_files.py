@@ -20,7 +20,7 @@ from quorate.engines.base import Arguments, Outcome, Schema, Task
 from quorate.engines.layout import Layout, Records
 from quorate.engines.spool import Spool
 from quorate.users.data import UserData, ordered_users
-from quorate.users.grouping import count_keys
+from quorate.users.keys import count_keys
 
 __all__ = ["PartFiles"]
 

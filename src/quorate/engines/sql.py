@@ -24,7 +24,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.users.coding import coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
-from quorate.users.grouping import as_text
+from quorate.users.id_forms import as_text
 
 __all__ = ["from_sql", "query_batches"]
 

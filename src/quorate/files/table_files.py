@@ -30,6 +30,7 @@ from quorate.files.csv_lines import (
 )
 from quorate.users import UserData, frames, grouping, tables
 from quorate.users.coding import Coding, coded_columns, names_given
+from quorate.users.keys import row_keys
 
 __all__ = ["Columns", "LoadedRows", "TableFile", "users_of_csv"]
 
@@ -322,7 +323,7 @@ class TableFile:
         else:
             numeric = set(columns.features) - set(labels)
             source = self._csv(columns.named, numeric, columns.user)
-        keys, known = grouping.row_keys(tuple(source.column(name) for name in columns.user))
+        keys, known = row_keys(tuple(source.column(name) for name in columns.user))
         made = [pa.array(keys, mask=~known)]
         for name in columns.features:
             column = source.column(name)

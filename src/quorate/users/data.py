@@ -33,6 +33,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
+from quorate.users.keys import keys_of
 from quorate.users.sources import TableSources
 from quorate.users.store import RecordStore, Rows, offsets_of
 
@@ -95,7 +96,7 @@ class UserData(TableSources, Crowd):
         if targets is not None and len(targets) != len(rows):
             raise SchemaError("Expected X and y with one entry per record, got other lengths.")
         n_users = len(starts) - 1
-        keys = _random_keys(n_users) if ids is None else grouping.keys_of(ids, n_users)
+        keys = _random_keys(n_users) if ids is None else keys_of(ids, n_users)
         names = names if feature_names is None else tuple(map(str, feature_names))
         self._set(RecordStore(rows, targets, None), starts.astype(np.int64), keys, unit, names)
 

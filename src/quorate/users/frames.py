@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quorate._validate import is_frame
 from quorate.exceptions import SchemaError
-from quorate.users.grouping import as_text
+from quorate.users.id_forms import as_text
 from quorate.users.kinds import check_numeric, is_numeric
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Whose record is it: user ids to small integers, without a loop over records.
+"""Whose record is it, and which comes first: both follow from what rows hold, not from arrival.
+
+Ids become small integers, without a loop over records.
 
 Ids may be integers, text, bytes or dates, in one column or in several ("person x day"). The dtype
 of a column is its schema and hence public: floats and truth values are refused by dtype. What
@@ -18,13 +20,16 @@ depends on the set of ids, which is the same for two tables that differ in the r
 user also gets a 64-bit *key* that depends on nothing but the id. Public choices about a user (which
 records to keep, which side of a split) are drawn from that key and a public seed, so that one
 user's records have no influence on what is chosen for another.
+
+Sums of floats depend on the order of their terms. Where users hold several records, these are
+ordered by a 64-bit hash of their numbers, each user's by itself: records that are equal may change
+places, and nothing else may. Users are sorted side by side, by leading bits of the hash; who holds
+different records that meet there is seen to by the whole hash, and then by a second one.
 """
 
 from __future__ import annotations
 
-import datetime
-import uuid
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,27 +37,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
+from quorate.users.id_forms import (
+    WHAT_TO_DO,
+    arrow_columns,
+    as_text,
+    columns_of_rows,
+    is_array,
+)
 
 __all__ = [
     "Groups",
-    "as_text",
-    "count_keys",
     "group",
+    "id_columns",
     "index_type",
-    "is_array",
-    "keys_of",
     "mix",
-    "number_keys",
+    "numbered",
+    "order_by_hash",
     "order_by_user",
-    "plain_integers",
     "ranges",
-    "row_keys",
 ]
 
-_WHAT_TO_DO = (
-    "Pass users=, an array with the id of the person behind each row (or a tuple of such arrays); "
-    "rows are never taken for people."
-)
+Floats = NDArray[np.float64]
+Rows = NDArray[Any]
+_ODD = np.uint64(1)
+_BITS = 64
+_MINUS_ZERO = np.iinfo(np.int64).min  # the bits of -0.0 as an integer
+# Numbers sorted at once, and hashed, which fit into a processor's cache.
+_SORTED, _HASHED = 1 << 16, 1 << 18
 _BLOCK = 2**16
 # Integers within so many times their number are numbered by a table.
 _SPAN = 4
@@ -97,7 +108,7 @@ def group(users: Any) -> Groups:
 
     if isinstance(users, Groups):
         return users  # it has been done before
-    columns = [_encode(column) for column in _columns(users)]
+    columns = [_encode(column) for column in id_columns(users)]
     if len({len(codes) for codes, _ in columns}) > 1:
         raise SchemaError("Expected id columns of one length, got several lengths.")
     codes, keys = columns[0]
@@ -105,79 +116,10 @@ def group(users: Any) -> Groups:
         # Both factors are at most the number of records, so the product fits into 64 bits.
         width = max(len(their_keys), 1)
         pairs = codes.astype(np.int64) * width + more
-        codes, found = _number(pa.array(pairs, mask=(codes < 0) | (more < 0)))
+        codes, found = numbered(pa.array(pairs, mask=(codes < 0) | (more < 0)))
         distinct = found.to_numpy()
         keys = mix(mix(keys[distinct // width]) + their_keys[distinct % width])
     return Groups(codes, keys, len(columns))
-
-
-def plain_integers(users: Any) -> tuple[NDArray[Any] | None, Any]:
-    """Return ids as an array if they are one column of integers without nulls; and all columns.
-
-    >>> plain_integers(np.array([7, 5]))[0], plain_integers([7, 5])[0] is None
-    (array([7, 5]), True)
-    """
-    columns = _columns(users)
-    found = _plain_integers(columns[0]) if len(columns) == 1 else None
-    if found is None or found.ndim != 1:
-        return None, tuple(columns)
-    return found.astype(found.dtype.newbyteorder("="), copy=False), (found,)
-
-
-def row_keys(users: Any) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """Return the key of the user behind each row, and whether the row has an id at all.
-
-    A key is a function of the id alone, so a table may be read piece by piece.
-
-    >>> keys, known = row_keys(["ann", None, "ann"])
-    >>> bool(keys[0] == keys[2]), known
-    (True, array([ True, False,  True]))
-    """
-    columns = _columns(users)
-    if len(columns) == 1:
-        plain = _plain_integers(columns[0])
-        if plain is not None:
-            return mix(plain.astype(np.int64).view(np.uint64)), np.ones(len(plain), np.bool_)
-    groups = group(tuple(columns))
-    known = groups.codes >= 0
-    keys = np.append(groups.keys, np.uint64(0))
-    return keys[groups.codes], known
-
-
-def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return the place of each key among the different ones, in their order, and these.
-
-    >>> number_keys(np.array([7, 5, 7], dtype=np.uint64))
-    (array([1, 0, 1], dtype=int32), array([5, 7], dtype=uint64))
-    """
-    import pyarrow as pa
-
-    codes, distinct = _number(pa.array(keys))
-    return codes, distinct.to_numpy()
-
-
-def count_keys(keys: NDArray[np.uint64]) -> int:
-    """Count the different keys.
-
-    >>> count_keys(np.array([7, 5, 7], dtype=np.uint64))
-    2
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return int(pc.count_distinct(pa.array(keys)).as_py())
-
-
-def keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
-    """Return the keys of ``n_users`` different ids, in the order in which they stand.
-
-    >>> bool((keys_of([7, 5], 2) == group([5, 7]).keys[::-1]).all())
-    True
-    """
-    groups = group(ids)
-    if len(groups.codes) != n_users or len(groups.keys) != n_users or np.any(groups.codes < 0):
-        raise SchemaError("Expected ids= with a different id for each user of offsets=.")
-    return groups.keys[groups.codes]
 
 
 def mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -233,78 +175,62 @@ def index_type(size: int) -> type[np.signedinteger[Any]]:
     return np.int32 if size < 2**31 else np.int64
 
 
-def _columns(users: Any) -> list[Any]:
-    """Return the id columns as numpy or Arrow arrays."""
+def order_by_hash(
+    rows: Rows, targets: Floats | None, offsets: NDArray[np.int64], codes: NDArray[Any] | None
+) -> NDArray[Any]:
+    """Return the places of the rows, user by user, each user's in the order of their hashes.
+
+    See :func:`~quorate.users.store.order_of_addition`.
+
+    >>> rows, offsets = np.array([[3.0], [1.0], [2.0]]), np.array([0, 3])
+    >>> order, turned = (order_by_hash(each, None, offsets, None) for each in (rows, rows[::-1]))
+    >>> bool((rows[order] == rows[::-1][turned]).all())
+    True
+    """
+    counts = np.diff(offsets)
+    owners = np.repeat(np.arange(len(counts)), counts) if codes is None else codes
+    hashes = _hashes(rows, targets)
+    if codes is None:
+        order, close = _by_hash(hashes, offsets)
+    else:
+        lying = order_by_user(owners, len(counts))
+        order, close = _by_hash(hashes[lying], offsets)
+        order = lying[order]
+    # Records with one key: mostly equal ones, which may change places.
+    close = close[~_same_records(rows, targets, order[close], order[close + 1])]
+    if close.size:
+        _tell_apart(rows, targets, order, close, hashes, owners, offsets)
+    return order
+
+
+def id_columns(users: Any) -> list[Any]:
+    """Return the id columns as numpy or Arrow arrays.
+
+    >>> id_columns((np.array([7, 5]), np.array([1, 2])))
+    [array([7, 5]), array([1, 2])]
+    """
     if users is None:
-        raise SchemaError(f"Expected the ids of the users, got users=None. {_WHAT_TO_DO}")
+        raise SchemaError(f"Expected the ids of the users, got users=None. {WHAT_TO_DO}")
     if isinstance(users, tuple) or (isinstance(users, list) and users and is_array(users[0])):
         if not users:
-            raise SchemaError(f"Expected at least one id column, got none. {_WHAT_TO_DO}")
-        return [column for part in users for column in _columns(_as_list(part))]
+            raise SchemaError(f"Expected at least one id column, got none. {WHAT_TO_DO}")
+        parts = [list(part) if isinstance(part, tuple) else part for part in users]
+        return [column for part in parts for column in id_columns(part)]
     if isinstance(users, list):
-        # A list declares no type: reading it as objects keeps one odd entry from changing the rest.
-        return [_objects(column) for column in _rows_to_columns(users)]
+        return columns_of_rows(users)
     if hasattr(users, "iloc") and users.ndim == 2:
-        return [column for j in range(users.shape[1]) for column in _columns(users.iloc[:, j])]
+        return [column for j in range(users.shape[1]) for column in id_columns(users.iloc[:, j])]
     # An object column of a frame library has no declared type either, whatever Arrow would infer.
     if not isinstance(users, np.ndarray) and getattr(users, "dtype", None) != "O":
-        columns = _arrow_columns(users)
+        columns = arrow_columns(users)
         if columns is not None:
             return columns
     array = np.asanyarray(users)
     if array.ndim == 2 and array.shape[1] > 0:
         return list(array.T)
     if array.ndim != 1:
-        raise SchemaError(f"Expected one id per row, got {array.ndim} axes. {_WHAT_TO_DO}")
+        raise SchemaError(f"Expected one id per row, got {array.ndim} axes. {WHAT_TO_DO}")
     return [array]
-
-
-def _rows_to_columns(users: list[Any]) -> list[Any]:
-    """Return a list of ids as one column, a list of rows as its columns."""
-    if not (users and isinstance(users[0], list | tuple)):
-        return [users]
-    width = len(users[0])
-    if width == 0 or not all(isinstance(row, list | tuple) and len(row) == width for row in users):
-        raise SchemaError(f"Expected one id per row, got rows of several lengths. {_WHAT_TO_DO}")
-    return list(zip(*users, strict=True))
-
-
-def _objects(column: Any) -> NDArray[Any]:
-    return np.fromiter(column, dtype=object, count=len(column))
-
-
-def is_array(value: Any) -> bool:
-    """Tell whether ``value`` is a column of its own rather than an id.
-
-    >>> is_array(np.zeros(3)), is_array("ann")
-    (True, False)
-    """
-    names = ("__array__", "__arrow_c_stream__", "__arrow_c_array__")
-    return getattr(value, "ndim", 1) > 0 and any(hasattr(value, name) for name in names)
-
-
-def _as_list(part: Any) -> Any:
-    return list(part) if isinstance(part, tuple) else part
-
-
-def _arrow_columns(users: Any) -> list[Any] | None:
-    """Return the columns of anything that speaks Arrow; None if it does not, or cannot."""
-    import pyarrow as pa
-
-    if isinstance(users, pa.ChunkedArray):
-        whole = users
-    elif hasattr(users, "__arrow_c_stream__") or hasattr(users, "__arrow_c_array__"):
-        try:
-            whole = pa.chunked_array(
-                users if hasattr(users, "__arrow_c_stream__") else [pa.array(users)]
-            )
-        except (pa.ArrowException, TypeError, ValueError):
-            return None
-    else:
-        return None
-    if pa.types.is_struct(whole.type):
-        return list(whole.flatten())
-    return [whole]
 
 
 def _encode(column: Any) -> tuple[NDArray[Any], NDArray[np.uint64]]:
@@ -316,20 +242,8 @@ def _encode(column: Any) -> tuple[NDArray[Any], NDArray[np.uint64]]:
         values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
     if pa.types.is_null(values.type):
         return np.full(len(values), -1, dtype=np.int32), np.empty(0, dtype=np.uint64)
-    codes, distinct = _number(_plain(values))
+    codes, distinct = numbered(_plain(values))
     return codes, _keys(distinct)
-
-
-def _plain_integers(column: Any) -> NDArray[Any] | None:
-    """Return a column of integers without nulls as an array; None for everything else."""
-    import pyarrow as pa
-
-    if isinstance(column, np.ndarray):
-        plain = column.dtype.kind in "iu" and not isinstance(column, np.ma.MaskedArray)
-        return column if plain else None
-    if pa.types.is_integer(column.type) and column.null_count == 0:
-        return np.asarray(column)
-    return None
 
 
 def _plain(values: Any) -> Any:
@@ -379,40 +293,13 @@ def _from_numpy(column: NDArray[Any]) -> Any:
     return as_text(column.astype(object))
 
 
-def as_text(objects: NDArray[Any]) -> Any:
-    """Return an Arrow array of the texts by which objects of unknown type are compared.
+def numbered(values: Any) -> tuple[NDArray[Any], Any]:
+    """Return the place of each Arrow value among the sorted distinct ones (-1 for null), and these.
 
-    >>> as_text(np.array(["1", 1, None], dtype=object)).null_count
-    1
+    >>> import pyarrow as pa
+    >>> numbered(pa.array(["b", None, "a"]))[0]
+    array([ 1, -1,  0], dtype=int32)
     """
-    import pyarrow as pa
-
-    # Arrow takes more for text than _text does (bytes, members of an Enum). Which of the two reads
-    # an id must not depend on the ids of others, so Arrow gets only what both read alike.
-    if set(map(type, objects)) <= {str, float, type(None)}:
-        with suppress(pa.ArrowException, TypeError, ValueError):
-            return pa.array(objects, type=pa.large_string(), from_pandas=True)
-    return pa.array([_text(value) for value in objects], type=pa.large_binary())
-
-
-def _text(value: object) -> bytes | None:
-    """Return the bytes of a plain value, or None for everything else."""
-    if isinstance(value, bytes | bytearray):
-        return bytes(value)
-    if isinstance(value, str):
-        value = str.__str__(value)  # of an Enum its value, not its name
-    if isinstance(value, float | np.floating) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, str | int | np.integer | uuid.UUID | datetime.date) or value != value:
-        return None
-    try:
-        return str(value).encode("utf-8", "surrogatepass")
-    except ValueError:  # Python refuses to print integers of thousands of digits
-        return None
-
-
-def _number(values: Any) -> tuple[NDArray[Any], Any]:
-    """Return the place of each value among the sorted distinct ones (-1 for null), and these."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -475,3 +362,139 @@ def _hash(texts: Any) -> NDArray[np.uint64]:
     scrambled = mix(places.astype(np.uint64) * np.uint64(256) + octets)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(scrambled, dtype=np.uint64)])
     return mix(sums[starts + lengths] - sums[starts] + lengths.astype(np.uint64))
+
+
+def _tell_apart(
+    rows: Rows,
+    targets: Floats | None,
+    order: NDArray[Any],
+    close: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    owners: NDArray[Any],
+    offsets: NDArray[np.int64],
+) -> None:
+    """Put the records of those users right who hold different ones that meet in the sorted bits.
+
+    Where they share the whole hash, all records of that user are ordered by a second one. Records
+    that share both were made to, and lie as they came: a stable sort leaves them so, whoever else
+    is there.
+    """
+    users = np.unique(owners[order[close]])
+    places = ranges(offsets[users], np.diff(offsets)[users])
+    held = order[places]
+    held = held[np.lexsort((held, owners[held]))]  # as they came
+    own, told = owners[held], hashes[held]
+    by_hash = np.lexsort((told, own))
+    first, second = by_hash[:-1], by_hash[1:]
+    meet = np.flatnonzero((told[first] == told[second]) & (own[first] == own[second]))
+    meet = meet[~_same_records(rows, targets, held[first[meet]], held[second[meet]])]
+    if meet.size:
+        again = np.isin(own, own[first[meet]])
+        few = None if targets is None else targets[held[again]]
+        told[again] = _hashes(rows[held[again]], few, of=_folded)
+    order[places] = held[np.lexsort((told, own))]
+
+
+def _by_hash(
+    hashes: NDArray[np.uint64], offsets: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the places by leading bits of the hash, user by user; where two share these.
+
+    Users lie one after the other. Many short sorts, of words that end in their place among the
+    user's: a third of the time of one sort of everybody's, and no places to sort along.
+    """
+    counts = np.diff(offsets)
+    tail = int(counts.max()).bit_length()
+    last = np.uint64((1 << tail) - 1)
+    starts = np.repeat(offsets[:-1].astype(index_type(len(hashes))), counts)
+    words = hashes & ~last
+    words |= (np.arange(len(hashes), dtype=starts.dtype) - starts).astype(np.uint64)
+    # Users whose numbers of records have as many binary digits are sorted side by side.
+    digits = np.frexp(counts)[1]
+    for digit in np.unique(digits[counts > 1]).tolist():
+        alike = np.flatnonzero(digits == digit)
+        few = max(1, _SORTED >> digit)
+        for first in range(0, len(alike), few):
+            some = alike[first : first + few]
+            _sort_each(words, offsets[some], counts[some])
+    order = starts + (words & last).astype(starts.dtype)
+    words >>= np.uint64(tail)
+    return order, np.flatnonzero(words[1:] == words[:-1])
+
+
+def _sort_each(
+    words: NDArray[np.uint64], starts: NDArray[np.int64], counts: NDArray[np.int64]
+) -> None:
+    """Sort the words of each of these users, in their place."""
+    begin, width = int(starts[0]), int(counts.max())
+    if counts.min() == width and int(starts[-1]) - begin == (len(starts) - 1) * width:
+        words[begin : begin + len(starts) * width].reshape(-1, width).sort(axis=1)
+        return
+    theirs = np.arange(width) < counts[:, np.newaxis]
+    places = (starts[:, np.newaxis] + np.arange(width))[theirs]
+    each = np.full(theirs.shape, ~np.uint64(0))
+    each[theirs] = words[places]
+    each.sort(axis=1)
+    words[places] = each[theirs]
+
+
+def _same_records(
+    rows: Rows, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Tell for each pair of places whether the records there are equal."""
+    same = np.empty(len(left), dtype=np.bool_)
+    few = _rows_at_once(rows)
+    for start in range(0, len(left), few):
+        one, other = left[start : start + few], right[start : start + few]
+        alike = (_bits(rows[one]) == _bits(rows[other])).all(axis=1)
+        if targets is not None:
+            alike &= _bits(targets[one]) == _bits(targets[other])
+        same[start : start + few] = alike
+    return same
+
+
+def _bits(values: Rows) -> NDArray[np.uint64]:
+    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
+
+    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
+    """
+    told = values.astype(np.float64, copy=False)
+    # A minimum is NaN if any number is, and is found sooner than a sum.
+    if told.min(initial=0.0) <= 0.0 and told.view(np.int64).min(initial=0) > _MINUS_ZERO:
+        return told.view(np.uint64)
+    told = np.add(told, 0.0, order="C")
+    told[np.isnan(told)] = np.nan
+    return told.view(np.uint64)
+
+
+def _folded(values: Rows) -> NDArray[np.uint64]:
+    """Return the bits with the first half of them written over the second too.
+
+    A product moves no bit of a number to the right, and small integers have but leading bits: of
+    records of such, sums of the mere bits meet.
+    """
+    bits = _bits(values)
+    return bits ^ (bits >> np.uint64(_BITS // 2))
+
+
+def _hashes(
+    rows: Rows,
+    targets: Floats | None,
+    of: Callable[[Rows], NDArray[np.uint64]] = _bits,
+) -> NDArray[np.uint64]:
+    """Return one word for each row: a sum of its bits times odd numbers, modulo 2^64."""
+    width = rows.shape[1]
+    odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
+    words = np.empty(len(rows), dtype=np.uint64)
+    few = _rows_at_once(rows)
+    for start in range(0, len(rows), few):
+        part = slice(start, start + few)
+        sums = np.einsum("ij,j->i", of(rows[part]), odd[:width])
+        if targets is not None:
+            sums += of(targets[part]) * odd[width]
+        words[part] = mix(sums)
+    return words
+
+
+def _rows_at_once(rows: Rows) -> int:
+    return max(1, _HASHED // max(1, int(rows.shape[1])))

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.users.grouping import Groups, group, mix, plain_integers
+from quorate.users.grouping import Groups, group, mix
+from quorate.users.keys import plain_integers
 
 __all__ = ["Seats"]
 

@@ -1,14 +1,11 @@
 """Records as they lie in memory, and sums over each user's records.
 
 Floating-point addition is not associative: added up in another order, the records of a user give
-other last bits, and an engine that reads them in another order would disagree. So the records of a
-user are added up in the order of a hash of what they hold. The sum of a user is then, to the last
-bit, a function of *which* records the user holds, and of nobody else's: records that are equal may
-change places, and nothing else may.
+other last bits. So they are added up in the order of a hash of what they hold, and the sum of a
+user is, to the last bit, a function of *which* records the user holds, and of nobody else's.
 
-The order costs a sort when it is first needed (:mod:`quorate.users.hash_order`), a sum one pass.
-(Exact sums took six times as long.) Who passes over the records many times has them lie as they are
-added up, from then on.
+The order costs a sort when it is first needed (:mod:`quorate.users.grouping`), a sum one pass. Who
+passes over the records many times has them lie in that order.
 
 What is computed of a single record, such as its length, depends on that record alone: a matrix
 product would round it by where it lies among the others.
@@ -26,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.users.exact_sums import sums_in_any_order
-from quorate.users.grouping import index_type, order_by_user, ranges
-from quorate.users.hash_order import order_by_hash
+from quorate.users.grouping import index_type, order_by_hash, order_by_user, ranges
 
 if TYPE_CHECKING:
     from quorate.users.data import UserData
@@ -121,10 +117,9 @@ class RecordStore:
     def settled(
         self, offsets: NDArray[np.int64], ranks: NDArray[np.int64] | None = None
     ) -> RecordStore:
-        """Return the records as they are added up, one behind the other: quicker to pass over.
+        """Return the records as they are added up, users in the order of ``ranks``, if there is one.
 
-        Users lie in the order of ``ranks``, if there is one. The rows follow when all are asked
-        for: a few passes over them are quicker than a copy in fresh memory.
+        The rows follow when all are asked for: a few passes are quicker than a copy.
         """
         if self._upright:
             return self.lying().settled(offsets, ranks)
@@ -258,12 +253,10 @@ def settled_users(
 ) -> UserData:
     """Return users whose records were changed, one by one, and lie as they are added up.
 
-    The order is that of the records before the change. Many passes over the records are quicker for
-    it, by more than the one copy takes. ``rows`` is also told where the changed rows may be
-    written: over a copy that was made for the order, or ``None`` if the records are the caller's.
-    Where ``rows`` is ``None`` they stay as they are, and are copied when all are asked for. With
-    ``by_count`` those who hold equally many records lie side by side, under their keys, so that one
-    call may see to them.
+    The order is that of the records before the change. ``rows`` is also told where it may write:
+    over a copy that was made for the order, or ``None`` if the records are the caller's. If it is
+    ``None`` itself they stay as they are, and are copied when all are asked for. With ``by_count``
+    those who hold equally many records lie side by side, so that one call may see to them.
 
     >>> from quorate.users import UserData
     >>> people = UserData.from_arrays([[3.0], [1.0], [2.0], [9.0]], users=[0, 0, 0, 1])
@@ -395,9 +388,8 @@ def sums_by_user(
 ) -> Floats:
     """Return the sum of the (weighted) rows of each user, added up in this order.
 
-    A product with a sparse matrix: one pass over the rows, and each user's sum by itself. Of so few
-    users at a time that their rows stay in the cache: to fetch them one by one took six times as
-    long as to add them up.
+    A product with a sparse matrix, each user's sum by itself. Of so few users at a time that their
+    rows stay in the cache: to fetch them one by one took six times as long as to add them up.
 
     >>> sums_by_user(np.array([[1.0], [2.0], [4.0]]), np.array([0, 2, 3]), np.arange(3))
     array([[3.],
@@ -461,9 +453,8 @@ def _wide(rows: Rows) -> Floats:
 def row_products(rows: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the inner products of each row of ``rows`` with each row of ``weights``.
 
-    A matrix product ``rows @ weights.T`` rounds a row by where it lies among the others, so that
-    one user's records would move the bits of another user's. Here every product is computed by
-    itself, in one order of addition, whatever stands in other rows and however many there are.
+    A matrix product ``rows @ weights.T`` rounds a row by where it lies among the others. Here every
+    product is computed by itself, in one order of addition, however many other rows there are.
 
     >>> row_products(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 10.0]]))
     array([[21.],

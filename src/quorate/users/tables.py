@@ -30,7 +30,7 @@ from quorate.users import grouping
 from quorate.users.coding import CodedTable
 from quorate.users.crowd import Crowd
 from quorate.users.frames import check_features, floats, load, open_frame
-from quorate.users.grouping import as_text
+from quorate.users.id_forms import as_text, is_array
 from quorate.users.kinds import is_numeric, kind_of
 
 __all__ = [
@@ -110,7 +110,7 @@ def check_ids(users: Any) -> None:
     guarantee has to say so: pass UserData.from_arrays(X, y, users=..., unit='person x day').
     """
     parts = list(users) if isinstance(users, tuple) else [users]
-    if isinstance(users, list) and users and grouping.is_array(users[0]):
+    if isinstance(users, list) and users and is_array(users[0]):
         parts = users
     columns = 0
     for part in parts:
