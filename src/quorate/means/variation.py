@@ -148,8 +148,12 @@ class VariationError(StatedError):
 
     @property
     def worst(self) -> float:
-        """Of the share, for users who are not normal: it lies between 0 and 1."""
-        return 1.0
+        """Of all three, also for users who are not normal: shares lie between 0 and 1.
+
+        >>> VariationError(share=(0.0, 0.4), between=(0.0, 0.2), records=(3.0, 9.0)).worst
+        3.0
+        """
+        return max(1.0, *self.coordinates)
 
 
 class UserVariation(UserEstimator):
