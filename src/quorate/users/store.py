@@ -117,7 +117,7 @@ class RecordStore:
     def settled(
         self, offsets: NDArray[np.int64], ranks: NDArray[np.int64] | None = None
     ) -> RecordStore:
-        """Return the records as they are added up, users in the order of ``ranks``, if there is one.
+        """Return the records as they are added up, users in the order of ``ranks``, if given.
 
         The rows follow when all are asked for: a few passes are quicker than a copy.
         """
