@@ -228,3 +228,17 @@ def test_what_features_explain_is_not_shrunk_away(kind):
         model = kind(1.0, delta=1e-6).fit(people)
     assert model.algorithm_.name != "constant"
     assert np.ravel(model.coef_)[0] > 1.0
+
+
+def test_a_loss_of_the_caller_sees_one_user_at_a_time():
+    seen = []
+
+    class Mine(SquaredLoss):
+        def user_gradients(self, batch, theta):
+            seen.append(batch.n_users)
+            return super().user_gradients(batch, theta)
+
+    seen_by = PreconditionedLoss(Mine(), AS_THEY_ARE)
+    slopes = last_look._SlopesAlong(seen_by, np.zeros(5), MODEL, cut=1.0, top=1.0)
+    assert slopes(crowd(1.0, n=3)).shape == (3, 2)
+    assert seen == [1] * 6

@@ -23,7 +23,7 @@ from quorate.grid import Box
 from quorate.models.coordinates.geometry import WhitenedLoss
 from quorate.models.optimization.descent import Minimum
 from quorate.models.optimization.descent_noise import SHOWN, way_over_noise
-from quorate.models.optimization.gradients import signal_of
+from quorate.models.optimization.gradients import gradients_at, signal_of
 from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -282,8 +282,7 @@ class _SlopesAlong:
     def __call__(self, users: UserData) -> Vector:
         """Return two numbers a user, each from the user's own gradients."""
         way = (self.model - self.constant)[np.newaxis]
-        last = self.loss.user_gradients(users, self.model)
-        first = self.loss.user_gradients(users, self.constant)
+        last, first = (gradients_at(self.loss, at)(users) for at in (self.model, self.constant))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             end, risen = row_products(last, way), row_products(last - first, way)
             return np.column_stack([end / self.cut, 2.0 * risen / self.top - 1.0])
