@@ -173,6 +173,14 @@ class TestWarnings:
             with pytest.warns(UserWarning, match="outside"):
                 warnings.warn("outside", stacklevel=1)
 
+    def test_one_that_was_shown_is_not_forgotten(self):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("default")
+            for _ in range(2):
+                warnings.warn("outside", stacklevel=1)
+                call_quietly(dict)
+        assert len(seen) == 1
+
     def test_threads_that_leave_in_another_order_restore_the_filters(self):
         filters = list(warnings.filters)
         second_is_in, first_is_out = threading.Event(), threading.Event()

@@ -68,20 +68,21 @@ class _Silence(AbstractContextManager[None]):
 
     Filters of warnings belong to the process, and ``warnings.catch_warnings`` restores those that
     it found: two threads that leave in the order in which they came would end with the filters of
-    the first. So the first thread in silences, and the last one out restores.
+    the first. So the first thread in silences, and the last one out restores. Other filters stand
+    in for theirs meanwhile: to change theirs takes several times as long, at every step of a
+    descent, and the process forgets which warnings it has shown.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._saved = warnings.catch_warnings()
+        self._found = warnings.filters
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
-                self._saved = warnings.catch_warnings()
-                self._saved.__enter__()
-                warnings.simplefilter("ignore")
+                self._found = warnings.filters
+                warnings.filters = [("ignore", None, Warning, None, 0)]
             self._inside += 1
 
     def __exit__(
@@ -93,7 +94,7 @@ class _Silence(AbstractContextManager[None]):
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                self._saved.__exit__(None, None, None)
+                warnings.filters = self._found
 
 
 _SILENCE = _Silence()
