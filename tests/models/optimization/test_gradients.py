@@ -13,6 +13,7 @@ from quorate.models.optimization.gradients import (
     clip_length,
     plan_steps,
 )
+from quorate.users import UserData
 from released_steps import all_steps
 
 
@@ -30,6 +31,20 @@ class TestClipped:
         assert longer > 2.0
         assert 0.1 < released[-1].radius / longer < 7.0
         assert released[-1].radius > 1.5 * released[0].radius
+
+    @pytest.mark.parametrize(
+        ("n_users", "steps", "found"),
+        [(1200, 18, [0, 2, 6]), (1200, 12, [0, 4]), (4000, 18, [0, 6]), (600, 18, [0, 6])],
+    )
+    def test_few_users_for_each_parameter_are_asked_soon(self, n_users, steps, found):
+        rows = np.random.default_rng(0).normal(size=(n_users, 10))
+        data = UserData(rows, rows.sum(axis=1), offsets=np.arange(n_users + 1))
+        run, _, released = all_steps(ClippedGradients(), data=data, steps=steps, theta=np.zeros(10))
+        # Each radius is another part of what was found, and the lengths of gradients stay.
+        radii = [each.radius for each in released]
+        changes = [t for t in range(1, steps) if radii[t] != radii[t - 1]]
+        assert [0, *changes] == found
+        assert 0 <= run.account.square_left < 1e-6 * float(run.account.square)
 
     def test_the_last_radius_is_the_longer_the_more_users_there_are_for_each_parameter(self):
         known = {"mu": 0.25, "dimension": 4}

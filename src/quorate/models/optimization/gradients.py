@@ -98,6 +98,9 @@ _TIGHTER, _LONGEST = 0.85, 4.0
 _MANY, _POWER = 16.5, 0.75
 # With few users a second search costs more than a smaller radius saves.
 _WORTH_A_SECOND_LOOK = 0.04
+# After so many steps what users have in common is mostly gone. Up to so many users for each
+# parameter the noise on the way lasts, and a search that costs no more than this pays for itself.
+_SOON, _FEW_EACH, _WORTH_A_LOOK_SOON = 2, 7.5, 0.015
 
 
 def check_budget(*, epsilon: float, delta: float, rate: float | None = None) -> None:
@@ -405,7 +408,8 @@ class ClippedGradients(GradientRelease):
     ----------
     radius : float, optional
         Public radius of the ball. By default it is found privately before the first step and once
-        more after a third of the steps, each time for a few percent of the budget.
+        more after a third of the steps, each time for a few percent of the budget; where users are
+        few for each parameter, after two steps as well.
 
     Examples
     --------
@@ -433,6 +437,10 @@ class ClippedGradients(GradientRelease):
         price = search_square(NARROW.size, n_users=run.n_users, mu=mu)
         if self.radius is None and again and price <= _WORTH_A_SECOND_LOOK * mu**2:
             searches[again] = NARROW
+            crowd = run.n_users * mu**2 / loss.dimension(run.data.n_features)
+            pays = crowd <= _FEW_EACH and price <= _WORTH_A_LOOK_SOON * mu**2
+            if pays and again > 2 * _SOON and run.sample is None:
+                searches[_SOON] = NARROW
         reserved = sum(
             search_square(grid.size, n_users=run.n_users, mu=mu) for grid in searches.values()
         )
@@ -469,8 +477,9 @@ class _ClippedRun(GradientRun):
                 dimension=self._dimension,
                 unit=1.0 if self._radius is None else self._radius,
             )
-            # The first radius is for gradients that are about to shrink.
-            self._radius = found * (self._last_length if step else _TIGHTER)
+            # Earlier radii are for gradients that are about to shrink.
+            last = 0 < step == max(self._searches)
+            self._radius = found * (self._last_length if last else _TIGHTER)
         radius = 1.0 if self._radius is None else self._radius
         if run.sample is not None:
             bound = Ball(radius, dimension=self._dimension)
