@@ -26,7 +26,7 @@ from quorate.models.coordinates.geometry import (
 )
 from quorate.models.coordinates.one_round import release_in_one_round
 from quorate.models.coordinates.preconditioned import PreconditionedLoss, inward
-from quorate.models.first_constant import first_share, release_first_constant
+from quorate.models.first_constant import first_share, mean_of_both, release_first_constant
 from quorate.models.last_look import LastLook, Reach, evidence_of, shortened_noise
 from quorate.models.losses import LinearLoss
 from quorate.models.optimization.descent import AveragedDescent, descend
@@ -307,7 +307,7 @@ class LinearModel(MayBeConstant):
             geometry, people = release_in_rounds(run, by_count=not rate)
         else:
             geometry, people = release_in_one_round(run, centred=inner.intercept, by_count=not rate)
-        initial, first, bought, share = np.zeros(dimension), None, None, 0.0
+        initial, first, bought = np.zeros(dimension), None, None
         if last is not None:
             scaled = last.weights, last.offsets
             if limits is not None:
@@ -317,8 +317,7 @@ class LinearModel(MayBeConstant):
             first = release_first_constant(run, reach=self._target_reach(), few=few)
             initial[-1] = first.value
         elif look is not None and not few:
-            share = first_share(run)
-            bought = self._bought_offsets(run, share=share)
+            bought = self._bought_means(run, share=first_share(run))
         noise_of = partial(
             parameter_noise,
             loss=inner,
@@ -392,15 +391,15 @@ class LinearModel(MayBeConstant):
             unsure = math.inf if isinstance(noise, str) else math.sqrt(noise[-1, -1])
             constant[-1] = first.or_later(float(theta[-1]), error=unsure)
         elif bought is not None:
-            constant[~penalized] = bought
+            constant[~penalized] = self._constant_offsets(bought)
         doubt = partial(are_only_noise, minimum, noise, penalized=penalized)
         reach = Reach(1.0, 0.0)
         if drowned or (judged and doubt(looked=look is not None)):
             reach = Reach(0.0, 0.0)
             if look is not None and bought is not None:
                 # What was kept for the look buys a better constant.
-                again, kept = self._bought_offsets(whole), look.share
-                constant[~penalized] = (share * bought + kept * again) / (share + kept)
+                better = mean_of_both(bought, self._bought_means(whole))
+                constant[~penalized] = self._constant_offsets(better)
         elif look is not None:
             reach = look.reach(
                 descended,

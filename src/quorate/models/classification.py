@@ -16,16 +16,18 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
 from quorate.models.class_losses import ClassWeighted, SmoothedHingeLoss, SoftmaxLoss
+from quorate.models.first_constant import as_far_as_shown
 from quorate.models.losses import LinearLoss, LogisticLoss, sigmoid
 from quorate.models.told import public_weights, refuse_weights
 from quorate.public_randomness import RandomState
+from quorate.releases.user_releases import NoisyMean
 
 __all__ = ["LinearSVC", "LogisticRegression"]
 
 Vector = NDArray[np.float64]
 
 # Noise can make a share negative; the constant model then still gives every class a chance.
-_SMALLEST_SHARE = 0.01
+_SMALLEST_SHARE, _SMALLEST_IN_NOISE = 0.01, 0.7
 
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
@@ -150,10 +152,14 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def _constant_reach(self) -> float:
         return 0.5 if len(self.classes) == 2 else 1.0
 
-    def _constant_offsets(self, means: Vector) -> Vector:
+    def _constant_offsets(self, means: NoisyMean) -> Vector:
+        """Return scores of classes that are as uneven as released numbers show them to be."""
+        even = 1.0 / len(self.classes)
+        found = as_far_as_shown(means, usual=0.0 if len(self.classes) == 2 else even)
         if len(self.classes) == 2:
-            means = means + 0.5
-        shares = np.clip(np.concatenate([[1.0 - means.sum()], means]), _SMALLEST_SHARE, 1.0)
+            found = found + 0.5
+        least = min(max(_SMALLEST_SHARE, _SMALLEST_IN_NOISE * means.noise), even)
+        shares = np.clip(np.concatenate([[1.0 - found.sum()], found]), least, 1.0)
         scores = np.log(shares / shares.sum())
         if self.class_weight is not None:
             scores += np.log(public_weights(self.class_weight, self._check_classes()))

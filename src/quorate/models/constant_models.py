@@ -17,7 +17,7 @@ from quorate.models.first_constant import FirstConstant, release_constant
 from quorate.models.losses import LinearLoss
 from quorate.models.optimization.gradients import TraceStep
 from quorate.models.predictions import FittedLinear
-from quorate.releases.user_releases import UserReleases
+from quorate.releases.user_releases import NoisyMean, UserReleases
 
 __all__ = ["MayBeConstant"]
 
@@ -37,7 +37,7 @@ class MayBeConstant(FittedLinear):
         """Return how long these rows can be."""
         return 1.0
 
-    def _constant_offsets(self, means: Vector) -> Vector:
+    def _constant_offsets(self, means: NoisyMean) -> Vector:
         """Return the offsets of the constant model from the noisy means."""
         raise NotImplementedError
 
@@ -62,7 +62,10 @@ class MayBeConstant(FittedLinear):
         first: FirstConstant | None = None,
     ) -> None:
         """Spend what is left of the budget on the mean target."""
-        offsets = self._bought_offsets(run) if first is None else np.array([first.last(run)])
+        if first is None:
+            offsets = self._constant_offsets(self._bought_means(run))
+        else:
+            offsets = np.array([first.last(run)])
         self.guarantee_ = self._promise(run.account, after=after)
         self.trace_ = ()
         self.algorithm_ = Route(name="constant", reason=reason)
@@ -70,7 +73,7 @@ class MayBeConstant(FittedLinear):
         zeros = np.zeros((loss.outputs, run.data.n_features))
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
 
-    def _bought_offsets(self, run: UserReleases, share: float | None = None) -> Vector:
-        """Return the offsets of a constant model for a share of the account, or for all of it."""
+    def _bought_means(self, run: UserReleases, share: float | None = None) -> NoisyMean:
+        """Return what a constant model averages for a share of the account, or for what is left."""
         targets, reach = self._constant_targets, self._constant_reach()
-        return self._constant_offsets(release_constant(run, targets, reach=reach, share=share))
+        return release_constant(run, targets, reach=reach, share=share)

@@ -25,7 +25,9 @@ from quorate.users import UserData
 
 __all__ = [
     "FirstConstant",
+    "as_far_as_shown",
     "first_share",
+    "mean_of_both",
     "mean_of_present",
     "release_constant",
     "release_first_constant",
@@ -43,6 +45,9 @@ _SPREADS, _ERRORS = 1.5, 2.5
 _EDGE = 0.6
 # A share of absent people is believed from so many standard deviations on, and at most so large.
 _SEEN, _MOST_ABSENT = 3.0, 0.95
+# Classes are even up to so many standard deviations of the noise, and as uneven as it looks from so
+# many on: in one dimension, and for each more of the root of their number.
+_EVEN, _UNEVEN = 2.0, 4.0
 # Noise of a share of labels that a constant needs, and what it may cost.
 _SHARE_NOISE, _DEAREST_SHARE = 1.0 / 16.0, 0.03
 # A later constant farther away, in standard errors of the first one, is not believed.
@@ -147,7 +152,7 @@ def release_constant(
     *,
     reach: float,
     share: float | None = None,
-) -> Vector:
+) -> NoisyMean:
     """Spend a share of the account, or what is left, on the mean over users of mean targets.
 
     ``record_targets`` turns targets into rows of length at most ``reach``. Who has no record votes
@@ -159,7 +164,7 @@ def release_constant(
     >>> people = UserData(np.zeros((900, 1)), np.ones(900), offsets=held)
     >>> run = UserReleases.start(people, Account.open(epsilon=2.0, delta=1e-6))
     >>> found = release_constant(run, lambda targets: targets[:, None], reach=1.0)
-    >>> people.n_users, bool(abs(found[0] - 1.0) < 0.1)
+    >>> people.n_users, bool(abs(found.value[0] - 1.0) < 0.1)
     (1800, True)
     """
 
@@ -191,17 +196,48 @@ def first_share(run: UserReleases) -> float:
     return min(_DEAREST_SHARE, max(_CHEAPEST, (1.0 / (_SHARE_NOISE * signal)) ** 2))
 
 
-def mean_of_present(noisy: NoisyMean, *, reach: float) -> Vector:
+def mean_of_present(noisy: NoisyMean, *, reach: float) -> NoisyMean:
     """Return a mean over those who are there; the last column is ``reach`` for all others.
 
-    >>> mean_of_present(NoisyMean(np.array([0.3, 0.4]), noise=0.01), reach=1.0)
-    array([0.5])
+    >>> mean_of_present(NoisyMean(np.array([0.3, 0.4]), noise=0.03), reach=1.0)
+    NoisyMean(value=array([0.5]), noise=0.05)
     >>> mean_of_present(NoisyMean(np.array([0.3, 0.02]), noise=0.01), reach=1.0)
-    array([0.3])
+    NoisyMean(value=array([0.3]), noise=0.01)
     """
     absent = float(noisy.value[-1])
     share = absent / reach if absent > _SEEN * noisy.noise else 0.0
-    return np.asarray(noisy.value[:-1] / (1.0 - min(share, _MOST_ABSENT)))
+    present = 1.0 - min(share, _MOST_ABSENT)
+    return NoisyMean(np.asarray(noisy.value[:-1] / present), noisy.noise / present)
+
+
+def mean_of_both(first: NoisyMean, again: NoisyMean) -> NoisyMean:
+    """Return the best guess from two releases of one mean, and its noise.
+
+    >>> both = mean_of_both(NoisyMean(np.zeros(1), noise=3.0), NoisyMean(np.ones(1), noise=4.0))
+    >>> both.value.round(2), both.noise
+    (array([0.36]), 2.4)
+    """
+    whole = math.hypot(first.noise, again.noise)
+    weight = (first.noise / whole) ** 2
+    value = weight * again.value + (1.0 - weight) * first.value
+    return NoisyMean(np.asarray(value), first.noise * again.noise / whole)
+
+
+def as_far_as_shown(noisy: NoisyMean, *, usual: float) -> Vector:
+    """Return a mean, or ``usual`` in each place where noise alone may have made the difference.
+
+    What lies beyond the noise is kept as it is; between both the difference grows evenly. So the
+    price is a few times the noise at most, wherever the mean is.
+
+    >>> found = [NoisyMean(np.array([value]), noise=0.1) for value in (0.2, -0.3, 0.4, 0.5)]
+    >>> [round(float(as_far_as_shown(each, usual=0.0)[0]), 2) for each in found]
+    [0.0, 0.0, 0.25, 0.5]
+    """
+    away = noisy.value - usual
+    length, root = math.sqrt(float(away @ away)) / noisy.noise, math.sqrt(away.size)
+    none, whole = root + _EVEN, root + _UNEVEN
+    kept = min(1.0, max(0.0, whole / max(length, none) * (length - none) / (whole - none)))
+    return np.asarray(usual + kept * away)
 
 
 def _mean_targets(users: UserData) -> Vector:

@@ -19,6 +19,7 @@ from quorate.models.losses import LinearLoss
 from quorate.models.regression_losses import HuberLoss, SquaredLoss
 from quorate.models.told import refuse_weights, target_range
 from quorate.public_randomness import RandomState
+from quorate.releases.user_releases import NoisyMean
 
 __all__ = ["HuberRegression", "LinearRegression", "Ridge"]
 
@@ -241,8 +242,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             return np.zeros((len(targets), 1))
         return targets[:, None]
 
-    def _constant_offsets(self, means: Vector) -> Vector:
-        return np.clip(means, -1.0, 1.0)
+    def _constant_offsets(self, means: NoisyMean) -> Vector:
+        return np.clip(means.value, -1.0, 1.0)
 
     def _unit(self) -> float:
         return float(target_range(self.target_bounds).half_width[0])
