@@ -392,6 +392,9 @@ class LinearModel(MayBeConstant):
             constant[-1] = first.or_later(float(theta[-1]), error=unsure)
         elif bought is not None:
             constant[~penalized] = self._constant_offsets(bought)
+        elif look is not None and not (drowned or isinstance(noise, str)):
+            unsure = math.sqrt(float(np.diagonal(noise)[~penalized].mean()))
+            constant[~penalized] = self._shown_offsets(theta[~penalized], error=unsure)
         doubt = partial(are_only_noise, minimum, noise, penalized=penalized)
         reach = Reach(1.0, 0.0)
         if drowned or (judged and doubt(looked=look is not None)):

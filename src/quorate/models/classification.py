@@ -28,6 +28,8 @@ Vector = NDArray[np.float64]
 
 # Noise can make a share negative; the constant model then still gives every class a chance.
 _SMALLEST_SHARE, _SMALLEST_IN_NOISE = 0.01, 0.7
+# What noise makes of an intercept of few users, over its stated error, which is a cautious one.
+_OVERSTATED = 0.5
 
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
@@ -159,7 +161,14 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         if len(self.classes) == 2:
             found = found + 0.5
         least = min(max(_SMALLEST_SHARE, _SMALLEST_IN_NOISE * means.noise), even)
-        shares = np.clip(np.concatenate([[1.0 - found.sum()], found]), least, 1.0)
+        return self._scores_of(np.clip(np.concatenate([[1.0 - found.sum()], found]), least, 1.0))
+
+    def _shown_offsets(self, offsets: Vector, *, error: float) -> Vector:
+        even = self._scores_of(np.ones(len(self.classes)))
+        return as_far_as_shown(NoisyMean(offsets, _OVERSTATED * error), usual=even)
+
+    def _scores_of(self, shares: Vector) -> Vector:
+        """Return the offsets with which classes have these shares."""
         scores = np.log(shares / shares.sum())
         if self.class_weight is not None:
             scores += np.log(public_weights(self.class_weight, self._check_classes()))

@@ -223,7 +223,7 @@ def mean_of_both(first: NoisyMean, again: NoisyMean) -> NoisyMean:
     return NoisyMean(np.asarray(value), first.noise * again.noise / whole)
 
 
-def as_far_as_shown(noisy: NoisyMean, *, usual: float) -> Vector:
+def as_far_as_shown(noisy: NoisyMean, *, usual: float | Vector) -> Vector:
     """Return a mean, or ``usual`` in each place where noise alone may have made the difference.
 
     What lies beyond the noise is kept as it is; between both the difference grows evenly. So the
