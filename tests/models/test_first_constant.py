@@ -8,10 +8,15 @@ import pytest
 from drawing import gaussian_account
 from quorate.guarantees import Relation
 from quorate.models import LinearRegression, LogisticRegression, base
-from quorate.models.first_constant import FirstConstant, release_first_constant
+from quorate.models.first_constant import (
+    FirstConstant,
+    as_far_as_shown,
+    mean_of_both,
+    release_first_constant,
+)
 from quorate.models.optimization import descent_noise, gradients
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
+from quorate.releases.user_releases import NoisyMean, UserReleases
 from quorate.users import UserData
 
 RNG = np.random.default_rng(0)
@@ -182,3 +187,61 @@ def test_a_constant_is_that_of_those_who_are_there(model, relation):
         assert abs(fitted.intercept_ - 1.0) < 0.2
     else:
         assert fitted.predict_proba(np.zeros((1, 600)))[0, 1] > 0.9
+
+
+def constant_of(share, seed, classes=(0, 1), n=130):
+    """Return the shares that a constant model gives to classes; too few users for anything else."""
+    labels = (np.arange(n) < share * n).astype(float)
+    data = UserData(np.zeros((n, 2)), labels, offsets=np.arange(n + 1))
+    with use_noise(SeededNoise(seed)):
+        model = LogisticRegression(hopeless="constant", classes=classes).fit(data)
+    assert model.algorithm_.name == "constant"
+    return model.predict_proba(np.zeros((1, 2)))[0]
+
+
+class TestEvenClasses:
+    """Noise of a share is a fortieth or so of 130 users; three of it are not shown."""
+
+    @pytest.mark.parametrize("share", [0.5, 0.47])
+    def test_classes_that_are_not_shown_to_be_uneven_are_even(self, share):
+        assert all(constant_of(share, seed)[1] == 0.5 for seed in range(20))
+
+    @pytest.mark.parametrize("share", [0.1, 0.8])
+    def test_what_is_shown_is_kept(self, share):
+        found = [constant_of(share, seed)[1] for seed in range(20)]
+        assert abs(np.mean(found) - share) < 0.03
+
+    def test_of_three_classes_too(self):
+        even = UserData(np.zeros((300, 2)), np.arange(300) % 3, offsets=np.arange(301))
+        with use_noise(SeededNoise(1)):
+            model = LogisticRegression(0.3, hopeless="constant", classes=(0, 1, 2)).fit(even)
+        assert np.allclose(model.predict_proba(np.zeros((1, 2))), 1.0 / 3.0, rtol=1e-12)
+
+    def test_the_difference_grows_evenly_with_what_is_seen(self):
+        seen = np.linspace(0.0, 10.0, 101)
+        kept = [
+            float(as_far_as_shown(NoisyMean(np.array([value]), noise=1.0), usual=0.0)[0])
+            for value in seen
+        ]
+        assert kept == sorted(kept)
+        assert kept[29] == 0.0
+        assert np.array_equal(kept[50:], seen[50:])
+
+    def test_two_releases_are_better_than_one(self):
+        both = mean_of_both(NoisyMean(np.zeros(1), noise=1.0), NoisyMean(np.ones(1), noise=1.0))
+        assert (both.value[0], both.noise) == (pytest.approx(0.5), pytest.approx(0.5**0.5))
+
+
+def test_few_users_who_go_a_part_of_the_way_take_that_part_of_their_intercept():
+    """It is as noisy as any coefficient, and the constant that they leave is an even one."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(600, 20))
+    data = UserData(rows, rng.integers(2, size=600), offsets=np.arange(0, 601, 3))
+    part = mock.patch.object(base.LastLook, "reach", return_value=base.Reach(0.5, 0.1))
+    whole = mock.patch.object(base.LastLook, "reach", return_value=base.Reach(1.0, 0.0))
+    found = []
+    for reach in (part, whole):
+        with reach, use_noise(SeededNoise(1)):
+            found.append(LogisticRegression().fit(data))
+    assert found[0].algorithm_.name == "few"
+    assert found[0].intercept_[0] == pytest.approx(0.5 * found[1].intercept_[0])

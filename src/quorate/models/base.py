@@ -17,6 +17,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.estimators import Route
 from quorate.grid import Box
 from quorate.guarantees import Guarantee, Relation
+from quorate.models.calibration import Calibration, moved_intercept
 from quorate.models.coefficients import error_of_constant
 from quorate.models.constant_models import MayBeConstant
 from quorate.models.coordinates.geometry import (
@@ -293,12 +294,16 @@ class LinearModel(MayBeConstant):
         # Whatever is asked later must not be paid from what is kept for the look.
         needed = self._largest_slope is None if few else steps is None
         held = records() if needed or records.cache_info().currsize else None
-        whole, look = run, None
+        whole, look, bought, kept = run, None, None, None
         if wanted and is_worth_a_look(
             n_users=run.n_users, mu=account.mu, dimension=dimension, relation=self.relation
         ):
             look = LastLook(run) if held is None else LastLook(run, records=held)
             run = look.descent()
+            if not few and self._largest_slope is not None:
+                bought = self._bought_means(run, share=first_share(run))
+                kept = Calibration.planned(whole, self._shares_of(bought), noise=bought.noise)
+                run = run if kept is None else kept.before(run)
         if few:
             geometry, people = release_scale(run, centred=inner.intercept), run.data
         elif inner.intercept and whitens_in_rounds(
@@ -307,7 +312,7 @@ class LinearModel(MayBeConstant):
             geometry, people = release_in_rounds(run, by_count=not rate)
         else:
             geometry, people = release_in_one_round(run, centred=inner.intercept, by_count=not rate)
-        initial, first, bought = np.zeros(dimension), None, None
+        initial, first = np.zeros(dimension), None
         if last is not None:
             scaled = last.weights, last.offsets
             if limits is not None:
@@ -316,8 +321,6 @@ class LinearModel(MayBeConstant):
         elif rate is None and inner.intercept and self._largest_slope is None:
             first = release_first_constant(run, reach=self._target_reach(), few=few)
             initial[-1] = first.value
-        elif look is not None and not few:
-            bought = self._bought_means(run, share=first_share(run))
         noise_of = partial(
             parameter_noise,
             loss=inner,
@@ -400,10 +403,13 @@ class LinearModel(MayBeConstant):
         if drowned or (judged and doubt(looked=look is not None)):
             reach = Reach(0.0, 0.0)
             if look is not None and bought is not None:
-                # What was kept for the look buys a better constant.
+                # What was kept buys a better constant.
+                kept = None
                 better = mean_of_both(bought, self._bought_means(whole))
                 constant[~penalized] = self._constant_offsets(better)
         elif look is not None:
+            if kept is not None:
+                look = replace(look, run=kept.before(whole))
             reach = look.reach(
                 descended,
                 people,
@@ -414,8 +420,13 @@ class LinearModel(MayBeConstant):
                 shown=evidence_of(minimum, noise, penalized=penalized, signal=signal),
             )
             noise = shortened_noise(noise, theta - constant, reach)
-        error = coefficient_error(noise, inner, geometry, limits, unit=self._unit())
         theta = constant + reach.part * (theta - constant)
+        if kept is not None:
+            misses = kept.misses(descended, people, theta)
+            theta[-1], added = moved_intercept(inner, theta, misses)
+            if not isinstance(noise, str):
+                noise = noise + np.diag(np.where(penalized, 0.0, added**2))
+        error = coefficient_error(noise, inner, geometry, limits, unit=self._unit())
         if reach.part == 0.0:
             error = error_of_constant(inner, data.n_features)
             name, reason = "constant", "released numbers do not show that coefficients help."

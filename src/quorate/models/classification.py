@@ -155,21 +155,24 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         return 0.5 if len(self.classes) == 2 else 1.0
 
     def _constant_offsets(self, means: NoisyMean) -> Vector:
-        """Return scores of classes that are as uneven as released numbers show them to be."""
-        even = 1.0 / len(self.classes)
-        found = as_far_as_shown(means, usual=0.0 if len(self.classes) == 2 else even)
-        if len(self.classes) == 2:
-            found = found + 0.5
-        least = min(max(_SMALLEST_SHARE, _SMALLEST_IN_NOISE * means.noise), even)
-        return self._scores_of(np.clip(np.concatenate([[1.0 - found.sum()], found]), least, 1.0))
+        even = 0.0 if len(self.classes) == 2 else 1.0 / len(self.classes)
+        shown = as_far_as_shown(means, usual=even)
+        return self._scores_of(self._shares_of(NoisyMean(shown, means.noise)))
+
+    def _shares_of(self, means: NoisyMean) -> Vector:
+        found = means.value + 0.5 if len(self.classes) == 2 else means.value
+        least = max(_SMALLEST_SHARE, _SMALLEST_IN_NOISE * means.noise)
+        least = min(least, 1.0 / len(self.classes))
+        shares = np.clip(np.concatenate([[1.0 - found.sum()], found]), least, 1.0)
+        return np.asarray(shares / shares.sum())
 
     def _shown_offsets(self, offsets: Vector, *, error: float) -> Vector:
-        even = self._scores_of(np.ones(len(self.classes)))
+        even = self._scores_of(np.full(len(self.classes), 1.0 / len(self.classes)))
         return as_far_as_shown(NoisyMean(offsets, _OVERSTATED * error), usual=even)
 
     def _scores_of(self, shares: Vector) -> Vector:
         """Return the offsets with which classes have these shares."""
-        scores = np.log(shares / shares.sum())
+        scores = np.log(shares)
         if self.class_weight is not None:
             scores += np.log(public_weights(self.class_weight, self._check_classes()))
         return np.asarray(scores[1:] - scores[0] if scores.size == 2 else scores)
@@ -215,8 +218,10 @@ class LogisticRegression(_LinearClassifier):
         one bounded contribution a user, each with its part of one
         :class:`~quorate.accounting.account.Account`. If halfway released gradients show nothing but
         noise, the rest pays for the mean of the labels instead of steps. A small part asks in the
-        end for two clipped slopes a user along the line from a constant to the model. All else
-        is post-processing.
+        end for two clipped slopes a user along the line from a constant to the model. Where that
+        is so and users are not few, the shares of the labels are bought before the descent, and if
+        they show that one of two labels is rare, a part is kept for one more number: the mean of
+        (prediction minus label), of each user between public limits. All else is post-processing.
 
     Utility
     -------

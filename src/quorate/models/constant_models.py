@@ -41,6 +41,10 @@ class MayBeConstant(FittedLinear):
         """Return the offsets of the constant model from the noisy means."""
         raise NotImplementedError
 
+    def _shares_of(self, means: NoisyMean) -> Vector:
+        """Return the shares of the classes from the noisy means, of a classifier."""
+        raise NotImplementedError
+
     def _shown_offsets(self, offsets: Vector, *, error: float) -> Vector:
         """Return the offsets of a descent as far as they are beyond their stated ``error``."""
         return offsets
