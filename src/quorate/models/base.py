@@ -300,10 +300,6 @@ class LinearModel(MayBeConstant):
         ):
             look = LastLook(run) if held is None else LastLook(run, records=held)
             run = look.descent()
-            if not few and self._largest_slope is not None:
-                bought = self._bought_means(run, share=first_share(run))
-                kept = Calibration.planned(whole, self._shares_of(bought), noise=bought.noise)
-                run = run if kept is None else kept.before(run)
         if few:
             geometry, people = release_scale(run, centred=inner.intercept), run.data
         elif inner.intercept and whitens_in_rounds(
@@ -321,6 +317,10 @@ class LinearModel(MayBeConstant):
         elif rate is None and inner.intercept and self._largest_slope is None:
             first = release_first_constant(run, reach=self._target_reach(), few=few)
             initial[-1] = first.value
+        elif look is not None and not few:
+            bought = self._bought_means(run, share=first_share(run))
+            kept = Calibration.planned(whole, self._shares_of(bought), noise=bought.noise)
+            run = run if kept is None else kept.before(run)
         noise_of = partial(
             parameter_noise,
             loss=inner,
