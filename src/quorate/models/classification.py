@@ -28,8 +28,6 @@ Vector = NDArray[np.float64]
 
 # Noise can make a share negative; the constant model then still gives every class a chance.
 _SMALLEST_SHARE, _SMALLEST_IN_NOISE = 0.01, 0.7
-# What noise makes of an intercept of few users, over its stated error, which is a cautious one.
-_OVERSTATED = 0.5
 
 
 class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
@@ -168,7 +166,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def _shown_offsets(self, offsets: Vector, *, error: float) -> Vector:
         even = self._scores_of(np.full(len(self.classes), 1.0 / len(self.classes)))
-        return as_far_as_shown(NoisyMean(offsets, _OVERSTATED * error), usual=even)
+        return as_far_as_shown(NoisyMean(offsets, error), usual=even)
 
     def _scores_of(self, shares: Vector) -> Vector:
         """Return the offsets with which classes have these shares."""

@@ -45,9 +45,9 @@ _SPREADS, _ERRORS = 1.5, 2.5
 _EDGE = 0.6
 # A share of absent people is believed from so many standard deviations on, and at most so large.
 _SEEN, _MOST_ABSENT = 3.0, 0.95
-# Classes are even up to so many standard deviations of the noise, and as uneven as it looks from so
-# many on: in one dimension, and for each more of the root of their number.
-_EVEN, _UNEVEN = 2.0, 4.0
+# Classes are even within a standard deviation of the noise (in several dimensions its usual length)
+# and as uneven as they look from so many more on: nothing is moved by more than noise moves it.
+_MORE = 2.0
 # Noise of a share of labels that a constant needs, and what it may cost.
 _SHARE_NOISE, _DEAREST_SHARE = 1.0 / 16.0, 0.03
 # A later constant farther away, in standard errors of the first one, is not believed.
@@ -227,16 +227,15 @@ def as_far_as_shown(noisy: NoisyMean, *, usual: float | Vector) -> Vector:
     """Return a mean, or ``usual`` in each place where noise alone may have made the difference.
 
     What lies beyond the noise is kept as it is; between both the difference grows evenly. So the
-    price is a few times the noise at most, wherever the mean is.
+    mean is moved by no more than the noise has, wherever it is.
 
-    >>> found = [NoisyMean(np.array([value]), noise=0.1) for value in (0.2, -0.3, 0.4, 0.5)]
+    >>> found = [NoisyMean(np.array([value]), noise=0.1) for value in (0.05, 0.1, -0.2, 0.3)]
     >>> [round(float(as_far_as_shown(each, usual=0.0)[0]), 2) for each in found]
-    [0.0, 0.0, 0.25, 0.5]
+    [0.0, 0.0, -0.15, 0.3]
     """
     away = noisy.value - usual
     length, root = math.sqrt(float(away @ away)) / noisy.noise, math.sqrt(away.size)
-    none, whole = root + _EVEN, root + _UNEVEN
-    kept = min(1.0, max(0.0, whole / max(length, none) * (length - none) / (whole - none)))
+    kept = min(1.0, max(0.0, (root + _MORE) / max(length, root) * (length - root) / _MORE))
     return np.asarray(usual + kept * away)
 
 
