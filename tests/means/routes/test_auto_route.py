@@ -54,6 +54,22 @@ class TestWay:
         assert ways.count("clip") >= 9
         assert fitted(skewed * 0.01).algorithm_.name == "drift"
 
+    @pytest.mark.parametrize("d", [3, 4])
+    def test_some_users_of_a_few_features_drift_only_if_pairs_are_near(self, d):
+        """A ball that drifts to users who fill their range errs twice as much as clipping to it."""
+        wide = np.random.default_rng(0).uniform(-1.0, 1.0, size=(600, d))
+        ways = [fitted(wide, seed=seed).algorithm_.name for seed in range(10)]
+        assert ways.count("clip") >= 9
+        ways = [fitted(wide * 0.01, seed=seed).algorithm_.name for seed in range(10)]
+        assert ways.count("drift") >= 9
+
+    def test_what_is_asked_before_a_drift_is_paid_from_what_was_set_aside(self):
+        """Beside Gaussian noise it would cost a square, and with it a good part of the budget."""
+        narrow = np.random.default_rng(0).normal(size=(600, 3)) * 0.01
+        asked, unasked = (fitted(narrow, seed=3), fitted(narrow[:399], seed=3))
+        assert {asked.algorithm_.name, unasked.algorithm_.name} == {"drift"}
+        assert asked.error_.standard_error < 0.95 * unasked.error_.standard_error
+
     def test_a_single_number_is_searched_for_in_its_corner(self):
         means = np.random.default_rng(0).normal(0.3, 1e-4, size=(500, 1))
         for delta in (0.0, 1e-6):

@@ -16,6 +16,7 @@ from quorate.means.routes.interval_route import (
     find_typical_distance,
     hidden_distances,
 )
+from quorate.means.routes.ways import Corner
 from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import SeededNoise, use_noise
 
@@ -121,4 +122,5 @@ class TestPairs:
     def test_people_say_whether_they_are_near(self, spread, near):
         users = WeightedUsers(np.random.default_rng(0).normal(size=(2000, 1)) * spread)
         account = Account.open(epsilon=1.0, noise=SeededNoise(1))
-        assert are_near(users, epsilon=0.2, account=account) is near
+        found = are_near(users, Corner(0.12, 0.6), epsilon=0.2, account=account)
+        assert found is near

@@ -135,10 +135,16 @@ class AutoRun:
             ).adapt()
         if way.name == "interval":
             return self.interval(size)
-        asked = way.name == "quantile" or ways.is_tested(
-            users=size.number, dimension=self.users.dimension, epsilon=self._whole
-        )
-        if asked and not self._is_in_a_corner(size):
+        told: dict[str, Any] = {
+            "users": size.number,
+            "dimension": self.users.dimension,
+            "epsilon": self._whole,
+        }
+        if ways.is_paired(way=way.name, relation=self.account.relation, **told):
+            cost = ways.question_cost(way=way.name, **told)
+            if not are_near(self.users, ways.NEAR[way.name], epsilon=cost, account=self.account):
+                return self.clip(size, _WIDE)
+        elif ways.is_tested(**told) and not self._is_in_a_corner(size):
             return self.clip(size, _WIDE)
         if way.name == "drift":
             return self.drift(size, way.reason)
@@ -159,22 +165,23 @@ class AutoRun:
             n = _FEW / self._whole
         told = {"users": n, "epsilon": self._whole}
         way = ways.first_way(dimension=d, mu=mu, **told).name
-        if mu > 0.0 and way == "drift" and ways.is_tested(dimension=d, **told):
-            kept = ways.question_cost(dimension=d, **told)
-            if not self._is_replaced:
+        asked = ways.is_tested(dimension=d, **told) or ways.is_paired(
+            way=way, dimension=d, relation=self.account.relation, **told
+        )
+        if mu > 0.0 and way == "drift" and asked:
+            kept = ways.question_cost(dimension=d, way=way, **told)
+            if not (self._is_replaced and ways.is_few(dimension=d, **told)):
                 kept += ways.present_cost(**told)
             self.account.set_aside(kept * _ROUNDING)
 
     def _is_in_a_corner(self, size: Size) -> bool:
-        """Ask whether nearly all users are in a corner of the range, or near each other."""
+        """Ask whether nearly all users are in a corner of the range."""
         told: dict[str, Any] = {
             "users": size.number,
             "dimension": self.users.dimension,
             "epsilon": self._whole,
         }
         cost = ways.question_cost(**told)
-        if not ways.is_tested(**told):
-            return are_near(self.users, epsilon=cost, account=self.account)
         corners = ways.corners(mu=self.account.mu, **told)
         if self.users.dimension == 1:
             return self._windows(size).are_in(corners, epsilon=cost, account=self.account)

@@ -45,7 +45,7 @@ _TYPICAL = math.sqrt(2.0) ** (np.arange(_CELLS + 1.0) - _CELLS + 1.0)
 # number, half of the pairs are no distance apart. It is divided to be the median of normal users.
 _PAIR_QUANTILE = Fraction(3, 4)
 _TO_MEDIAN = 1.37
-_FAR_QUANTILE, _NEAR_QUANTILE = Fraction(9, 10), Fraction(3, 5)
+_FAR_QUANTILE = Fraction(9, 10)
 # The smallest spread that is believed: below it most people hold the same vector.
 _SAME = 3e-6
 # So many people make enough pairs.
@@ -86,11 +86,12 @@ def find_typical_distance(
     return float(_TYPICAL[found]) / _TO_MEDIAN
 
 
-def are_near(users: VectorUsers, *, epsilon: float, account: Account) -> bool:
-    """Release whether most pairs of people are much nearer than the range is wide."""
-    far = (hidden_distances(users, account) > ways.NEAR).astype(np.int64)
+def are_near(users: VectorUsers, near: ways.Corner, *, epsilon: float, account: Account) -> bool:
+    """Release whether a share of the pairs of people are no farther apart than a width."""
+    far = (hidden_distances(users, account) > near.width).astype(np.int64)
+    share = Fraction(near.share).limit_denominator(100)
     mechanism = PairQuantile(
-        domain=(0, 1), epsilon=epsilon, quantile=_NEAR_QUANTILE, relation=account.relation
+        domain=(0, 1), epsilon=epsilon, quantile=share, relation=account.relation
     )
     return mechanism.release(far, account=account) == 0
 

@@ -33,6 +33,7 @@ __all__ = [
     "interval_radius",
     "is_boxed",
     "is_few",
+    "is_paired",
     "is_tested",
     "is_worth_searching",
     "narrow",
@@ -97,8 +98,7 @@ FEW_USERS, FEWEST_USERS = 110.0, 17.0
 # coordinates at once.
 TESTED_DIMENSIONS, TESTED_USERS = 2, 1000.0
 _CROWDED = (0.8, 0.65)
-# The width of the corner in two: where a ball drifts to it, for few and for more, and where
-# quantiles are asked.
+# The width of the corner in two: where a ball drifts, for few and for more; and for quantiles.
 _CELL_USERS, _DRIFT_CELLS, _SEARCH_CELL = (400.0, 675.0), (0.15, 0.3), 0.5
 # In one dimension, up to so many users x epsilon: the widths of a large and a small corner; how
 # many may be outside, over what the question costs: they reach far where it is large; and by how
@@ -120,14 +120,14 @@ _FINER, _IN_NARROW, POINT = 3.0, 0.6, Corner(6e-6, 0.82)
 WIDEST, BOX_USERS = 0.6, 1000.0
 # Half an interval around a window, in widths of the window.
 _REACH = 2.5
-# In more dimensions, under pure differential privacy, pairs of people are asked: they are near each
-# other if their distance is below this.
-NEAR = 0.12
-# A search must promise an error this much below that of clipping to the range before it begins, and
-# when it has ended.
+# In more dimensions pairs of people are asked whether so many of them are so near each other: where
+# quantiles are searched; and where a ball drifts, from so many users x epsilon on in fewer than so
+# many dimensions: in more it is hardly worse than clipping to the range, wherever users are.
+NEAR = {"quantile": Corner(0.12, 0.6), "drift": Corner(0.25, 0.6)}
+_PAIRED_USERS, _UNPAIRED = 400.0, 5
+# A search must promise this much less error than clipping to the range, before it and after it.
 PROMISING, WORTHWHILE = 0.95, 0.9
-# A search of one dimension that would cost more than this share of what is left is not begun.
-MOST_SEARCHED = 0.75
+MOST_SEARCHED = 0.75  # A search of one dimension that would cost more of what is left is not begun.
 # In several dimensions, where one of them may be wider than all others: the noise of clipping to
 # the range counts for this much more before a search has shown how far users are.
 _HOPE = 1.25
@@ -136,7 +136,7 @@ _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
 _PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 220.0
-_TEST, _MOST_ASKED = (36.0, 20.0), 0.15
+_TEST, _TEST_DRIFT, _MOST_ASKED = (36.0, 20.0), 72.0, 0.15
 # In one dimension: the corner, and the width of the window, with their limits; the window's place;
 # and how far users reach from it, in shares of epsilon.
 _CORNER, _ASKED, _WIDTH, _MOST_WIDTH = 30.0, (0.02, 0.13), 100.0, 0.2
@@ -216,8 +216,8 @@ def present_cost(*, users: float, epsilon: float) -> float:
     return min(max(_PRESENT / max(users, 1.0), 0.001 * epsilon), 0.03 * epsilon)
 
 
-def question_cost(*, users: float, dimension: int, epsilon: float) -> float:
-    """Return what it costs to ask users whether they are in a corner of the range.
+def question_cost(*, users: float, dimension: int, epsilon: float, way: str = "") -> float:
+    """Return what it costs to ask users whether they are in a corner of the range or near others.
 
     >>> [question_cost(users=n, dimension=d, epsilon=1.0) for n, d in ((500, 1), (320, 2))]
     [0.06, 0.0625]
@@ -226,7 +226,9 @@ def question_cost(*, users: float, dimension: int, epsilon: float) -> float:
         least, most = _ASKED
         return min(max(_CORNER / max(users, 1.0), least * epsilon), most * epsilon)
     small = _is_small_corner(users=users, dimension=dimension, epsilon=epsilon)
-    return min(max(_TEST[small] / max(users, 1.0), 0.005 * epsilon), _MOST_ASKED * epsilon)
+    pairs = way == "drift" and dimension > TESTED_DIMENSIONS
+    sure = _TEST_DRIFT if pairs else _TEST[small]
+    return min(max(sure / max(users, 1.0), 0.005 * epsilon), _MOST_ASKED * epsilon)
 
 
 def corners(*, users: float, dimension: int, epsilon: float, mu: float) -> tuple[Corner, ...]:
@@ -325,6 +327,23 @@ def is_tested(*, users: float, dimension: int, epsilon: float) -> bool:
     (True, False)
     """
     return dimension == 1 or is_few(users=users, dimension=dimension, epsilon=epsilon)
+
+
+def is_paired(
+    *, way: str, users: float, dimension: int, epsilon: float, relation: Relation
+) -> bool:
+    """Whether pairs of users are asked if they are near each other, before that way is taken.
+
+    Before a ball drifts it has to be set aside, so that the number of users has to be public.
+
+    >>> said = {"way": "drift", "dimension": 3, "epsilon": 1.0, "relation": Relation.REPLACE}
+    >>> is_paired(users=300, **said), is_paired(users=600, **said)
+    (False, True)
+    """
+    if way == "drift":
+        some = TESTED_DIMENSIONS < dimension < _UNPAIRED and users * epsilon >= _PAIRED_USERS
+        return some and relation is Relation.REPLACE
+    return way == "quantile" and not is_tested(users=users, dimension=dimension, epsilon=epsilon)
 
 
 def is_few(*, users: float, dimension: int, epsilon: float) -> bool:

@@ -27,6 +27,7 @@ from quorate.means.routes.ways import (
     cube_gain,
     first_way,
     interval_radius,
+    is_paired,
     is_tested,
     present_cost,
     search_costs,
@@ -347,8 +348,8 @@ class MeanTask(PeopleTask):
             }
             if all(share**self.dimension < corner.share for corner, share in inside.items()):
                 return False
-        elif first == "quantile":
-            return spread <= NEAR
+        elif is_paired(way=first, relation=self.relation, **told):
+            return spread <= NEAR[first].width
         if first != "interval":
             return True
         costs = search_costs(spread=_TYPICAL * spread, **told)
