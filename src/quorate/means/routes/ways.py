@@ -123,7 +123,7 @@ _REACH = 2.5
 # In more dimensions pairs of people are asked whether so many of them are so near each other: where
 # quantiles are searched; and where a ball drifts, from so many users x epsilon on in fewer than so
 # many dimensions: in more it is hardly worse than clipping to the range, wherever users are.
-NEAR = {"quantile": Corner(0.12, 0.6), "drift": Corner(0.25, 0.6)}
+NEAR = {"quantile": Corner(0.12, 0.6), "drift": Corner(0.17, 0.6)}
 _PAIRED_USERS, _UNPAIRED = 400.0, 5
 # A search must promise this much less error than clipping to the range, before it and after it.
 PROMISING, WORTHWHILE = 0.95, 0.9
@@ -136,7 +136,7 @@ _CHEAP, _FULL = 0.07, 0.45
 
 # Users x epsilon of one step, so that it fails about once in a thousand runs.
 _PRESENT, _SPREAD, _INNER, _OUTER = 40.0, 130.0, 60.0, 220.0
-_TEST, _TEST_DRIFT, _MOST_ASKED = (36.0, 20.0), 72.0, 0.15
+_TEST, _TEST_DRIFT, _MOST_ASKED = (36.0, 20.0), 60.0, 0.15
 # In one dimension: the corner, and the width of the window, with their limits; the window's place;
 # and how far users reach from it, in shares of epsilon.
 _CORNER, _ASKED, _WIDTH, _MOST_WIDTH = 30.0, (0.02, 0.13), 100.0, 0.2
