@@ -22,9 +22,9 @@ records to keep, which side of a split) are drawn from that key and a public see
 user's records have no influence on what is chosen for another.
 
 Sums of floats depend on the order of their terms. Where users hold several records, these are
-ordered by a 64-bit hash of their numbers, each user's by itself: records that are equal may change
-places, and nothing else may. Users are sorted side by side, by leading bits of the hash; who holds
-different records that meet there is seen to by the whole hash, and then by a second one.
+ordered by a hash of their first numbers, each user's by itself: records that are equal may change
+places, and nothing else may. The records of who holds different ones that meet there are ordered by
+a hash of all numbers, and where these meet by a second one.
 """
 
 from __future__ import annotations
@@ -59,11 +59,15 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Rows = NDArray[Any]
-_ODD = np.uint64(1)
+Words = NDArray[np.uint64]
+Places = NDArray[np.int64]
+_ONE = np.uint64(1)
 _BITS = 64
 _MINUS_ZERO = np.iinfo(np.int64).min  # the bits of -0.0 as an integer
 # Numbers sorted at once, and hashed, which fit into a processor's cache.
 _SORTED, _HASHED = 1 << 16, 1 << 18
+# Numbers of a record that mostly tell it apart; the first of them is often a constant.
+_FIRST = 2
 _BLOCK = 2**16
 # Integers within so many times their number are numbered by a table.
 _SPAN = 4
@@ -83,7 +87,7 @@ class Groups:
     """
 
     codes: NDArray[np.int32] | NDArray[np.int64]
-    keys: NDArray[np.uint64]
+    keys: Words
     n_columns: int = 1
 
 
@@ -122,7 +126,7 @@ def group(users: Any) -> Groups:
     return Groups(codes, keys, len(columns))
 
 
-def mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix(words: Words) -> Words:
     """Scramble 64-bit words: a bijection with well spread outputs, for public choices only.
 
     It is the finalizer of SplitMix64 (Steele, Lea, Flood. Fast splittable pseudorandom number
@@ -156,7 +160,7 @@ def order_by_user(codes: NDArray[Any], n_users: int) -> NDArray[Any]:
     return order
 
 
-def ranges(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(starts: Places, counts: Places) -> Places:
     """Return ``counts[i]`` consecutive numbers from each ``starts[i]``, in one array.
 
     >>> ranges(np.array([10, 0]), np.array([2, 3]))
@@ -176,7 +180,7 @@ def index_type(size: int) -> type[np.signedinteger[Any]]:
 
 
 def order_by_hash(
-    rows: Rows, targets: Floats | None, offsets: NDArray[np.int64], codes: NDArray[Any] | None
+    rows: Rows, targets: Floats | None, offsets: Places, codes: NDArray[Any] | None
 ) -> NDArray[Any]:
     """Return the places of the rows, user by user, each user's in the order of their hashes.
 
@@ -187,19 +191,23 @@ def order_by_hash(
     >>> bool((rows[order] == rows[::-1][turned]).all())
     True
     """
-    counts = np.diff(offsets)
-    owners = np.repeat(np.arange(len(counts)), counts) if codes is None else codes
-    hashes = _hashes(rows, targets)
-    if codes is None:
-        order, close = _by_hash(hashes, offsets)
-    else:
-        lying = order_by_user(owners, len(counts))
-        order, close = _by_hash(hashes[lying], offsets)
-        order = lying[order]
-    # Records with one key: mostly equal ones, which may change places.
-    close = close[~_same_records(rows, targets, order[close], order[close + 1])]
-    if close.size:
-        _tell_apart(rows, targets, order, close, hashes, owners, offsets)
+    counts, hashes = np.diff(offsets), _first_hashes(rows, targets)
+    came: NDArray[Any] = np.arange(len(rows), dtype=index_type(len(rows)))
+    if codes is not None:
+        came = order_by_user(codes, len(counts))
+        hashes = hashes[came]
+    order, close = _by_hash(hashes, offsets)
+    order = order if codes is None else came[order]
+    users = _who_differ(rows, targets, order, close, offsets)
+    # Records that share the last hash too were made to, and lie as they came, whoever is there.
+    for of in (_folded, _bits):
+        if not users.size:
+            break
+        places = ranges(offsets[users], counts[users])
+        held, starts = came[places], np.append(0, np.cumsum(counts[users]))
+        again, close = _by_hash(_hashes(rows, targets, held, of), starts)
+        order[places] = held = held[again]
+        users = users[_who_differ(rows, targets, held, close, starts)]
     return order
 
 
@@ -233,7 +241,7 @@ def id_columns(users: Any) -> list[Any]:
     return [array]
 
 
-def _encode(column: Any) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+def _encode(column: Any) -> tuple[NDArray[Any], Words]:
     """Return the codes of one column and the keys of its distinct ids."""
     import pyarrow as pa
 
@@ -318,9 +326,7 @@ def numbered(values: Any) -> tuple[NDArray[Any], Any]:
     return codes, distinct
 
 
-def _near(
-    values: NDArray[Any],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]] | None:
+def _near(values: NDArray[Any]) -> tuple[Places, NDArray[np.int32], NDArray[Any]] | None:
     """Return places in a table, the numbers that stand there, and the distinct values."""
     if not len(values):
         return np.empty(0, np.int64), np.empty(0, np.int32), values
@@ -338,7 +344,7 @@ def _near(
     return places, numbers, np.flatnonzero(seen).astype(values.dtype) + low
 
 
-def _keys(distinct: Any) -> NDArray[np.uint64]:
+def _keys(distinct: Any) -> Words:
     """Return one key per distinct id, a function of that id alone."""
     import pyarrow as pa
 
@@ -351,7 +357,7 @@ def _keys(distinct: Any) -> NDArray[np.uint64]:
     return np.concatenate([np.empty(0, dtype=np.uint64), *parts])
 
 
-def _hash(texts: Any) -> NDArray[np.uint64]:
+def _hash(texts: Any) -> Words:
     """Hash byte strings: add up scrambled pairs of position and byte, modulo 2^64."""
     _, ends, data = texts.buffers()
     offsets = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -364,53 +370,37 @@ def _hash(texts: Any) -> NDArray[np.uint64]:
     return mix(sums[starts + lengths] - sums[starts] + lengths.astype(np.uint64))
 
 
-def _tell_apart(
-    rows: Rows,
-    targets: Floats | None,
-    order: NDArray[Any],
-    close: NDArray[np.int64],
-    hashes: NDArray[np.uint64],
-    owners: NDArray[Any],
-    offsets: NDArray[np.int64],
-) -> None:
-    """Put the records of those users right who hold different ones that meet in the sorted bits.
+def _who_differ(
+    rows: Rows, targets: Floats | None, order: NDArray[Any], close: Places, offsets: Places
+) -> Places:
+    """Return the users of whom two records that lie side by side and meet are different.
 
-    Where they share the whole hash, all records of that user are ordered by a second one. Records
-    that share both were made to, and lie as they came: a stable sort leaves them so, whoever else
-    is there.
+    Records that meet are equal, and may change places, or have few values: then the first ones of a
+    user that meet mostly differ, and the others need no look.
     """
-    users = np.unique(owners[order[close]])
-    places = ranges(offsets[users], np.diff(offsets)[users])
-    held = order[places]
-    held = held[np.lexsort((held, owners[held]))]  # as they came
-    own, told = owners[held], hashes[held]
-    by_hash = np.lexsort((told, own))
-    first, second = by_hash[:-1], by_hash[1:]
-    meet = np.flatnonzero((told[first] == told[second]) & (own[first] == own[second]))
-    meet = meet[~_same_records(rows, targets, held[first[meet]], held[second[meet]])]
-    if meet.size:
-        again = np.isin(own, own[first[meet]])
-        few = None if targets is None else targets[held[again]]
-        told[again] = _hashes(rows[held[again]], few, of=_folded)
-    order[places] = held[np.lexsort((told, own))]
+    owners = np.searchsorted(offsets, close, side="right") - 1
+    differ = np.zeros(len(offsets) - 1, dtype=np.bool_)
+    for first in (True, False):
+        some = np.diff(owners, prepend=-1) > 0 if first else ~differ[owners]
+        left, right = order[close[some]], order[close[some] + 1]
+        differ[owners[some][~_same_records(rows, targets, left, right)]] = True
+    return np.flatnonzero(differ)
 
 
-def _by_hash(
-    hashes: NDArray[np.uint64], offsets: NDArray[np.int64]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _by_hash(hashes: Words, offsets: Places) -> tuple[NDArray[Any], Places]:
     """Return the places by leading bits of the hash, user by user; where two share these.
 
     Users lie one after the other. Many short sorts, of words that end in their place among the
-    user's: a third of the time of one sort of everybody's, and no places to sort along.
+    user's: a third of the time of one sort of everybody's, and no places to sort along. How many
+    bits lead depends on how many records the user holds, and not on the others.
     """
     counts = np.diff(offsets)
-    tail = int(counts.max()).bit_length()
-    last = np.uint64((1 << tail) - 1)
+    digits = np.frexp(counts)[1]
     starts = np.repeat(offsets[:-1].astype(index_type(len(hashes))), counts)
+    last = np.repeat((_ONE << digits.astype(np.uint64)) - _ONE, counts)
     words = hashes & ~last
     words |= (np.arange(len(hashes), dtype=starts.dtype) - starts).astype(np.uint64)
     # Users whose numbers of records have as many binary digits are sorted side by side.
-    digits = np.frexp(counts)[1]
     for digit in np.unique(digits[counts > 1]).tolist():
         alike = np.flatnonzero(digits == digit)
         few = max(1, _SORTED >> digit)
@@ -418,13 +408,12 @@ def _by_hash(
             some = alike[first : first + few]
             _sort_each(words, offsets[some], counts[some])
     order = starts + (words & last).astype(starts.dtype)
-    words >>= np.uint64(tail)
-    return order, np.flatnonzero(words[1:] == words[:-1])
+    meet = (words[1:] ^ words[:-1]) <= last[1:]
+    meet &= starts[1:] == starts[:-1]  # two of one user
+    return order, np.flatnonzero(meet)
 
 
-def _sort_each(
-    words: NDArray[np.uint64], starts: NDArray[np.int64], counts: NDArray[np.int64]
-) -> None:
+def _sort_each(words: Words, starts: Places, counts: Places) -> None:
     """Sort the words of each of these users, in their place."""
     begin, width = int(starts[0]), int(counts.max())
     if counts.min() == width and int(starts[-1]) - begin == (len(starts) - 1) * width:
@@ -443,8 +432,7 @@ def _same_records(
 ) -> NDArray[np.bool_]:
     """Tell for each pair of places whether the records there are equal."""
     same = np.empty(len(left), dtype=np.bool_)
-    few = _rows_at_once(rows)
-    for start in range(0, len(left), few):
+    for start in range(0, len(left), few := _rows_at_once(rows)):
         one, other = left[start : start + few], right[start : start + few]
         alike = (_bits(rows[one]) == _bits(rows[other])).all(axis=1)
         if targets is not None:
@@ -453,7 +441,7 @@ def _same_records(
     return same
 
 
-def _bits(values: Rows) -> NDArray[np.uint64]:
+def _bits(values: Rows) -> Words:
     """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
 
     Not every store keeps these apart, and no sum of finite numbers can tell them apart.
@@ -467,33 +455,45 @@ def _bits(values: Rows) -> NDArray[np.uint64]:
     return told.view(np.uint64)
 
 
-def _folded(values: Rows) -> NDArray[np.uint64]:
-    """Return the bits with the first half of them written over the second too.
+def _folded(values: Rows) -> Words:
+    """Return the bits with their first half written over the second too.
 
-    A product moves no bit of a number to the right, and small integers have but leading bits: of
-    records of such, sums of the mere bits meet.
+    A product moves no bit to the right: sums of the mere bits of small integers often meet.
     """
     bits = _bits(values)
     return bits ^ (bits >> np.uint64(_BITS // 2))
 
 
-def _hashes(
-    rows: Rows,
-    targets: Floats | None,
-    of: Callable[[Rows], NDArray[np.uint64]] = _bits,
-) -> NDArray[np.uint64]:
-    """Return one word for each row: a sum of its bits times odd numbers, modulo 2^64."""
-    width = rows.shape[1]
-    odd = mix(np.arange(width + 1, dtype=np.uint64)) | _ODD
-    words = np.empty(len(rows), dtype=np.uint64)
-    few = _rows_at_once(rows)
-    for start in range(0, len(rows), few):
-        part = slice(start, start + few)
-        sums = np.einsum("ij,j->i", of(rows[part]), odd[:width])
+def _first_hashes(rows: Rows, targets: Floats | None) -> Words:
+    """Return one word for each row, of its first numbers and its target, which mostly do."""
+    odd, words = _odd(_FIRST + 1), np.zeros(len(rows), dtype=np.uint64)
+    for start in range(0, len(rows), _HASHED):
+        part = slice(start, start + _HASHED)
+        sums = words[part]
+        for bits, factor in zip(_bits(rows[part, :_FIRST].T.copy()), odd, strict=False):
+            sums += bits * factor
         if targets is not None:
-            sums += of(targets[part]) * odd[width]
-        words[part] = mix(sums)
+            sums += _bits(targets[part]) * odd[-1]
     return words
+
+
+def _hashes(
+    rows: Rows, targets: Floats | None, places: NDArray[Any], of: Callable[[Rows], Words]
+) -> Words:
+    """Return one word for each row at these places: a sum of its bits times odd numbers."""
+    width, odd = rows.shape[1], _odd(rows.shape[1] + 1)
+    words = np.empty(len(places), dtype=np.uint64)
+    for start in range(0, len(places), few := _rows_at_once(rows)):
+        some = places[start : start + few]
+        sums = np.einsum("ij,j->i", of(rows.take(some, axis=0)), odd[:width])
+        if targets is not None:
+            sums += of(targets[some]) * odd[width]
+        words[start : start + few] = mix(sums)
+    return words
+
+
+def _odd(count: int) -> Words:
+    return mix(np.arange(count, dtype=np.uint64)) | _ONE
 
 
 def _rows_at_once(rows: Rows) -> int:
