@@ -10,8 +10,10 @@ geometric noise (c = 1), and at least k^2 / 2 for Gaussian noise, where 2^k exp(
 1.2131 (c = 4/5). Two-sided laws have a sign, and refuse -0. Between a quarter and a half of all
 proposals are kept. Whether one is, is asked in floats by sums, products and one quotient alone,
 which are right to half a unit in the last place; no exponential of a mathematics library is
-trusted. Their error stays below 2^-38 of the result (see :func:`_chances`); where the answer is not
-clear by far more than that, :mod:`quorate.noise.exact_decisions` finds it in integers.
+trusted. A rough answer that errs by less than 2^-16 (see :func:`_chances`) mostly does; where it is
+not clear by more than that, one that errs by less than 2^-38 of the result (:func:`_chance`) is
+asked, and where that is not clear by far more, :mod:`quorate.noise.exact_decisions` finds it in
+integers.
 
 Noisy maxima, and noise of enormous scales, come from OpenDP, which samples integer noise in big
 integers, adds, and only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact
@@ -70,9 +72,13 @@ _ONE = np.uint64(1)
 # How far floats must be from the answer to be believed: far beyond what they can err by.
 _RELATIVE = 2.0**-30
 _ABSOLUTE = 2.0**-60
+# How far rough ones must be.
+_ROUGHLY = 2.0**-15
 # Beyond this exponent a chance is below 2^-64.
 _HOPELESS = 45.0
 _HALVINGS = 11
+# An odd number: half of a square that is so often halved is a square.
+_FEW_HALVINGS = 7
 # A proposal is kept with a chance of at least a quarter; so many that one round mostly does.
 _PROPOSALS = 3.5
 _AT_ONCE = 2**13
@@ -263,23 +269,21 @@ def _kept(
     zeros = np.subtract(np.bitwise_count(tosses ^ (tosses - _ONE)), 1, dtype=np.int64)
     magnitudes = zeros << width
     magnitudes |= bits.view(np.int64) & (2**width - 1)
-    chances = _chances(law, scale, zeros, magnitudes)
-    shown = marks * 2.0**-WORD
-    keep = shown < chances
-    unclear = np.abs(shown - chances) <= chances * _RELATIVE + _ABSOLUTE
+    beyond = marks * 2.0**-WORD
+    beyond -= _chances(law, scale, zeros, magnitudes)
+    keep = beyond < 0.0
+    unclear = np.abs(beyond, out=beyond) <= _ROUGHLY
     unclear |= tosses == 0
     for place in unclear.nonzero()[0].tolist():
-        k = int(zeros[place])
-        if tosses[place] == 0:
-            more = further_zeros(words)
-            k += more
-            magnitudes[place] += more << width
-        keep[place] = is_below(law, scale, k, int(magnitudes[place]), int(marks[place]), words)
+        proposal = int(tosses[place]), int(zeros[place]), int(magnitudes[place])
+        keep[place], magnitudes[place] = _decided(law, scale, *proposal, int(marks[place]), words)
     if law == "geometric":
         return magnitudes[keep]
-    negative = coins > _COINS
-    keep &= (magnitudes > 0) >= negative  # zero has one sign
-    return np.where(negative, -magnitudes, magnitudes)[keep]
+    signs = coins.view(np.int64) >> (WORD - 1)  # -1 or 0
+    magnitudes ^= signs
+    keep &= magnitudes != -1  # zero has one sign
+    magnitudes -= signs
+    return magnitudes[keep]
 
 
 def _first_kept(
@@ -291,14 +295,7 @@ def _first_kept(
         tosses, negative = coin & int(_COINS), coin > int(_COINS)
         zeros = (tosses & -tosses).bit_length() - 1 if tosses else WORD - 1
         magnitude = (zeros << width) + (low & 2**width - 1)
-        chance, shown = _chance(law, scale, zeros, magnitude), mark * 2.0**-WORD
-        keep = shown < chance
-        if not tosses or abs(shown - chance) <= chance * _RELATIVE + _ABSOLUTE:
-            if not tosses:
-                more = further_zeros(words)
-                zeros += more
-                magnitude += more << width
-            keep = is_below(law, scale, zeros, magnitude, mark, words)
+        keep, magnitude = _decided(law, scale, tosses, zeros, magnitude, mark, words)
         if law == "geometric":
             negative = False
         if keep and (magnitude or not negative):
@@ -306,8 +303,30 @@ def _first_kept(
     return []
 
 
+def _decided(
+    law: str, scale: float, tosses: int, zeros: int, magnitude: int, mark: int, words: WordSource
+) -> tuple[bool, int]:
+    """Tell whether one proposal is kept, and which it is: a row of zeros may go on."""
+    if tosses:
+        chance, shown = _chance(law, scale, zeros, magnitude), mark * 2.0**-WORD
+        if abs(shown - chance) > chance * _RELATIVE + _ABSOLUTE:
+            return shown < chance, magnitude
+    else:
+        more = further_zeros(words)
+        zeros += more
+        magnitude += more << _bits_of(scale)
+    return is_below(law, scale, zeros, magnitude, mark, words), magnitude
+
+
 def _chance(law: str, scale: float, zeros: int, magnitude: int) -> float:
-    """Return what :func:`_chances` says of one proposal, by the same operations."""
+    """Return about c 2^k exp(-e), by operations that IEEE 754 rounds correctly.
+
+    With f = e - k ln 2 below 45 the quotient, the square and the difference err by less than 2^-43
+    together, since e < 45 + k ln 2 < 90 and k <= 63. Seven terms of the series of exp(-f / 2048)
+    leave out less than 2^-50.7, their roundings and those of the coefficients, which count at most
+    |f| / 2048 < 2^-5 of a unit, add less than 2^-52, and each of 11 squarings doubles the error and
+    adds 2^-53: less than 2^-38 in all.
+    """
     exponent = magnitude / scale
     if law == "discrete_gaussian":
         exponent = exponent * exponent * 0.5
@@ -328,29 +347,26 @@ def _bits_of(scale: float) -> int:
 
 
 def _chances(law: str, scale: float, zeros: Integers, magnitudes: Integers) -> NDArray[np.float64]:
-    """Return about c 2^k exp(-e), by operations that IEEE 754 rounds correctly.
+    """Return :func:`_chance` of many proposals but for less than 2^-16, by the same operations.
 
-    With f = e - k ln 2 below 45 the quotient, the square and the difference err by less than 2^-43
-    together, since e < 45 + k ln 2 < 90 and k <= 63. Seven terms of the series of exp(-f / 2048)
-    leave out less than 2^-50.7, their roundings and those of the coefficients, which count at most
-    |f| / 2048 < 2^-5 of a unit, add less than 2^-52, and each of 11 squarings doubles the error and
-    adds 2^-53: less than 2^-38 in all.
+    Three terms of the series of exp(-f / 128) leave out less than (f / 128)^3 / 6 if f > 0, which
+    128 products make at most exp(-f) (exp(d) - 1) with d = f^3 exp(f / 128) / 98304: that is less
+    than 2^-16.1 everywhere, and of -0.2 < f < 0 there is less than 2^-20.
     """
     with np.errstate(all="ignore"):
-        exponents = magnitudes / scale
         if law == "discrete_gaussian":
+            exponents = magnitudes / (scale * 2.0 ** ((_FEW_HALVINGS + 1) // 2))
             exponents *= exponents
-            exponents *= 0.5
-        exponents -= zeros * _LOG_2
+        else:
+            exponents = magnitudes / (scale * 2.0**_FEW_HALVINGS)
+        np.subtract(zeros * (_LOG_2 * 2.0**-_FEW_HALVINGS), exponents, out=exponents)
         # So is an overflow; there is no NaN, as zero over a scale is zero.
-        np.minimum(exponents, _HOPELESS, out=exponents)
-        exponents *= -(2.0**-_HALVINGS)
-        chances = exponents * _SERIES[0]
-        for coefficient in _SERIES[1:]:
-            chances += coefficient
-            chances *= exponents
+        np.maximum(exponents, _HOPELESS * -(2.0**-_FEW_HALVINGS), out=exponents)
+        chances = exponents * 0.5
         chances += 1.0
-        for _ in range(_HALVINGS):
+        chances *= exponents
+        chances += 1.0
+        for _ in range(_FEW_HALVINGS):
             chances *= chances
         if law == "discrete_gaussian":
             chances *= _FACTOR
