@@ -113,7 +113,11 @@ class Bound(ABC):
         return isinstance(other, Bound) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._known)
+
+    @cached_property
+    def _known(self) -> tuple[object, ...]:
+        return self._key()  # once: every step of a descent looks its bound up
 
     def _key(self) -> tuple[object, ...]:
         names = self.__dataclass_fields__  # type: ignore[attr-defined]

@@ -44,8 +44,8 @@ from quorate._validate import (
     float_down,
     float_up,
     pure_loss,
+    ratio_root_down,
     ratio_root_up,
-    root_down,
 )
 from quorate.accounting.compose import price
 from quorate.accounting.costs import (
@@ -247,7 +247,7 @@ class Account:
     @property
     def mu(self) -> float:
         """The parameter of Gaussian differential privacy of the whole account, rounded down."""
-        return root_down(self.square)
+        return ratio_root_down(self._square, UNITS)
 
     def set_aside(self, epsilon: Fraction | float) -> None:
         """Keep ``epsilon`` for pure draws beside Gaussian noise; before anything is drawn."""
