@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
-from quorate._validate import exact, exact_ratio, float_down, ratio_root_up, root_up
+from quorate._validate import exact_ratio, float_down, ratio_root_up, root_up
 from quorate.accounting.account import Account
 from quorate.accounting.calibrate import gaussian_multiplier
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
@@ -372,7 +372,9 @@ class NoisySearch(GaussianMechanism):
     @property
     def sigma(self) -> float:
         """Standard deviation of the integer noise on ``16 x count``, rounded up."""
-        return root_up((_FINENESS * exact(self.noise_multiplier)) ** 2 + DISCRETENESS)
+        top, bottom = exact_ratio(self.noise_multiplier)
+        variance = (_FINENESS * top) ** 2 + DISCRETENESS * bottom * bottom
+        return ratio_root_up(variance, bottom * bottom)
 
     def release(self, values: NDArray[Any], *, account: Account | None = None) -> int:
         """Return the index of the threshold found; NaN counts as infinitely far."""

@@ -71,6 +71,7 @@ _AT_ONCE = 2**18
 _ONE_THREAD = 2**18
 # Scores in standard deviations, at which curvatures of two classes are averaged.
 _LINE = np.linspace(-6.0, 6.0, 601)
+_POWERS, _BELL = (_LINE**0, _LINE, _LINE**2), np.exp(-0.5 * _LINE**2)
 # Views of the same users, who are asked again at every step.
 _PARTS: WeakKeyDictionary[UserData, tuple[LinearLoss, list[_Part]]] = WeakKeyDictionary()
 
@@ -433,8 +434,8 @@ def curvature_over_scores(
     length = float(np.linalg.norm(theta[:features]))
     along = np.append(theta[:features] / max(length, 1e-300), np.zeros(int(intercept)))
     slopes = bent((theta[features] if intercept else 0.0) + length * _LINE)
-    shares = slopes * np.exp(-0.5 * _LINE**2) / np.exp(-0.5 * _LINE**2).sum()
-    plain, skewed, squared = (float(shares @ _LINE**power) for power in range(3))
+    shares = slopes * _BELL / _BELL.sum()
+    plain, skewed, squared = (float(shares @ power) for power in _POWERS)
     found = plain * np.eye(theta.size) + (squared - plain) * np.outer(along, along)
     if intercept:
         found[features] += skewed * along

@@ -303,14 +303,18 @@ def noise_covariance(
     array([[0.0625]])
     """
     size = len(curvature)
-    points, both, half = (np.zeros((size, size)) for _ in range(3))
+    points, both, half, pull, turned = (np.zeros((size, size)) for _ in range(5))
+    pulled, spread = (matrix.reshape(-1)[:: size + 1] for matrix in (pull, points))
+    rates = descent.step_size / np.array([step.curvature for step in path])
+    shrinkage = rates * np.array([step.shrinkage for step in path])
+    kept, added = 1.0 - shrinkage[:, None] * shrunk, np.array([step.noise for step in path])
+    added = (rates * added) ** 2
     total = 0.0
     for number, step in enumerate(path):
-        rate = descent.step_size / step.curvature
-        pull = -rate * curvature
-        pull.reshape(-1)[:: size + 1] += 1.0 - rate * step.shrinkage * shrunk
-        points = pull @ points @ pull.T
-        points.reshape(-1)[:: size + 1] += (rate * step.noise) ** 2
+        np.multiply(curvature, -rates[number], out=pull)
+        pulled += kept[number]
+        np.matmul(np.matmul(pull, points, out=turned), pull.T, out=points)
+        spread += added[number]
         if number >= (1.0 - descent.tail) * len(path):
             # Covariances of the point with the weighted sum of points so far, and of that sum: of
             # the second only what, added to its mirror image, makes it.
