@@ -372,9 +372,8 @@ class NoisySearch(GaussianMechanism):
     @property
     def sigma(self) -> float:
         """Standard deviation of the integer noise on ``16 x count``, rounded up."""
-        top, bottom = exact_ratio(self.noise_multiplier)
-        variance = (_FINENESS * top) ** 2 + DISCRETENESS * bottom * bottom
-        return ratio_root_up(variance, bottom * bottom)
+        noise, unit = exact_ratio(self.noise_multiplier)
+        return ratio_root_up((_FINENESS * noise) ** 2 + DISCRETENESS * unit**2, unit**2)
 
     def release(self, values: NDArray[Any], *, account: Account | None = None) -> int:
         """Return the index of the threshold found; NaN counts as infinitely far."""

@@ -22,9 +22,8 @@ records to keep, which side of a split) are drawn from that key and a public see
 user's records have no influence on what is chosen for another.
 
 Sums of floats depend on the order of their terms. Where users hold several records, these are
-ordered by a hash of their first numbers, each user's by itself: records that are equal may change
-places, and nothing else may. The records of who holds different ones that meet there are ordered by
-a hash of all numbers, and where these meet by a second one.
+ordered by a hash of a few of their numbers, each user's by itself: only equal ones may change
+places. Who holds different ones that meet has them ordered by all numbers, and by a second hash.
 """
 
 from __future__ import annotations
@@ -66,8 +65,6 @@ _BITS = 64
 _MINUS_ZERO = np.iinfo(np.int64).min  # the bits of -0.0 as an integer
 # Numbers sorted at once, and hashed, which fit into a processor's cache.
 _SORTED, _HASHED = 1 << 16, 1 << 18
-# Numbers of a record that mostly tell it apart; the first of them is often a constant.
-_FIRST = 2
 _BLOCK = 2**16
 # Integers within so many times their number are numbered by a table.
 _SPAN = 4
@@ -191,7 +188,7 @@ def order_by_hash(
     >>> bool((rows[order] == rows[::-1][turned]).all())
     True
     """
-    counts, hashes = np.diff(offsets), _first_hashes(rows, targets)
+    counts, hashes = np.diff(offsets), _end_hashes(rows, targets)
     came: NDArray[Any] = np.arange(len(rows), dtype=index_type(len(rows)))
     if codes is not None:
         came = order_by_user(codes, len(counts))
@@ -378,8 +375,8 @@ def _who_differ(
     Records that meet are equal, and may change places, or have few values: then the first ones of a
     user that meet mostly differ, and the others need no look.
     """
-    owners = np.searchsorted(offsets, close, side="right") - 1
     differ = np.zeros(len(offsets) - 1, dtype=np.bool_)
+    owners = np.repeat(np.arange(len(differ)), np.diff(offsets))[close]
     for first in (True, False):
         some = np.diff(owners, prepend=-1) > 0 if first else ~differ[owners]
         left, right = order[close[some]], order[close[some] + 1]
@@ -456,21 +453,20 @@ def _bits(values: Rows) -> Words:
 
 
 def _folded(values: Rows) -> Words:
-    """Return the bits with their first half written over the second too.
-
-    A product moves no bit to the right: sums of the mere bits of small integers often meet.
-    """
+    """Return the bits, the first half also over the second: of small integers mere bits meet."""
     bits = _bits(values)
-    return bits ^ (bits >> np.uint64(_BITS // 2))
+    folded = bits >> np.uint64(_BITS // 2)
+    folded ^= bits
+    return folded
 
 
-def _first_hashes(rows: Rows, targets: Floats | None) -> Words:
-    """Return one word for each row, of its first numbers and its target, which mostly do."""
-    odd, words = _odd(_FIRST + 1), np.zeros(len(rows), dtype=np.uint64)
+def _end_hashes(rows: Rows, targets: Floats | None) -> Words:
+    """Return one word for each row, of its target and both ends: neighbours are often alike."""
+    odd, words = _odd(3), np.zeros(len(rows), dtype=np.uint64)
+    ends = rows[:, :: max(1, rows.shape[1] - 1)]
     for start in range(0, len(rows), _HASHED):
-        part = slice(start, start + _HASHED)
-        sums = words[part]
-        for bits, factor in zip(_bits(rows[part, :_FIRST].T.copy()), odd, strict=False):
+        sums = words[part := slice(start, start + _HASHED)]
+        for bits, factor in zip(_bits(ends[part].T.copy()), odd, strict=False):
             sums += bits * factor
         if targets is not None:
             sums += _bits(targets[part]) * odd[-1]
@@ -485,7 +481,9 @@ def _hashes(
     words = np.empty(len(places), dtype=np.uint64)
     for start in range(0, len(places), few := _rows_at_once(rows)):
         some = places[start : start + few]
-        sums = np.einsum("ij,j->i", of(rows.take(some, axis=0)), odd[:width])
+        beside = np.all(np.diff(some) == 1)  # then they need no copy
+        own = rows[some[0] : some[-1] + 1] if beside else rows.take(some, axis=0)
+        sums = np.einsum("ij,j->i", of(own), odd[:width])
         if targets is not None:
             sums += of(targets[some]) * odd[width]
         words[start : start + few] = mix(sums)
