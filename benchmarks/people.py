@@ -53,6 +53,7 @@ def mean_of_people(report: Report, which: str, runs: int) -> None:
     """Means of user means: all columns of a table, and its first one alone."""
     rng = np.random.default_rng(0)
     ratios, kept, loose = [], [], []
+    whole: dict[float, list[float]] = {DELTA: [], 0.0: []}
     for table in tables(which):
         n = table.users.n_users
         for columns in sorted({1, len(table.ranges)}):
@@ -61,6 +62,8 @@ def mean_of_people(report: Report, which: str, runs: int) -> None:
                 fits = fit_table(table, columns, runs=4 * runs, seed=1, delta=delta)
                 ranges = clipping_to_the_range(table, columns, delta)
                 ratios.append(fits.rms / ranges)
+                if columns == len(table.ranges):
+                    whole[delta].append(ratios[-1])
                 kept.append(fits.kept)
                 loose.append(fits.looseness)
                 ways = ", ".join(f"{name} {count}" for name, count in fits.routes.most_common())
@@ -77,6 +80,11 @@ def mean_of_people(report: Report, which: str, runs: int) -> None:
     report.line(
         "means: ratio to clipping to the range in the middle", float(np.median(ratios)), 0.75
     )
+    for delta, found in whole.items():
+        share = float(np.mean(np.less_equal(found, 0.75)))
+        report.line(
+            f"means: share of whole tables up to .75, delta {delta:g}", share, 0.5, at_most=False
+        )
     report.line("means: smallest share of kept 95 % bounds", min(kept), 0.9, at_most=False)
     report.line(
         "means: share of bounds below 3 x", float(np.mean(np.less(loose, 3))), 0.75, at_most=False
