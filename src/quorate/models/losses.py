@@ -392,9 +392,12 @@ class LinearLoss(Loss):
         outputs, features, dtype = len(weights), blocks[0].shape[2], blocks[0].dtype
         units = weights * self._unit
         inner = np.ascontiguousarray(units[:, :features], dtype=dtype).T
-        predictions = np.empty((len(part.targets), outputs), dtype=dtype)
+        # A product with zeros, as at the start of a descent, need not be made.
+        turned = bool(inner.any())
+        predictions = (np.empty if turned else np.zeros)((len(part.targets), outputs), dtype=dtype)
         for (records, _, held), own in zip(part.runs, blocks, strict=True):
-            np.matmul(own, inner, out=predictions[records].reshape(-1, held, outputs))
+            if turned:
+                np.matmul(own, inner, out=predictions[records].reshape(-1, held, outputs))
         if self.intercept:
             predictions += units[:, features].astype(dtype)
         slopes = np.asarray(self._slopes(predictions, part.told), dtype=dtype)
