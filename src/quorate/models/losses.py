@@ -179,8 +179,8 @@ class _Part:
         self._offsets = offsets
         self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=dtype)
         self.n_users = len(counts)
-        held = np.maximum(counts, 1.0)  # one number for all divides more quickly, and the same
-        self._held = held[:1] if np.all(held == held[:1]) else held[:, None, None]
+        shares = 1.0 / np.maximum(counts, 1.0)  # one number for all is quicker, and the same
+        self._shares = shares[:1] if np.all(shares == shares[:1]) else shares[:, None, None]
         cuts = [0, *(np.flatnonzero(np.diff(counts)) + 1).tolist(), len(counts)]
         self.runs = [
             (slice(int(offsets[i]), int(offsets[j])), slice(i, j), int(counts[i]))
@@ -192,12 +192,13 @@ class _Part:
         """What adds up the records of each user, one behind the other."""
         return pattern_of(self._offsets, np.arange(self._offsets[-1], dtype=np.int32))
 
-    def put_means(self, sums: Vector, means: Vector) -> None:
-        """Divide by how many records each user holds, and write that to the users' places."""
+    def put_means(self, sums: Vector, means: Vector, *, unit: float) -> None:
+        """Write sums in this unit, over how many records each user holds, to the users' places."""
+        shares = self._shares * unit
         if isinstance(self.owners, slice):
-            np.divide(sums, self._held, out=means[self.owners])
+            np.multiply(sums, shares, out=means[self.owners])
         else:
-            means[self.owners] = sums / self._held
+            means[self.owners] = sums * shares
 
     def each(self, rows: Vector, *, upright: bool) -> list[Vector]:
         """Return (users, records, features) for each run; ``upright`` ones lie by feature."""
@@ -376,27 +377,29 @@ class LinearLoss(Loss):
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             for part in _parts(batch, self, rows.dtype):
                 own = part.rows(rows)
+                unit = 1.0
                 if part.runs and len(weights) <= _MOST_OUTPUTS:
-                    held = part.each(own, upright=upright)
+                    held, unit = part.each(own, upright=upright), self._unit
                     sums = self._by_products(part, held, weights)
                 elif part.runs and upright:
                     lying = [block.reshape(-1, features) for block in part.each(own, upright=True)]
                     sums = self._by_rows(part, np.concatenate(lying), weights)
                 else:
                     sums = self._by_rows(part, own, weights)
-                part.put_means(sums, gradients)
+                part.put_means(sums, gradients, unit=unit)
         return gradients.reshape(batch.n_users, weights.size)
 
     def _by_products(self, part: _Part, blocks: list[Vector], weights: Vector) -> Vector:
-        """Return summed gradients of users with many records: two products for each of them."""
+        """Return what users with many records sum up to, in units: two products for each."""
         outputs, features, dtype = len(weights), blocks[0].shape[2], blocks[0].dtype
         units = weights * self._unit
         inner = np.ascontiguousarray(units[:, :features], dtype=dtype).T
         # A product with zeros, as at the start of a descent, need not be made.
-        turned = bool(inner.any())
-        predictions = (np.empty if turned else np.zeros)((len(part.targets), outputs), dtype=dtype)
+        is_product = bool(inner.any())
+        make = np.empty if is_product else np.zeros
+        predictions = make((len(part.targets), outputs), dtype=dtype)
         for (records, _, held), own in zip(part.runs, blocks, strict=True):
-            if turned:
+            if is_product:
                 np.matmul(own, inner, out=predictions[records].reshape(-1, held, outputs))
         if self.intercept:
             predictions += units[:, features].astype(dtype)
@@ -407,7 +410,7 @@ class LinearLoss(Loss):
             np.matmul(turned, own, out=gradients[users, :, :features])
             if self.intercept:
                 np.matmul(turned, part.ones[:held], out=gradients[users, :, features])
-        return gradients if self._unit == 1.0 else np.multiply(gradients, self._unit, out=gradients)
+        return gradients
 
     def _by_rows(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
         """Return summed gradients of users with few records or very many: a product a record.
