@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from quorate.models.coefficients import NORMAL, CoefficientError
 from quorate.models.coordinates.geometry import Geometry
-from quorate.models.losses import LinearLoss
+from quorate.models.losses import LinearLoss, in_one_thread
 from quorate.models.optimization.descent import AveragedDescent, Minimum
 from quorate.models.optimization.gradients import DescentStep
 from quorate.models.told import FeatureRange
@@ -303,27 +303,26 @@ def noise_covariance(
     array([[0.0625]])
     """
     size = len(curvature)
-    points, both, half, pull, turned = (np.zeros((size, size)) for _ in range(5))
-    pulled, spread = (matrix.reshape(-1)[:: size + 1] for matrix in (pull, points))
     rates = descent.step_size / np.array([step.curvature for step in path])
-    shrinkage = rates * np.array([step.shrinkage for step in path])
-    kept, added = 1.0 - shrinkage[:, None] * shrunk, np.array([step.noise for step in path])
-    added = (rates * added) ** 2
-    total = 0.0
-    for number, step in enumerate(path):
-        np.multiply(curvature, -rates[number], out=pull)
-        pulled += kept[number]
-        np.matmul(np.matmul(pull, points, out=turned), pull.T, out=points)
-        spread += added[number]
-        if number >= (1.0 - descent.tail) * len(path):
-            # Covariances of the point with the weighted sum of points so far, and of that sum: of
-            # the second only what, added to its mirror image, makes it.
-            both = pull @ both  # zeros before
-            weight = (path[-1].noise / step.noise) ** 2
-            total += weight
-            half += weight * (both + 0.5 * weight * points)
-            both += weight * points
-    return np.asarray(half + half.T) / total**2
+    kept = 1.0 - np.outer(rates * [step.shrinkage for step in path], shrunk)
+    noises = np.array([step.noise for step in path])
+    weights = (noises[-1] / noises) ** 2
+    weights[np.arange(len(path)) < (1.0 - descent.tail) * len(path)] = 0.0
+    found, left = np.zeros((2, size, size))
+    # Backwards: the noise of a step moves the weighted sum of points by the weight of the next one,
+    # and by what later steps leave of it. So one product a step will do.
+    for some in reversed(list(in_one_thread(len(path), size**3))):
+        pulls = np.multiply.outer(-rates[some], curvature)
+        moved = np.zeros_like(pulls)
+        pulls.reshape(len(pulls), -1)[:, :: size + 1] += kept[some]
+        moved.reshape(len(moved), -1)[:, :: size + 1] = weights[some, None]
+        for pull, own in zip(pulls[::-1], moved[::-1], strict=True):
+            own += left
+            np.matmul(pull, own, out=left)
+        moved *= (rates * noises)[some, None, None]
+        flat = moved.reshape(-1, size)
+        found += flat.T @ flat
+    return found / weights.sum() ** 2
 
 
 def _pull(geometry: Geometry, loss: LinearLoss, strength: float) -> Vector:
