@@ -265,4 +265,17 @@ def test_users_without_records_keep_their_places():
     keys = np.array([3, 5, 9], dtype=np.uint64)
     data = numbered_users(np.ones((2, 1)), None, np.array([2, 0]), keys, "patient", ("a",))
     assert data.record_counts().tolist() == [1, 0, 1]
+    assert data.offsets.dtype == np.int64
     assert (data.unit, data.feature_names) == ("patient", ("a",))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("counts", [[], [0], [0, 2, 0, 0, 3, 1, 0], [4]])
+def test_records_that_lie_in_order_need_not_be_counted(counts, dtype):
+    codes, keys = np.repeat(np.arange(len(counts)), counts).astype(dtype), np.arange(len(counts))
+    data = numbered_users(
+        np.ones((len(codes), 1)), None, codes, keys.astype(np.uint64), "user", None
+    )
+    assert data.in_order
+    assert data.record_counts().tolist() == counts
+    assert data.offsets.dtype == np.int64

@@ -326,10 +326,27 @@ def test_integers_across_a_whole_type_are_numbered_in_order():
     """Their differences do not fit into the type itself."""
     ids = np.tile(np.array([-128, -1, 0, 127], dtype=np.int8), 40)
     found = _near(ids)
-    assert found is None or found[2].tolist() == [-128, -1, 0, 127]
+    assert found is None or found[1].tolist() == [-128, -1, 0, 127]
     ids = np.tile(np.arange(-100, 101).astype(np.int8), 2)
     assert _near(ids)[0].tolist() == list(range(201)) * 2
     assert group(ids).codes.tolist() == list(range(201)) * 2
+
+
+@given(
+    st.sampled_from(["i1", "u1", "i4", "i8", "u8"]),
+    st.lists(st.integers(0, 9), max_size=30),
+    st.randoms(use_true_random=False),
+)
+def test_ids_that_lie_in_order_are_numbered_like_those_that_do_not(dtype, counts, random):
+    """However far they are from each other, and also if there are none."""
+    kind = np.iinfo(dtype)
+    many = np.linspace(float(kind.min), float(kind.max) / 2, len(counts)).astype(dtype)
+    ids = np.repeat(many, counts)
+    places = random.sample(range(len(ids)), len(ids))
+    ordered, turned = group(ids), group(ids[places])
+    assert ordered.codes.dtype == turned.codes.dtype == np.int32
+    assert (ordered.codes[places] == turned.codes).all()
+    assert (ordered.keys == turned.keys).all()
 
 
 class TestOrderOfAddition:

@@ -427,8 +427,11 @@ def numbered_users(
     >>> numbered_users(np.ones((3, 1)), None, np.array([1, 0, 1]), keys, "user", None).X.shape
     (3, 1)
     """
-    offsets = offsets_of(np.bincount(codes, minlength=len(keys)))
     store = RecordStore.numbered(rows, targets, codes)
+    if store.codes is None:  # numbers that lie in order need not be counted
+        offsets = np.searchsorted(codes, np.arange(len(keys) + 1, dtype=codes.dtype))
+    else:
+        offsets = offsets_of(np.bincount(codes, minlength=len(keys)))
     return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
 
 

@@ -311,8 +311,7 @@ def numbered(values: Any) -> tuple[NDArray[Any], Any]:
     if pa.types.is_integer(values.type) and values.null_count == 0:
         near = _near(values.to_numpy())
         if near is not None:
-            # Every place is in the table, so nothing is clipped: it is the quickest way to look up.
-            return np.take(near[1], near[0], mode="clip"), pa.array(near[2])
+            return near[0], pa.array(near[1])
     encoded = values.dictionary_encode()
     codes, distinct = encoded.indices.fill_null(-1).to_numpy(), encoded.dictionary
     order = pc.sort_indices(distinct).to_numpy().astype(np.int64)
@@ -323,10 +322,12 @@ def numbered(values: Any) -> tuple[NDArray[Any], Any]:
     return codes, distinct
 
 
-def _near(values: NDArray[Any]) -> tuple[Places, NDArray[np.int32], NDArray[Any]] | None:
-    """Return places in a table, the numbers that stand there, and the distinct values."""
-    if not len(values):
-        return np.empty(0, np.int64), np.empty(0, np.int32), values
+def _near(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return places among the distinct values, and these; None if they are far from each other."""
+    if np.all(values[1:] >= values[:-1]):  # users one after the other need no table
+        firsts = np.flatnonzero(np.append(len(values) > 0, values[1:] != values[:-1]))
+        each = np.arange(len(firsts), dtype=index_type(len(firsts)))
+        return np.repeat(each, np.diff(firsts, append=len(values))), values[firsts]
     low, high = values.min(), values.max()
     span = int(high) - int(low) + 1
     if span > min(_SPAN * len(values), 2**31):
@@ -338,7 +339,8 @@ def _near(values: NDArray[Any]) -> tuple[Places, NDArray[np.int32], NDArray[Any]
     seen[places] = True
     numbers = np.cumsum(seen, dtype=np.int32)
     numbers -= 1
-    return places, numbers, np.flatnonzero(seen).astype(values.dtype) + low
+    # Every place is in the table, so nothing is clipped: it is the quickest way to look up.
+    return np.take(numbers, places, mode="clip"), np.flatnonzero(seen).astype(values.dtype) + low
 
 
 def _keys(distinct: Any) -> Words:

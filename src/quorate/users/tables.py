@@ -367,7 +367,8 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
             # A mask of labels that come by chance takes ten times as long as a product with it.
             found = values == float(label)
             known |= found
-            places += found * float(place)
+            if place > 0:
+                places += found * float(place)
         if not known.all():
             places[~known] = np.nan
         return places

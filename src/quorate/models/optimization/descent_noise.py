@@ -322,7 +322,7 @@ def noise_covariance(
         moved *= (rates * noises)[some, None, None]
         flat = moved.reshape(-1, size)
         found += flat.T @ flat
-    return found / weights.sum() ** 2
+    return np.asarray(found / weights.sum() ** 2)
 
 
 def _pull(geometry: Geometry, loss: LinearLoss, strength: float) -> Vector:
