@@ -97,6 +97,32 @@ class TestPropagation:
         np.testing.assert_allclose(np.diagonal(told), moved.var(axis=0), rtol=0.2)
         np.testing.assert_allclose(told, told.T)
 
+    @pytest.mark.parametrize("steps", [2, 9, 70])
+    def test_it_is_what_each_step_s_noise_makes_of_the_average(self, steps):
+        """Step by step, forwards; of 70 steps the products are made in shares."""
+        rng, size, descent = np.random.default_rng(steps), 21, AveragedDescent()
+        root = rng.normal(size=(size, size)) / size
+        curvature, shrunk = root @ root.T, np.append(np.ones(size - 1), 0.0)
+        path = [
+            DescentStep(theta=np.zeros(size), gradient=np.zeros(size), noise=noise, curvature=bent,
+                        shrinkage=shrinkage)
+            for noise, bent, shrinkage in rng.uniform(0.2, 0.9, size=(steps, 3))
+        ]  # fmt: skip
+        tail = math.ceil((1.0 - descent.tail) * steps)
+        weights = [path[-1].noise ** 2 / step.noise**2 for step in path]
+        expected = np.zeros((size, size))
+        for first, step in enumerate(path):
+            moved, average = np.eye(size) * descent.step_size / step.curvature * step.noise, 0.0
+            for place in range(first, steps):
+                rate = descent.step_size / path[place].curvature
+                if place > first:
+                    pull = np.eye(size) - rate * path[place].shrinkage * np.diag(shrunk)
+                    moved = (pull - rate * curvature) @ moved
+                average = average + (weights[place] * moved if place >= tail else 0.0)
+            expected += average @ average.T / sum(weights[tail:]) ** 2
+        found = noise_covariance(path, curvature, descent=descent, shrunk=shrunk)
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * expected.max())
+
     def test_a_twin_that_forgets_the_early_steps_is_seen(self):
         runs = self.errors(300)
         moved = np.array([error for error, _ in runs])
