@@ -195,12 +195,16 @@ def test_an_overflow_is_no_warning():
         assert row_lengths(np.full((1, 2), 1e200)) == np.inf
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (200, 3), (5, 700)])
+@pytest.mark.parametrize(
+    "shape", [(0, 3), (3, 0), (1, 1), (200, 3), (5, 700), (20_000, 3), (2, 20_000), (40, 100, 9)]
+)
 def test_a_row_is_taken_away_number_by_number(shape):
-    rows, row = RNG.standard_normal(shape), RNG.standard_normal(shape[1])
+    rows, row = RNG.standard_normal(shape), RNG.standard_normal(shape[-1])
     out = np.empty(shape)
     assert minus_row(rows, row, out) is out
     assert np.array_equal(out, rows - row)
+    minus_row(rows, row, rows)
+    assert np.array_equal(rows, out)
 
 
 def test_two_records_lie_in_one_order_whoever_else_holds_more():

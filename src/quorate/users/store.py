@@ -49,8 +49,9 @@ __all__ = [
 Floats = NDArray[np.float64]
 Rows = NDArray[Any]  # of 64-bit floats, or of 32-bit ones where a table declares these
 _LINE = 64  # bytes of a line of a processor's cache
-# Numbers that one turn of a loop over short rows sees to, and that stay in a processor's cache.
-_TURN, _NEAR = 256, 2**18
+# Numbers that stay in a processor's cache, and that one turn of a loop over short rows sees to: a
+# repeated row that is shorter than numpy's buffer would be copied there, turn by turn.
+_NEAR, _TURN = 2**18, 2**14
 
 
 def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
@@ -439,10 +440,10 @@ def added_up(pattern: Any, values: Floats, factors: Floats | None = None) -> Flo
 
 
 def _read_in_order(rows: Rows, places: NDArray[Any]) -> None:
-    """Bring rows that lie side by side into the cache: one by one they take twice the time."""
+    """Bring rows that lie near each other into the cache: one by one they take twice the time."""
     end = places.max(initial=-1) + 1
     first = places.min(initial=end)
-    if end - first == places.size and rows.flags.c_contiguous:
+    if end - first < 2 * places.size and rows.flags.c_contiguous:
         np.bitwise_or.reduce(rows[first:end].reshape(-1).view(np.uint8)[::_LINE])
 
 
@@ -481,7 +482,7 @@ def minus_row(
 ) -> NDArray[np.float64]:
     """Write ``rows - row`` to ``out``, of the same shape and contiguous like ``rows``; return it.
 
-    Number by number, like ``np.subtract``, but for several short rows at once.
+    Number by number, like ``np.subtract``, but for many short rows at once.
 
     >>> rows = np.arange(6.0).reshape(3, 2)
     >>> minus_row(rows, np.array([1.0, 2.0]), rows)
@@ -489,12 +490,11 @@ def minus_row(
            [ 1.,  1.],
            [ 3.,  3.]])
     """
-    width = row.size
-    many = max(1, _TURN // max(1, width))
     flat, into = rows.reshape(-1), out.reshape(-1)
-    end = flat.size // (many * width) * (many * width) if width else 0
-    shape = (-1, many * width)
-    np.subtract(flat[:end].reshape(shape), np.tile(row, many), out=into[:end].reshape(shape))
-    shape = (-1, width)
-    np.subtract(flat[end:].reshape(shape), row, out=into[end:].reshape(shape))
+    if not flat.size:
+        return out
+    turn = np.tile(row, min(max(1, _TURN // row.size), flat.size // row.size))
+    end, shape = flat.size // turn.size * turn.size, (-1, turn.size)
+    np.subtract(flat[:end].reshape(shape), turn, out=into[:end].reshape(shape))
+    np.subtract(flat[end:], turn[: flat.size - end], out=into[end:])
     return out
