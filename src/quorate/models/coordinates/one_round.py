@@ -22,11 +22,10 @@ from quorate.models.coordinates.geometry import (
     Whitened,
     release_centre,
 )
-from quorate.models.losses import alike_users
 from quorate.releases.user_releases import WIDE, UserReleases
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
-from quorate.users.store import minus_row, rounded_users, row_lengths
+from quorate.users.store import minus_row, records_at, rounded_users, row_lengths
 
 __all__ = ["Centred", "MeanSquares", "release_in_one_round"]
 
@@ -36,6 +35,8 @@ _CENTRE_SHARE = 0.02
 _SPREAD_SHARE = 0.06
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
 _FLOOR = 0.25
+# Numbers that are centred at once: they stay in the cache.
+_AT_ONCE = 2**18
 
 
 def release_in_one_round(
@@ -107,11 +108,13 @@ class Centred:
     def __call__(self, users: UserData) -> UserData:
         """Return the users, as many numbers as before."""
         whole, room = np.empty((users.n_records, users.n_features), dtype=np.float32), Room()
+        few = max(1, _AT_ONCE // max(1, users.n_features))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
-            for alike, held in alike_users(users, room.like):
-                own = np.ascontiguousarray(held)
-                centred = minus_row(own, self.centre, room.like(held.shape))
-                whole[alike.records] = centred.reshape(-1, users.n_features)
+            # Number by number: nothing depends on whose records are seen together.
+            for first in range(0, users.n_records, few):
+                some = slice(first, first + few)
+                own = np.ascontiguousarray(records_at(users, some, room.like))
+                whole[some] = minus_row(own, self.centre, room.like(own.shape))
         return rounded_users(users, whole)
 
 
