@@ -1,5 +1,7 @@
 """Released coordinates in which steps need no tuning."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -176,6 +178,23 @@ class TestSecondMoments:
         np.testing.assert_allclose(
             moments.matrix(plain[2]), z.T @ z / 9000 - np.diag(np.eye(66)[65]), atol=1e-9
         )
+
+    @pytest.mark.parametrize("features", [17, 20, 32, 33, 50, 96])
+    @pytest.mark.parametrize("mean", [False, True])
+    def test_strips_of_rows_hold_the_whole_triangle(self, features, mean):
+        """What lies below the diagonal is not computed, and nothing of it is seen."""
+        rng, counts = np.random.default_rng(features), np.array([1, 40, 0, 40, 3, 100])
+        data = UserData(rng.normal(size=(184, features)), offsets=np.cumsum([0, *counts]))
+        moments = SecondMoments(rng.normal(size=features), mean=mean)
+        with np.errstate(all="raise"):
+            found = moments(data)
+        for user, (a, b) in enumerate(pairwise(data.offsets)):
+            z = np.column_stack([data.X[a:b] - moments.centre, *[np.ones((b - a, 1))] * mean])
+            exact = z.T @ z / max(1, b - a)
+            if mean:
+                exact[-1, -1] = 0.0
+            np.testing.assert_allclose(moments.matrix(found[user]), exact, atol=1e-12)
+            assert np.array_equal(moments(data.take([user]))[0], found[user])
 
     def test_lengths_are_those_of_the_matrix(self):
         data = UserData(RNG.normal(size=(4, 3)), offsets=[0, 4])

@@ -73,6 +73,8 @@ MOST_FEATURES = 96
 """Beyond it a user's second moment is too long a vector; its trace is bought instead."""
 # Up to here a pass over all users for each feature is quicker than a product for each user.
 _FEW_FEATURES = 16
+# Rows of a second moment that are the quickest to multiply at once.
+_STRIP = 16
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
 _ROUND_FLOOR = 0.5
 SMALLEST_SPREAD = 1e-6
@@ -214,8 +216,7 @@ class SecondMoments:
                 z[:, :, features:] = 1.0
             else:
                 z = minus_row(np.ascontiguousarray(held), self.centre, before.like(held.shape))
-            products = _own_products(z).reshape(len(z), -1).take(upper, axis=1)
-            triangles[places.owners] = products * (lengths / held.shape[1])
+            triangles[places.owners] = _own_triangles(z, upper) * (lengths / held.shape[1])
         if self.mean:
             triangles[:, -1] = 0.0
         return triangles
@@ -251,21 +252,27 @@ class SecondMoments:
         return flat
 
 
-def _own_products(z: Vector) -> Vector:
-    """Return each user's z'z, in products so small that BLAS takes one thread for each."""
+def _own_triangles(z: Vector, upper: NDArray[np.int64]) -> Vector:
+    """Return each user's triangle of z'z, in products so small that BLAS takes one thread each."""
     parts = in_one_thread(z.shape[1], z.shape[2] ** 2)
-    products = (_own_product(z[:, some]) for some in parts)
-    total: Vector = next(products)  # in 64 bits where there are several
-    return sum((each.astype(np.float64) for each in products), start=total)
+    found = (_own_product(z[:, some]).take(upper, axis=1) for some in parts)
+    total: Vector = next(found)  # in 64 bits where there are several
+    return sum((each.astype(np.float64) for each in found), start=total)
 
 
 def _own_product(z: Vector) -> Vector:
-    """Return z'z in two parts: of a whole BLAS makes but half of the product, more slowly."""
-    turned, half = z.transpose(0, 2, 1), 4 * math.ceil(z.shape[2] / 8)
-    product = np.empty((len(z), z.shape[2], z.shape[2]), dtype=z.dtype)
-    for rows in (slice(half), slice(half, None)):
-        np.matmul(turned[:, rows], z, out=product[:, rows])
-    return product
+    """Return z'z row by row, of which only the upper triangle was written.
+
+    In strips of rows, without most of what lies below the diagonal. A strip begins a few columns
+    before it: of a square BLAS would make but half of the product, more slowly.
+    """
+    size = z.shape[2]
+    turned, high = z.transpose(0, 2, 1), min(_STRIP, 4 * math.ceil(size / 8))
+    product = np.empty((len(z), size, size), dtype=z.dtype)
+    for first in range(0, size, high):
+        rows, columns = slice(first, first + high), slice(max(0, first - 4), None)
+        np.matmul(turned[:, rows], z[:, :, columns], out=product[:, rows, columns])
+    return product.reshape(len(z), -1)
 
 
 class _Places(NamedTuple):
