@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from drawing import gaussian_account
 from quorate.models.coordinates import geometry as module
@@ -178,6 +179,22 @@ class TestSecondMoments:
         np.testing.assert_allclose(
             moments.matrix(plain[2]), z.T @ z / 9000 - np.diag(np.eye(66)[65]), atol=1e-9
         )
+
+    def test_no_product_with_a_vector_is_large_enough_for_several_threads(self, monkeypatch):
+        rng = np.random.default_rng(3)
+        data = UserData(rng.normal(size=(5000, 17)), offsets=[0, 5000])
+        moments = SecondMoments(rng.normal(size=17), mean=True)
+        with threadpool_limits(1):
+            alone = moments(data)
+        largest, matmul = [], np.matmul
+
+        def spy(left, right, **keywords):
+            largest.extend([left.shape[-2] * left.shape[-1]] if right.ndim == 1 else [])
+            return matmul(left, right, **keywords)
+
+        monkeypatch.setattr(np, "matmul", spy)
+        assert np.array_equal(moments(data), alone)
+        assert 2**12 < max(largest) <= 2**13
 
     @pytest.mark.parametrize("features", [17, 20, 32, 33, 50, 96])
     @pytest.mark.parametrize("mean", [False, True])

@@ -75,6 +75,8 @@ MOST_FEATURES = 96
 _FEW_FEATURES = 16
 # Rows of a second moment that are the quickest to multiply at once.
 _STRIP = 16
+# A product with a vector takes one thread up to a smaller size than one of matrices, by this part.
+_VECTOR = 32
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
 _ROUND_FLOOR = 0.5
 SMALLEST_SPREAD = 1e-6
@@ -206,17 +208,12 @@ class SecondMoments:
             )
         # A product over one user's records at a time, in an order that no arrival can change.
         triangles = np.zeros((users.n_users, self.dimension))
-        before, room, (_, upper, lengths) = Room(), Room(), _places(self.size)
-        for places, held in alike_users(users, before.like):
-            if held.dtype == np.float32 and not self.mean and not self.centre.any():
-                z = np.ascontiguousarray(held)
-            elif self.mean:
-                z = room.like((*held.shape[:2], self.size))
-                np.subtract(held, self.centre, out=z[:, :, :features])
-                z[:, :, features:] = 1.0
-            else:
-                z = minus_row(np.ascontiguousarray(held), self.centre, before.like(held.shape))
-            triangles[places.owners] = _own_triangles(z, upper) * (lengths / held.shape[1])
+        room, lengths = Room(), _places(self.size).lengths
+        for places, held in alike_users(users, room.like):
+            z = np.ascontiguousarray(held)
+            if held.dtype != np.float32 or self.mean or self.centre.any():
+                z = minus_row(z, self.centre, room.like(held.shape))
+            triangles[places.owners] = _own_triangles(z, self.size) * (lengths / held.shape[1])
         if self.mean:
             triangles[:, -1] = 0.0
         return triangles
@@ -252,27 +249,30 @@ class SecondMoments:
         return flat
 
 
-def _own_triangles(z: Vector, upper: NDArray[np.int64]) -> Vector:
+def _own_triangles(z: Vector, size: int) -> Vector:
     """Return each user's triangle of z'z, in products so small that BLAS takes one thread each."""
-    parts = in_one_thread(z.shape[1], z.shape[2] ** 2)
-    found = (_own_product(z[:, some]).take(upper, axis=1) for some in parts)
+    parts = in_one_thread(z.shape[1], size * max(size, _VECTOR))
+    found = (_own_triangle(z[:, some], size) for some in parts)
     total: Vector = next(found)  # in 64 bits where there are several
     return sum((each.astype(np.float64) for each in found), start=total)
 
 
-def _own_product(z: Vector) -> Vector:
-    """Return z'z row by row, of which only the upper triangle was written.
+def _own_triangle(z: Vector, size: int) -> Vector:
+    """Return the upper triangle of z'z, with the sum of z as a last column if ``size`` has room.
 
     In strips of rows, without most of what lies below the diagonal. A strip begins a few columns
     before it: of a square BLAS would make but half of the product, more slowly.
     """
-    size = z.shape[2]
-    turned, high = z.transpose(0, 2, 1), min(_STRIP, 4 * math.ceil(size / 8))
-    product = np.empty((len(z), size, size), dtype=z.dtype)
-    for first in range(0, size, high):
+    turned, features = z.transpose(0, 2, 1), z.shape[2]
+    whole, high = np.empty((len(z), size, size), z.dtype), min(_STRIP, 4 * math.ceil(features / 8))
+    product = whole[:, :features, :features]
+    for first in range(0, features, high):
         rows, columns = slice(first, first + high), slice(max(0, first - 4), None)
         np.matmul(turned[:, rows], z[:, :, columns], out=product[:, rows, columns])
-    return product.reshape(len(z), -1)
+    if size > features:
+        whole[:, -1, -1] = 0.0
+        np.matmul(turned, np.ones(z.shape[1], z.dtype), out=whole[:, :features, -1])
+    return whole.reshape(len(z), -1).take(_places(size).upper, axis=1)
 
 
 class _Places(NamedTuple):
