@@ -209,6 +209,7 @@ DRAWS = {
     "cube_laplace",
     "discrete_gaussian",
     "discrete_laplace",
+    "gaussian_ahead",
     "gumbel_max",
     "permute_and_flip",
     "truncated_laplace",

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from goodness import FALSE_ALARM, p_value
+from goodness import FALSE_ALARM, counts_in, law_in, p_value
 from quorate.noise import SecureNoise, SeededNoise, exact_decisions, sources
 from quorate.noise.exact_decisions import LARGEST_SCALE
-from quorate.noise.sources import exact_integers
+from quorate.noise.sources import exact_integers, exact_rows
 
 pytestmark = pytest.mark.entropy
 
@@ -49,7 +49,7 @@ def asked(law, scale, k, bits, marks, words=no_more_words, *, sign=0):
     coins = np.full(len(marks), (sign << 63) | (1 << k), dtype=np.uint64)
     low = np.full(len(marks), bits, dtype=np.uint64)
     kept = [
-        sources._kept(law, scale, coins[:1], low[:1], np.array([mark], np.uint64), words)
+        sources._kept(law, scale, np.array([coins[:1], low[:1], [mark]], np.uint64), words)
         for mark in marks
     ]
     return [len(found) == 1 for found in kept]
@@ -63,7 +63,7 @@ def threshold(law, scale, k, bits):
     for place in range(56, -1, -8):
         marks = np.array([found + (digit << place) for digit in range(256)], dtype=np.uint64)
         # What is kept lies below the border, so counting finds it.
-        kept = len(sources._kept(law, scale, coins, low, marks, words))
+        kept = len(sources._kept(law, scale, np.array([coins, low, marks]), words))
         found += max(0, kept - 1) << place
     return found + 1
 
@@ -227,9 +227,9 @@ class TestDecisions:
         """63 zeros in a word of coins come once in 2^63 times; then the next words are read."""
         words = iter([np.array([w], np.uint64) for w in (0, 8)])
         assert exact_decisions.further_zeros(lambda _: next(words)) == 64 + 3
-        zero = np.zeros(1, np.uint64)
+        zero = np.zeros((3, 1), np.uint64)
         more = iter([np.array([w], np.uint64) for w in (4, *[0] * 60)])
-        found = sources._kept("geometric", 1.0, zero, zero, zero, lambda _: next(more))
+        found = sources._kept("geometric", 1.0, zero, lambda _: next(more))
         assert found.tolist() == [65]
 
 
@@ -258,5 +258,115 @@ def test_one_integer_is_the_first_of_many(law, scale):
         if turn % 5 == 0:
             drawn[0, :2] &= np.uint64(2**63)  # no coin shows a one
         more = lambda: SeededNoise(turn).uniform_words  # noqa: B023, E731
-        many = sources._kept(law, scale, *drawn, more())[:1].tolist()
-        assert sources._first_kept(law, scale, *drawn, more()) == many
+        many = sources._kept(law, scale, drawn, more()).tolist()
+        assert sources._first_kept(law, scale, drawn, more()) == next(iter(many), None)
+
+
+MIXED = [2.5, 0.7, 1000.3, 1.0, 4.0, 3.1e5, 2.0**47 * 1.3]
+
+
+class Scripted:
+    """Words of a seed, all of which are remembered."""
+
+    def __init__(self, seed):
+        self.source, self.given = SeededNoise(seed), []
+
+    def __call__(self, count):
+        self.given.append(self.source.uniform_words(count))
+        return self.given[-1]
+
+
+class TestRows:
+    """Vectors of several scales, judged together, are what each scale alone makes of its words."""
+
+    SIZE = 40
+
+    def alone(self, law, scales, drawn):
+        """Return what each scale keeps of its own part of the words, by itself."""
+        ends = np.cumsum([sources._tries(scale, self.SIZE) for scale in scales])
+        parts = np.split(drawn.reshape(3, -1), ends[:-1], axis=1)
+        kept = [
+            sources._kept(law, scale, part, SeededNoise(1).uniform_words)
+            for scale, part in zip(scales, parts, strict=True)
+        ]
+        return [row[: self.SIZE].tolist() for row in kept]
+
+    @pytest.mark.parametrize("law", LAWS)
+    @pytest.mark.parametrize("certain", [True, False], ids=["floats", "integers"])
+    def test_the_same_words_become_the_same_integers(self, monkeypatch, law, certain):
+        words = Scripted(11)
+        if not certain:  # whatever floats say is unclear
+            monkeypatch.setattr(sources, "_ROUGHLY", 2.0)
+            monkeypatch.setattr(sources, "_RELATIVE", 2.0)
+        together = exact_rows(law, MIXED, self.SIZE, words)
+        monkeypatch.undo()
+        alone = self.alone(law, MIXED, words.given[0])
+        full = [row for row in range(len(MIXED)) if len(alone[row]) == self.SIZE]
+        assert len(full) >= len(MIXED) - 2
+        assert all(together[row].tolist() == alone[row] for row in full)
+        assert [len(row) for row in together] == [self.SIZE] * len(MIXED)
+
+    def masses(self, law, scale):
+        z = np.arange(-60, 61)
+        weights = np.exp(-((z / scale) ** 2) / 2 if law == LAWS[0] else -np.abs(z) / scale)
+        weights[z < (0 if law == "geometric" else -60)] = 0.0
+        return dict(zip(z.tolist(), weights / weights.sum(), strict=True))
+
+    def fits(self, law, scales, rows):
+        window = (-15, 15)
+        return [
+            p_value(counts_in(row, window), law_in(self.masses(law, scale).get, window))
+            for scale, row in zip(scales, rows, strict=True)
+        ]
+
+    @pytest.mark.parametrize("law", LAWS)
+    def test_each_row_has_the_law_of_its_scale(self, monkeypatch, law):
+        """Chi-squared, false alarm 1e-7 a row; rows of which too few were kept are among them."""
+        scales, words = [1.6, 2.4, 2.0, 2.8], SecureNoise().uniform_words
+        rows = exact_rows(law, scales, 4000, words)
+        assert min(self.fits(law, scales, rows)) > FALSE_ALARM
+        right = sources._tries
+        monkeypatch.setattr(sources, "_tries", lambda scale, count: right(scale, count) // 2 + 1)
+        again = exact_rows(law, scales, 4000, words)
+        assert min(self.fits(law, scales, again)) > FALSE_ALARM
+
+    @pytest.mark.parametrize("law", LAWS)
+    def test_scales_in_each_others_place_are_caught(self, monkeypatch, law):
+        right = sources._judged
+        monkeypatch.setattr(
+            sources, "_judged", lambda law, scale, *rest: right(law, np.flip(scale), *rest)
+        )
+        scales, words = [2.5, 2.9], SeededNoise(2).uniform_words
+        rows = exact_rows(law, scales, 20_000, words)
+        # Where they leave too few, the scale alone is asked again, and that is right.
+        assert min(self.fits(law, scales, rows)) < FALSE_ALARM
+
+    def test_where_floats_do_not_know_a_proposal_is_judged_by_its_own_scale(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(sources, "_ROUGHLY", 2.0)
+        monkeypatch.setattr(
+            sources, "_decided", lambda law, scale, *rest: asked.append(scale) or (True, 1)
+        )
+        exact_rows("geometric", [2.5, 0.7], 5, SeededNoise(0).uniform_words)
+        tries = [sources._tries(scale, 5) for scale in (2.5, 0.7)]
+        assert asked == [2.5] * tries[0] + [0.7] * tries[1]
+
+    @pytest.mark.parametrize("law", LAWS)
+    def test_long_rows_of_zeros_are_refused_however_they_go_on(self, law):
+        """What is not looked at for being clearly refused: its chance is far below the margin."""
+        for scale in (0.3, 1.0, 1.9999, 2.0**47 + 1, LARGEST_SCALE):
+            for zeros in (63, 64, 70, 200):
+                magnitude = zeros << sources._bits_of(scale)
+                assert 2**zeros * mass(law, scale, magnitude, 60) < sources._ROUGHLY / 1000
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.7, 1.0, 1.01, 1.5, 2.0, 1e9])
+@pytest.mark.parametrize("count", [2, 21, 8000])
+def test_as_many_proposals_as_mostly_do(scale, count):
+    tries, words = sources._tries(scale, count), SeededNoise(4).uniform_words
+    drawn = (words(3 * tries).reshape(3, tries) for _ in range(40))
+    enough = [
+        len(sources._kept("discrete_gaussian", scale, each, words)) >= count for each in drawn
+    ]
+    assert sum(enough) >= 30
+    assert tries < 6 * count + 30

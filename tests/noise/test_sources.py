@@ -137,6 +137,68 @@ class TestAdditiveNoise:
         assert not values.any()
 
 
+class TestDrawnAhead:
+    """A vector that was drawn before it is needed is added once, or not at all."""
+
+    ZEROS, SIGMAS = np.zeros(4, np.int64), (1e9, 2e9)
+
+    def test_each_vector_is_added_once(self):
+        ahead = SecureNoise().gaussian_ahead(self.SIGMAS, size=4)
+        first, second = (ahead.add(self.ZEROS, sigma=sigma) for sigma in self.SIGMAS)
+        assert first.tolist() != second.tolist()
+        assert first.any()
+        assert ahead.add(self.ZEROS, sigma=1e9) is None
+
+    def test_another_law_and_another_length_have_none(self):
+        ahead = SecureNoise().gaussian_ahead(self.SIGMAS, size=4)
+        assert ahead.add(self.ZEROS, sigma=math.nextafter(1e9, 2e9)) is None
+        assert ahead.add(self.ZEROS[:3], sigma=1e9) is None
+        assert ahead.add(self.ZEROS[:, np.newaxis], sigma=2e9) is None
+
+    def test_it_has_the_stated_mass(self):
+        sigmas, window = [0.9, 2.4], (-12, 12)
+        ahead = SecureNoise().gaussian_ahead(sigmas, size=4000)
+        zeros = np.zeros(4000, np.int64)
+        noise = {sigma: counts_in(ahead.add(zeros, sigma=sigma), window) for sigma in sigmas}
+        fits = [p_value(noise[sigma], law_in(gaussian_mass(sigma), window)) for sigma in sigmas]
+        assert min(fits) > FALSE_ALARM
+        assert p_value(noise[2.4], law_in(gaussian_mass(3.0), window)) < FALSE_ALARM
+
+    def test_sums_saturate_and_the_callers_array_is_not_written_to(self):
+        ends = np.array([LARGEST, SMALLEST] * 50)
+        noisy = SecureNoise().gaussian_ahead([1e6], size=100).add(ends, sigma=1e6)
+        assert np.all(noisy[::2] > LARGEST - 10**9)
+        assert np.all(noisy[1::2] < SMALLEST + 10**9)
+        assert np.any(noisy[::2] == LARGEST)
+        assert ends.tolist() == [LARGEST, SMALLEST] * 50
+
+    def test_values_are_guarded_as_ever(self):
+        ahead = SecureNoise().gaussian_ahead([9.0], size=2)
+        with pytest.raises(SchemaError):
+            ahead.add(np.array([0.5, 1.0]), sigma=9.0)
+        assert ahead.add(np.array([1, 2]), sigma=9.0) is None
+
+    def test_another_process_has_none(self, monkeypatch):
+        ahead = SecureNoise().gaussian_ahead(self.SIGMAS, size=4)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            assert ahead.add(self.ZEROS, sigma=1e9) is None
+
+    def test_doubles_draw_when_they_are_asked(self):
+        """So that a replay sees the releases of a run in their order."""
+        for source in (SeededNoise(1), RecordedNoise(1)):
+            assert source.gaussian_ahead(self.SIGMAS, size=4) is None
+
+    def test_enormous_scales_and_long_vectors_are_not_drawn_ahead(self):
+        source = SecureNoise()
+        assert source.gaussian_ahead([1e30], size=4) is None
+        assert source.gaussian_ahead([], size=4) is None
+        assert source.gaussian_ahead([9.0, 8.0], size=2**12 + 1) is None
+        some = source.gaussian_ahead([1e30, 9.0, math.nan], size=4)
+        assert some.add(self.ZEROS, sigma=1e30) is None
+        assert some.add(self.ZEROS, sigma=9.0) is not None
+
+
 class TestSelection:
     """3000 draws each; false alarm 1e-7."""
 
@@ -412,15 +474,18 @@ def draws():
     return laplace, gaussian, geometric, choices, secure.uniform_below(2**200)
 
 draws()  # whatever keeps a state has one before the fork
+ahead = secure.gaussian_ahead([2.0**40], size=4)
 with use_noise(SeededNoise(0)):
     for _ in range(2):
         reader, writer = os.pipe()
         if os.fork() == 0:
+            assert ahead.add(zeros, sigma=2.0**40) is None
             os.write(writer, repr((draws(), repr(ambient_noise()))).encode())
             os._exit(0)
         os.wait()
         os.close(writer)
         print(os.fdopen(reader).read())
+    assert ahead.add(zeros, sigma=2.0**40) is not None
     print((draws(), repr(ambient_noise())))
 """
 

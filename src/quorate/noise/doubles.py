@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.exceptions import ParameterError
 from quorate.noise.composed_laws import JOINT_LAWS
-from quorate.noise.sources import Integers, NoiseSource, Words
+from quorate.noise.sources import BLOCK, Block, Integers, NoiseSource, Words, here
 
-__all__ = ["SeededNoise"]
+__all__ = ["SeededNoise", "use_noise"]
 
 _WORDS = 1 << 64
 
@@ -81,3 +84,27 @@ class SeededNoise(NoiseSource):
 
     def __repr__(self) -> str:
         return f"SeededNoise({self._seed!r})"
+
+
+@contextmanager
+def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
+    """Let everything built inside the block draw from ``source``; for tests and audits.
+
+    In this thread only; see :func:`~quorate.noise.sources.ambient_noise`.
+
+    >>> from quorate.noise import ambient_noise
+    >>> with use_noise(SeededNoise(0)):
+    ...     ambient_noise()
+    SeededNoise(0)
+    >>> ambient_noise()
+    SecureNoise()
+    """
+    if not isinstance(source, NoiseSource):
+        raise ParameterError(f"Expected source to be a NoiseSource, got source={source!r}.")
+    block = Block(source, here())
+    token = BLOCK.set(block)
+    try:
+        yield source
+    finally:
+        block.running = False
+        BLOCK.reset(token)

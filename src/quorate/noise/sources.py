@@ -37,20 +37,17 @@ import os
 import secrets
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import int64_vector, scale_of
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import SchemaError
 from quorate.guarantees import Numerics
 from quorate.noise.composed_laws import JOINT_LAWS, ComposedLaws
 from quorate.noise.exact_decisions import (
@@ -61,8 +58,16 @@ from quorate.noise.exact_decisions import (
     further_zeros,
     is_below,
 )
+from quorate.noise.opendp_laws import opendp_laws
 
-__all__ = ["NoiseSource", "SecureNoise", "ambient_noise", "exact_integers", "use_noise"]
+__all__ = [
+    "DrawnAhead",
+    "NoiseSource",
+    "SecureNoise",
+    "ambient_noise",
+    "exact_integers",
+    "exact_rows",
+]
 
 _SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _WORDS = 1 << 64
@@ -79,10 +84,9 @@ _HOPELESS = 45.0
 _HALVINGS = 11
 # An odd number: half of a square that is so often halved is a square.
 _FEW_HALVINGS = 7
-# A proposal is kept with a chance of at least a quarter; so many that one round mostly does.
-_PROPOSALS = 3.5
 _AT_ONCE = 2**13
-_SPARE = 16
+# One integer is mostly among so many proposals.
+_FEW = 8
 _FACTOR = float(GAUSSIAN_FACTOR)
 _LOG_2 = math.log(2.0)
 # One over k!, from the last term of the series of the exponential to the one before 1.
@@ -90,6 +94,7 @@ _SERIES = tuple(1.0 / math.factorial(k) for k in range(6, 0, -1))
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
 
 
 class NoiseSource(ComposedLaws):
@@ -168,6 +173,17 @@ class NoiseSource(ComposedLaws):
         """
         return self._choose("gumbel_max", _candidates(scores), scale_of(scale=scale))
 
+    def gaussian_ahead(self, sigmas: Sequence[float], *, size: int) -> DrawnAhead | None:
+        """Draw vectors of discrete Gaussian noise that will be added later, if that is quicker.
+
+        A double has nothing to gain and draws when a release asks: its record stays in order.
+
+        >>> ahead = SecureNoise().gaussian_ahead([3.0, 5.0], size=2)
+        >>> ahead.add(np.array([10, -10]), sigma=5.0).shape
+        (2,)
+        """
+        return None
+
     @abstractmethod
     def _choose(self, law: str, scores: Integers, scale: float) -> int: ...
 
@@ -202,17 +218,27 @@ class SecureNoise(NoiseSource):
             return self._joint(law, values, scale)
         if scale <= LARGEST_SCALE:
             words = self._uniform_words
-            return self._saturating(
-                values, exact_integers(law, len(values), scale=scale, words=words)
-            )
+            if len(values) == 1:
+                total = values.item() + _one_integer(law, scale, words)
+                return np.array([min(max(total, _SMALLEST), _LARGEST)], dtype=np.int64)
+            noise = exact_integers(law, len(values), scale=scale, words=words)
+            return self._saturating(values, noise)
         if law == "geometric":
             totals = (int(value) + self._one_geometric(Fraction(scale)) for value in values)
             return np.fromiter((min(t, _LARGEST) for t in totals), np.int64, count=len(values))
         given = [int(values[0])] if len(values) == 1 else values  # a list crosses over sooner
-        return np.array(_opendp()[law](scale=scale)(given), dtype=np.int64)
+        return np.array(opendp_laws()[law](scale=scale)(given), dtype=np.int64)
+
+    def gaussian_ahead(self, sigmas: Sequence[float], *, size: int) -> DrawnAhead | None:
+        """Draw them by :func:`exact_rows`; long ones would gain nothing."""
+        scales = [scale for scale in map(float, sigmas) if 0.0 < scale <= LARGEST_SCALE]
+        if not 0 < size * len(scales) <= _AT_ONCE:
+            return None
+        rows = exact_rows("discrete_gaussian", scales, size, self._uniform_words)
+        return DrawnAhead(dict(zip(scales, rows, strict=True)))
 
     def _choose(self, law: str, scores: Integers, scale: float) -> int:
-        return int(_opendp()[law](scale=scale)(scores))
+        return int(opendp_laws()[law](scale=scale)(scores))
 
     def _uniform_below(self, upper: int) -> int:
         return secrets.randbelow(upper)
@@ -223,6 +249,31 @@ class SecureNoise(NoiseSource):
 
     def __repr__(self) -> str:
         return "SecureNoise()"
+
+
+class DrawnAhead:
+    """Vectors of Gaussian noise, by sigma, each to be added once and by the process that drew it.
+
+    Until it is added it is nobody's noise: it depends on no data and has shown nothing.
+
+    >>> ahead = DrawnAhead({3.0: np.array([1, -2])})
+    >>> ahead.add(np.array([10, 10]), sigma=3.0)
+    array([11,  8])
+    >>> ahead.add(np.array([10, 10]), sigma=3.0) is None
+    True
+    """
+
+    def __init__(self, vectors: dict[float, Integers]) -> None:
+        self._vectors, self._process = vectors, os.getpid()
+
+    def add(self, values: Integers, *, sigma: float) -> Integers | None:
+        """Add the vector of exactly this law and length, if there is one; it is gone then."""
+        if self._process != os.getpid():  # a fork: the parent adds what is here
+            self._vectors = {}
+        noise = self._vectors.pop(sigma, None)
+        if noise is None or noise.shape != np.shape(values):
+            return None
+        return NoiseSource._saturating(int64_vector(values), noise)
 
 
 def exact_integers(law: str, count: int, *, scale: float, words: WordSource) -> Integers:
@@ -248,50 +299,85 @@ def exact_integers(law: str, count: int, *, scale: float, words: WordSource) -> 
     found = np.empty(count, dtype=np.int64)
     missing = count
     while missing:
-        tries = int(_PROPOSALS * min(missing, _AT_ONCE)) + _SPARE
-        drawn = words(3 * tries).reshape(3, tries)
-        # One integer is mostly among the first three proposals: arrays would take longer.
-        way = _first_kept if count == 1 else _kept
-        kept = way(law, scale, drawn[0], drawn[1], drawn[2], words)[:missing]
-        if len(kept) == count and not isinstance(kept, list):  # as nearly always
+        tries = _tries(scale, min(missing, _AT_ONCE))
+        kept = _kept(law, scale, words(3 * tries).reshape(3, tries), words)[:missing]
+        if len(kept) == count:  # as nearly always
             return kept
         found[count - missing : count - missing + len(kept)] = kept
         missing -= len(kept)
     return found
 
 
-def _kept(
-    law: str, scale: float, coins: Words, bits: Words, marks: Words, words: WordSource
-) -> Integers:
+def exact_rows(law: str, scales: Sequence[float], size: int, words: WordSource) -> list[Integers]:
+    """Return ``size`` integers of each scale, as :func:`exact_integers` does, judged together.
+
+    >>> words = SecureNoise().uniform_words
+    >>> [len(row) for row in exact_rows("discrete_gaussian", [5.0, 1e9], 3, words)]
+    [3, 3]
+    """
+    tries, widths = zip(*((_tries(scale, size), _bits_of(scale)) for scale in scales), strict=True)
+    drawn = words(3 * sum(tries)).reshape(3, -1)
+    integers, keep = _judged(law, np.repeat(scales, tries), np.repeat(widths, tries), drawn, words)
+    kept, start, rows = integers[keep], 0, []
+    counts = np.add.reduceat(keep, np.cumsum((0, *tries[:-1])), dtype=np.int64)
+    for scale, count in zip(scales, counts.tolist(), strict=True):
+        row = kept[start : start + size]
+        # What is kept does not depend on how many are, so that too few may be replaced by others.
+        rows.append(row if count >= size else exact_integers(law, size, scale=scale, words=words))
+        start += count
+    return rows
+
+
+def _tries(scale: float, count: int) -> int:
+    """Return how many proposals mostly hold ``count`` that are kept, from public numbers alone."""
+    share = max(0.2, 0.5 * scale * 2.0 ** -_bits_of(scale))
+    return math.ceil((count + 1.5 * math.sqrt(count) + 1.0) / share)
+
+
+def _kept(law: str, scale: float, drawn: Words, words: WordSource) -> Integers:
     """Return the integers that are kept of one proposal for each coin, in their order."""
-    width = _bits_of(scale)
-    tosses = coins & _COINS
-    zeros = np.subtract(np.bitwise_count(tosses ^ (tosses - _ONE)), 1, dtype=np.int64)
+    integers, keep = _judged(law, scale, _bits_of(scale), drawn, words)
+    return integers[keep]
+
+
+def _judged(
+    law: str, scale: float | Floats, width: int | Integers, drawn: Words, words: WordSource
+) -> tuple[Integers, NDArray[np.bool_]]:
+    """Return what is proposed and what of it is kept; each proposal may have a scale of its own."""
+    coins, bits, marks = drawn
+    zeros = np.subtract(np.bitwise_count(coins ^ (coins - _ONE)), 1, dtype=np.int64)
     magnitudes = zeros << width
-    magnitudes |= bits.view(np.int64) & (2**width - 1)
+    magnitudes |= bits.view(np.int64) & ((1 << width) - 1)
     beyond = marks * 2.0**-WORD
     beyond -= _chances(law, scale, zeros, magnitudes)
     keep = beyond < 0.0
+    # A row of 63 zeros may go on. However it does, its chance is below (2 / e)^63 < 2^-27: where
+    # the answer is clear it is no.
     unclear = np.abs(beyond, out=beyond) <= _ROUGHLY
-    unclear |= tosses == 0
     for place in unclear.nonzero()[0].tolist():
-        proposal = int(tosses[place]), int(zeros[place]), int(magnitudes[place])
-        keep[place], magnitudes[place] = _decided(law, scale, *proposal, int(marks[place]), words)
+        own = float(np.broadcast_to(scale, coins.shape)[place])
+        proposal = int(coins[place] & _COINS), int(zeros[place]), int(magnitudes[place])
+        keep[place], magnitudes[place] = _decided(law, own, *proposal, int(marks[place]), words)
     if law == "geometric":
-        return magnitudes[keep]
+        return magnitudes, keep
     signs = coins.view(np.int64) >> (WORD - 1)  # -1 or 0
     magnitudes ^= signs
     keep &= magnitudes != -1  # zero has one sign
     magnitudes -= signs
-    return magnitudes[keep]
+    return magnitudes, keep
 
 
-def _first_kept(
-    law: str, scale: float, coins: Words, bits: Words, marks: Words, words: WordSource
-) -> list[int]:
+def _one_integer(law: str, scale: float, words: WordSource) -> int:
+    """Return one integer of a law without arrays, which would take longer."""
+    while (found := _first_kept(law, scale, words(3 * _FEW).reshape(3, _FEW), words)) is None:
+        pass
+    return found
+
+
+def _first_kept(law: str, scale: float, drawn: Words, words: WordSource) -> int | None:
     """Return the first integer that is kept, if any: the first one of :func:`_kept`."""
     width = _bits_of(scale)
-    for coin, low, mark in zip(coins.tolist(), bits.tolist(), marks.tolist(), strict=True):
+    for coin, low, mark in zip(*drawn.tolist(), strict=True):
         tosses, negative = coin & int(_COINS), coin > int(_COINS)
         zeros = (tosses & -tosses).bit_length() - 1 if tosses else WORD - 1
         magnitude = (zeros << width) + (low & 2**width - 1)
@@ -299,8 +385,8 @@ def _first_kept(
         if law == "geometric":
             negative = False
         if keep and (magnitude or not negative):
-            return [-magnitude if negative else magnitude]
-    return []
+            return -magnitude if negative else magnitude
+    return None
 
 
 def _decided(
@@ -346,7 +432,7 @@ def _bits_of(scale: float) -> int:
     return max(0, exponent - (mantissa == 0.5))
 
 
-def _chances(law: str, scale: float, zeros: Integers, magnitudes: Integers) -> NDArray[np.float64]:
+def _chances(law: str, scale: float | Floats, zeros: Integers, magnitudes: Integers) -> Floats:
     """Return :func:`_chance` of many proposals but for less than 2^-16, by the same operations.
 
     Three terms of the series of exp(-f / 128) leave out less than (f / 128)^3 / 6 if f > 0, which
@@ -377,7 +463,7 @@ _SECURE = SecureNoise()
 
 
 @dataclass
-class _Block:
+class Block:
     """A block of ``use_noise``: its source, its process and thread, and whether it runs."""
 
     source: NoiseSource
@@ -385,48 +471,24 @@ class _Block:
     running: bool = True
 
 
-_BLOCK: ContextVar[_Block | None] = ContextVar("quorate_noise", default=None)
+BLOCK: ContextVar[Block | None] = ContextVar("quorate_noise", default=None)
 
 
 def ambient_noise() -> NoiseSource:
     """Return the source that a mechanism uses when none is given: secure, outside of tests.
 
-    A block of :func:`use_noise` holds for the thread that opened it and until it is left. Other
-    threads, forked processes and whatever outlives the block draw secure noise, even where they
-    are given a copy of the context.
+    A block of :func:`~quorate.noise.doubles.use_noise` holds for the thread that opened it and
+    until it is left. Other threads, forked processes and whatever outlives the block draw secure
+    noise, even where they are given a copy of the context.
 
     >>> ambient_noise()
     SecureNoise()
     """
-    block = _BLOCK.get()
-    return block.source if block and block.running and block.owner == _here() else _SECURE
+    block = BLOCK.get()
+    return block.source if block and block.running and block.owner == here() else _SECURE
 
 
-@contextmanager
-def use_noise(source: NoiseSource) -> Iterator[NoiseSource]:
-    """Let everything built inside the block draw from ``source``; for tests and audits.
-
-    In this thread only; see :func:`ambient_noise`.
-
-    >>> from quorate.noise.doubles import SeededNoise
-    >>> with use_noise(SeededNoise(0)):
-    ...     ambient_noise()
-    SeededNoise(0)
-    >>> ambient_noise()
-    SecureNoise()
-    """
-    if not isinstance(source, NoiseSource):
-        raise ParameterError(f"Expected source to be a NoiseSource, got source={source!r}.")
-    block = _Block(source, _here())
-    token = _BLOCK.set(block)
-    try:
-        yield source
-    finally:
-        block.running = False
-        _BLOCK.reset(token)
-
-
-def _here() -> tuple[int, int]:
+def here() -> tuple[int, int]:
     return os.getpid(), threading.get_ident()
 
 
@@ -435,22 +497,3 @@ def _candidates(scores: Integers) -> Integers:
     if array.size == 0:
         raise SchemaError("Expected at least one candidate, got none.")
     return array
-
-
-@cache
-def _opendp() -> dict[str, Callable[..., Any]]:
-    """Import OpenDP by submodule (its prelude drags scikit-learn in), once and only when used."""
-    from opendp import domains, measurements, measures, metrics
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    # OpenDP reads T=int as 32 bits.
-    vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-    noisy_max = partial(measurements.make_noisy_max, vectors, metrics.linf_distance(T="i64"))
-    l1, l2 = metrics.l1_distance(T="i64"), metrics.l2_distance(T="f64")
-    return {
-        "discrete_laplace": partial(measurements.make_laplace, vectors, l1),
-        "discrete_gaussian": partial(measurements.make_gaussian, vectors, l2),
-        "permute_and_flip": partial(noisy_max, measures.max_divergence()),
-        "gumbel_max": partial(noisy_max, measures.zero_concentrated_divergence()),
-    }
