@@ -2,9 +2,11 @@
 
 import copy
 import math
+import os
 import pickle
 import threading
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -158,6 +160,110 @@ class TestFailures:
         account.pay(Pure(0.5))
         with pytest.raises(NumericalFailure):
             account.pay(Gaussian(1e6))
+
+
+class TestForeseen:
+    """Noise that was drawn ahead is paid for when it is added, and added once."""
+
+    ZEROS, SIGMAS = np.zeros(4, np.int64), [1e9, 2e9]
+    KNOWN: ClassVar = {"sensitivity_squared": 10**16}
+
+    def opened(self, **others):
+        return Account.open(epsilon=1.0, delta=1e-6, **others)
+
+    def drawn(self, account):
+        return {sigma: row.tolist() for sigma, row in account._ahead._vectors.items()}
+
+    def test_it_is_what_a_release_adds(self):
+        account = self.opened()
+        account.foresee(self.SIGMAS, size=4)
+        drawn = self.drawn(account)
+        for sigma in self.SIGMAS:
+            noisy = account.gaussian(self.ZEROS + 7, sigma=sigma, **self.KNOWN)
+            assert (noisy - 7).tolist() == drawn[sigma]
+
+    def test_it_is_added_once(self):
+        account = self.opened()
+        account.foresee(self.SIGMAS, size=4)
+        drawn = self.drawn(account)
+        first, second = (account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN) for _ in range(2))
+        assert first.tolist() == drawn[1e9]
+        assert second.tolist() not in drawn.values()
+        assert second.any()
+
+    def test_it_costs_what_a_draw_of_the_moment_costs(self):
+        ahead, later = self.opened(), self.opened()
+        ahead.foresee(self.SIGMAS, size=4)
+        assert ahead.event == Nothing()
+        assert ahead.square_left == ahead.square
+        for sigma in (1e9, 2e9, 2e9, 3e9):
+            for account in (ahead, later):
+                account.gaussian(self.ZEROS, sigma=sigma, **self.KNOWN)
+            assert ahead.event == later.event
+            assert ahead.square_left == later.square_left < ahead.square
+        assert ahead.left == later.left == 0
+
+    def test_a_refused_release_adds_nothing(self):
+        account = self.opened()
+        account.foresee(self.SIGMAS, size=4)
+        drawn = self.drawn(account)
+        with pytest.raises(NumericalFailure, match="does not fit"):
+            account.gaussian(self.ZEROS, sigma=1e9, sensitivity_squared=10**19)
+        assert self.drawn(account) == drawn
+        assert account.event == Nothing()
+
+    def test_another_scale_and_another_length_are_drawn_afresh(self):
+        account = self.opened()
+        account.foresee(self.SIGMAS, size=4)
+        assert account.gaussian(self.ZEROS, sigma=1.5e9, **self.KNOWN).any()
+        assert account.gaussian(np.zeros(5, np.int64), sigma=1e9, **self.KNOWN).shape == (5,)
+
+    def test_what_nobody_took_is_dropped(self):
+        account = self.opened()
+        account.foresee(self.SIGMAS, size=4)
+        drawn = self.drawn(account)
+        account.foresee(self.SIGMAS, size=4)
+        assert not set(map(tuple, drawn.values())) & set(map(tuple, self.drawn(account).values()))
+        account.foresee([], size=4)
+        assert account._ahead is None
+
+    def test_another_process_draws_afresh(self, monkeypatch):
+        account = self.opened()
+        account.foresee(self.SIGMAS, size=4)
+        drawn = self.drawn(account)
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        assert account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN).tolist() != drawn[1e9]
+
+    def test_doubles_draw_at_the_release(self):
+        noise = CountingNoise()
+        account = self.opened(noise=noise)
+        account.foresee(self.SIGMAS, size=4)
+        assert noise.calls == 0
+        account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN)
+        assert noise.calls == 1
+
+    def test_an_account_with_a_plan_draws_at_the_release(self):
+        account = self.opened()
+        account.plan(Gaussian(9.0))
+        account.foresee(self.SIGMAS, size=4)
+        assert account._ahead is None
+
+    def test_threads_never_share_a_vector(self):
+        account, found = self.opened(), []
+        sigmas = [1e9 + 1e6 * k for k in range(50)]
+        account.foresee(sigmas, size=4)
+
+        def release():
+            for sigma in sigmas:
+                known = {"sensitivity_squared": 10**14, "sigma": sigma}
+                found.append(tuple(account.gaussian(self.ZEROS, **known)))
+
+        threads = [threading.Thread(target=release) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == len(found) == 200
 
 
 class TestParts:

@@ -2,7 +2,7 @@ r"""The account of one fit: every draw of noise is written down as it is drawn, 
 
 An account is opened by the declared budget and handed down to whatever draws noise. A draw names
 how far one user can move what is released and the scale of the noise; the account computes from
-these two numbers what the draw costs, writes the event down, and only then draws. There is no
+these two numbers what the draw costs, writes the event down, and only then adds noise. There is no
 other statement of what was spent, so nothing can be drawn and not paid for, or paid for once and
 drawn twice.
 
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn, Self
@@ -48,13 +48,7 @@ from quorate._validate import (
     ratio_root_up,
 )
 from quorate.accounting.compose import price
-from quorate.accounting.costs import (
-    Plan,
-    draw_costs,
-    gdp_mu,
-    promise_of,
-    words,
-)
+from quorate.accounting.costs import Plan, draw_costs, gdp_mu, promise_of, words
 from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
 from quorate.guarantees import (
     UNITS,
@@ -70,6 +64,7 @@ from quorate.guarantees import (
 )
 from quorate.noise import NoiseSource, ambient_noise
 from quorate.noise.composed_laws import SECRETS, PiecewiseLaw, Sampler, secret_order
+from quorate.noise.sources import DrawnAhead
 
 __all__ = ["Account"]
 
@@ -133,6 +128,7 @@ class Account:
         self._drawn: Counter[Event] = Counter()
         self._groups: list[list[Account]] = []
         self._plan: Plan | None = None
+        self._ahead: DrawnAhead | None = None
 
     @classmethod
     def open(
@@ -315,7 +311,7 @@ class Account:
             parent=self,
         )
 
-    # Draws. Each writes down what it costs before it draws.
+    # Draws. Each writes down what it costs before it adds noise.
 
     def laplace(
         self, values: Integers, *, sensitivity: int | Fraction, scale: float | Fraction
@@ -332,7 +328,22 @@ class Account:
         if type(sensitivity_squared) is not int:  # which is looked up more quickly
             sensitivity_squared = exact(sensitivity_squared)
         event, costs = gaussian_costs(sigma, sensitivity_squared)
-        return self._pay(event, costs).discrete_gaussian(values, sigma=sigma)
+        noise = self._pay(event, costs)
+        with self._lock:
+            noisy = None if self._ahead is None else self._ahead.add(values, sigma=sigma)
+        return noise.discrete_gaussian(values, sigma=sigma) if noisy is None else noisy
+
+    def foresee(self, sigmas: Sequence[float], *, size: int) -> None:
+        """Draw the noise of Gaussian releases to come at once; each pays when it takes its vector.
+
+        >>> account = Account.open(epsilon=1.0, delta=1e-6)
+        >>> account.foresee([50.0, 60.0], size=3)
+        >>> account.event
+        Nothing()
+        """
+        ahead = self._noise.gaussian_ahead(sigmas, size=size) if self._plan is None else None
+        with self._lock:
+            self._ahead = ahead
 
     def permute_and_flip(
         self, scores: Integers, *, spread: int | Fraction, scale: float | Fraction
