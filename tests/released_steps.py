@@ -21,9 +21,9 @@ def people(n=5000):
     return UserData(rows, rows @ [1.0, -1.0], offsets=np.arange(n + 1))
 
 
-def all_steps(strategy, *, budget=BUDGET, steps=6, data=None, theta=(0.0, 0.0)):
+def all_steps(strategy, *, budget=BUDGET, steps=6, data=None, theta=(0.0, 0.0), noise=None):
     """Return a run, the gradients that a strategy began for it, and all of its releases."""
-    with use_noise(SeededNoise(7)):
+    with use_noise(noise or SeededNoise(7)):
         rate = budget.get("rate")
         relation = budget.get("relation", Relation.REPLACE)
         account = Account.open(epsilon=budget["epsilon"], delta=1e-6, relation=relation)

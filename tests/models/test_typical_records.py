@@ -6,12 +6,9 @@ import pytest
 from drawing import gaussian_account
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
-from quorate.models.optimization.gradients import (
-    check_records,
-    typical_records,
-)
+from quorate.models.optimization.gradients import check_records
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
+from quorate.releases.user_releases import UserReleases, typical_records
 from quorate.users import UserData
 
 

@@ -75,6 +75,48 @@ class TestRadius:
         assert 0.0 in NARROW
 
 
+class TestForeseen:
+    """Means whose noise is drawn ahead are the means that would be released anyway."""
+
+    SQUARES = (0.001, 0.002, 0.003)
+
+    def test_they_pay_when_they_are_released_and_the_same(self):
+        ahead, later = started(people()), started(people())
+        sums = ahead.foresee(self.SQUARES, dimension=3, radius=2.0)
+        assert ahead.account.square_left == ahead.account.square
+        for square, mechanism in zip(self.SQUARES, sums, strict=True):
+            mean = ahead.mean_by(mechanism, means)
+            other = later.mean(means, dimension=3, radius=2.0, square=square)
+            assert mean.noise == other.noise
+            assert np.abs(mean.value - other.value).max() < 20 * mean.noise
+            assert ahead.account.event == later.account.event
+            assert ahead.account.square_left == later.account.square_left
+
+    def test_the_noise_is_that_which_was_drawn(self):
+        run = started(people())
+        first, *_ = run.foresee(self.SQUARES, dimension=3, radius=2.0)
+        drawn = run.account._ahead._vectors[first.sigma] * first.grid.step
+        totals = sum_in_parts(run.data, BoundedVectors(means, first.grid.bound), first.grid)
+        mean = run.mean_by(first, means)
+        assert mean.value == pytest.approx((totals * first.grid.step + drawn) / 2000, rel=1e-12)
+
+    def test_a_double_releases_the_same_with_and_without(self):
+        found = []
+        for foreseen in (True, False):
+            with use_noise(SeededNoise(3)):
+                run = started(people())
+            if foreseen:
+                run.foresee(self.SQUARES, dimension=3, radius=2.0)
+            found.append(run.mean(means, dimension=3, radius=2.0, square=0.001).value.tolist())
+        assert found[0] == found[1]
+
+    def test_vectors_beyond_the_bound_are_clipped_as_ever(self):
+        run = started(people())
+        (mechanism,) = run.foresee([0.05], dimension=3, radius=2.0)
+        mean = run.mean_by(mechanism, lambda users: np.full((users.n_users, 3), 1e9))
+        assert np.linalg.norm(mean.value) < 2.0 + 20 * mean.noise
+
+
 class TestMean:
     def test_it_is_right_up_to_its_noise(self):
         data = people()

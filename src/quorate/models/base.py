@@ -48,7 +48,6 @@ from quorate.models.optimization.gradients import (
     is_worth_a_look,
     model_feasibility,
     plan_steps,
-    typical_records,
 )
 from quorate.models.optimization.minibatches import check_public_steps, open_sampled_run, setup_mu
 from quorate.models.told import (
@@ -61,7 +60,7 @@ from quorate.models.told import (
 )
 from quorate.public_randomness import RandomState
 from quorate.ranges import features_told, told_limits
-from quorate.releases.user_releases import UserReleases
+from quorate.releases.user_releases import UserReleases, typical_records
 from quorate.users.crowd import Crowd
 from quorate.users.store import settled_users
 from quorate.users.tables import names_told

@@ -1,4 +1,4 @@
-"""The three releases a fit is made of: a radius, a clipped mean, and how many users there are.
+"""The releases a fit is made of: a radius, a clipped mean, how many users and records there are.
 
 Everything a model learns about people passes through :class:`UserReleases`. It owns the budget of
 the run: a step that asks for more than is left raises, so no branch can spend what was not
@@ -9,7 +9,7 @@ has to guess a scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from quorate.accounting.account import Account
 from quorate.grid import Ball, Bound, Grid, Interval
 from quorate.guarantees import Relation
+from quorate.mechanisms.search.rough_records import RECORD_LADDER
 from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed
 from quorate.mechanisms.user_sample import UserSample
 from quorate.users import UserData
@@ -49,6 +50,7 @@ __all__ = [
     "cut_share",
     "search_square",
     "sum_in_parts",
+    "typical_records",
 ]
 
 Vector = NDArray[np.float64]
@@ -69,6 +71,7 @@ _LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
 _COUNT_SHARE = Fraction(3, 100)
 LARGEST_SEARCH = 0.08
 """Share of the squared budget that a search may cost, however few the users."""
+_LARGEST_SHARE = 0.04
 # Contributions of a part of the users, as floats, stay below this number of entries.
 _PART = 2**20
 _ALWAYS_ROOM = 2**27
@@ -289,13 +292,61 @@ class UserReleases:
         self, vectors: UserVectors, *, dimension: int, radius: float, square: float
     ) -> NoisyMean:
         """Release the mean of the users' vectors, clipped to ``radius``, paying ``square``."""
-        return bounded_mean(
-            self.data,
-            BoundedVectors(vectors, _ball(radius, dimension)),
-            multiplier=self.account.multiplier(square),
-            account=self.account,
-            n_users=self.n_users,
+        return self.mean_by(
+            self.noisy_sum(dimension=dimension, radius=radius, square=square), vectors
         )
+
+    def mean_by(self, mechanism: GaussianSum, vectors: UserVectors) -> NoisyMean:
+        """Release the mean of the users' vectors by a mechanism of :meth:`noisy_sum`."""
+        clipped = BoundedVectors(vectors, mechanism.grid.bound)
+        return _mean_by(mechanism, self.data, clipped, self.account, self.n_users)
+
+    def noisy_sum(self, *, dimension: int, radius: float, square: float) -> GaussianSum:
+        """Return the mechanism of a mean that is clipped to ``radius`` and pays ``square``."""
+        multiplier = self.account.multiplier(square)
+        return _noisy_sum(_ball(radius, dimension), multiplier, self.n_users, self.relation)
+
+    def foresee(
+        self, squares: Iterable[float], *, dimension: int, radius: float
+    ) -> list[GaussianSum]:
+        """Return the mechanisms of means to come, whose noise is drawn at once and paid later.
+
+        >>> people = UserData(np.zeros((900, 1)), offsets=np.arange(901))
+        >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
+        >>> first, second = run.foresee([0.1, 0.2], dimension=1, radius=1.0)
+        >>> bool(abs(run.mean_by(second, UserData.user_means).value[0]) < 0.1)
+        True
+        >>> run.account.event.noise_multiplier == second.noise_multiplier
+        True
+        """
+        known = partial(self.noisy_sum, dimension=dimension, radius=radius)
+        sums = [known(square=square) for square in squares]
+        self.account.foresee([each.sigma for each in sums], size=dimension)
+        return sums
+
+
+def typical_records(run: UserReleases, records: int | str) -> float:
+    """Return the public number, or release the power of two that half of the users reach.
+
+    Examples
+    --------
+    >>> people = UserData(np.zeros((30_000, 1)), offsets=np.arange(0, 30_001, 6))
+    >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
+    >>> typical_records(run, "auto"), typical_records(run, 7)
+    (8.0, 7.0)
+    """
+    if not isinstance(records, str):
+        return float(records)
+    looks = looks_needed(len(RECORD_LADDER))
+    square = min(looks / (run.n_users / 8.0) ** 2, _LARGEST_SHARE * float(run.account.square))
+    search = NoisySearch(
+        thresholds=np.array(RECORD_LADDER, dtype=np.float64),
+        target=run.n_users / 2.0,
+        noise_multiplier=run.account.multiplier(square, count=looks),
+        relation=run.relation,
+    )
+    counts = run.data.counts(UserData.record_counts, search.thresholds)
+    return float(RECORD_LADDER[search.release_counts(counts, account=run.account)])
 
 
 def bounded_mean(
@@ -321,9 +372,14 @@ def bounded_mean(
     >>> bool(abs(mean.value[0] - 1.0) < 0.02), round(mean.noise, 6)
     (True, 0.002)
     """
-    grid = _roomy_grid(statistic.bound, n_users, math.frexp(multiplier)[1])
-    mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
-    totals = sum_in_parts(data, statistic, grid)
+    mechanism = _noisy_sum(statistic.bound, multiplier, n_users, account.relation)
+    return _mean_by(mechanism, data, statistic, account, n_users)
+
+
+def _mean_by(
+    mechanism: GaussianSum, data: Crowd, statistic: Statistic, account: Account, n_users: float
+) -> NoisyMean:
+    totals = sum_in_parts(data, statistic, mechanism.grid)
     total = mechanism.release(totals, count=0.0, account=account)
     return NoisyMean(total / n_users, mechanism.standard_error / n_users)
 
@@ -394,6 +450,11 @@ def _roomy_grid(bound: Bound, n_users: float, power: int) -> Grid:
     """Return a grid with room for multipliers below 2^power, which most steps share, too."""
     noise_scale = 2.0 ** min(power, 1023) * bound.l2_diameter
     return choose_grid(bound, n_users=_room(n_users), noise_scale=noise_scale)
+
+
+def _noisy_sum(bound: Bound, multiplier: float, n_users: float, relation: Relation) -> GaussianSum:
+    grid = _roomy_grid(bound, n_users, math.frexp(multiplier)[1])
+    return GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
 
 
 def _ones(users: UserData) -> Vector:

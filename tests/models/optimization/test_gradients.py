@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError
@@ -13,8 +14,10 @@ from quorate.models.optimization.gradients import (
     clip_length,
     plan_steps,
 )
+from quorate.noise import SecureNoise
+from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
-from released_steps import all_steps
+from released_steps import LOSS, all_steps, people
 
 
 class TestClipped:
@@ -75,6 +78,61 @@ class TestClipped:
     def test_a_radius_must_be_positive(self):
         with pytest.raises(ParameterError, match="radius"):
             ClippedGradients(radius=-1.0)
+
+
+class TestForeseen:
+    """Noise is drawn ahead for the steps up to the next search, and never for the last one."""
+
+    @pytest.fixture
+    def foreseen(self, monkeypatch):
+        found, real = [], Account.foresee
+
+        def note(account, sigmas, *, size):
+            found.append((list(sigmas), size))
+            real(account, sigmas, size=size)
+
+        monkeypatch.setattr(Account, "foresee", note)
+        return found
+
+    @pytest.mark.parametrize(
+        ("n_users", "steps", "lengths"),
+        [(1200, 18, [4, 11]), (4000, 18, [6, 11]), (4000, 8, [3, 4]), (4000, 4, [])],
+    )
+    def test_which_steps(self, foreseen, n_users, steps, lengths):
+        rows = np.random.default_rng(0).normal(size=(n_users, 10))
+        data = UserData(rows, rows.sum(axis=1), offsets=np.arange(n_users + 1))
+        all_steps(ClippedGradients(), data=data, steps=steps, theta=np.zeros(10))
+        assert [len(sigmas) for sigmas, _ in foreseen] == lengths
+        assert {size for _, size in foreseen} <= {10}
+
+    def test_a_public_radius_leaves_only_the_last_step(self, foreseen):
+        all_steps(ClippedGradients(radius=0.25), steps=12)
+        assert [len(sigmas) for sigmas, _ in foreseen] == [11]
+
+    def test_samples_of_users_foresee_nothing(self, foreseen):
+        all_steps(ClippedGradients(), budget={"epsilon": 1.0, "rate": 0.2})
+        assert foreseen == []
+
+    def test_all_of_it_is_used_and_paid_for(self, monkeypatch):
+        """A public radius makes a run's payments public: they are the same without."""
+        ahead, _, released = all_steps(ClippedGradients(radius=0.25), noise=SecureNoise(), steps=12)
+        assert ahead.account._ahead._vectors == {}
+        monkeypatch.setattr(Account, "foresee", lambda *_, **__: None)
+        later, _, others = all_steps(ClippedGradients(radius=0.25), noise=SecureNoise(), steps=12)
+        assert ahead.account.event == later.account.event
+        assert ahead.account.square_left == later.account.square_left
+        assert [each.noise for each in released] == [each.noise for each in others]
+        assert [each.whole for each in released] == [each.whole for each in others]
+
+    def test_a_step_that_is_asked_for_twice_pays_twice(self):
+        run = UserReleases.start(people(), Account.open(epsilon=8.0, delta=1e-6))
+        gradients = ClippedGradients(radius=0.25).start(run, LOSS, steps=12)
+        left, values = [run.account.square_left], []
+        for step in (0, 1, 1):
+            values.append(gradients.release(np.zeros(2), step).value.tolist())
+            left.append(run.account.square_left)
+        assert left[1] - left[2] == left[2] - left[3] > left[0] - left[1] > 0
+        assert values[1] != values[2]
 
 
 def test_more_signal_means_more_steps():

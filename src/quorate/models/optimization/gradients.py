@@ -37,8 +37,7 @@ from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.grid import Ball
 from quorate.guarantees import Relation
-from quorate.mechanisms.search.rough_records import RECORD_LADDER
-from quorate.mechanisms.sums import NoisySearch, looks_needed
+from quorate.mechanisms.sums import GaussianSum
 from quorate.models.losses import Loss, by_user
 from quorate.models.optimization.minibatches import sampled_mean
 from quorate.releases.user_releases import (
@@ -70,7 +69,6 @@ __all__ = [
     "model_feasibility",
     "plan_steps",
     "signal_of",
-    "typical_records",
 ]
 
 Vector = NDArray[np.float64]
@@ -88,7 +86,6 @@ _SEARCHABLE = 32.0
 FEWEST_STEPS = 8
 MOST_STEPS = 40
 _STEPS_PER_SIGNAL = 0.6
-_LARGEST_SHARE = 0.04
 # Steps get budgets that grow by this factor: the last ones decide where the fit ends up.
 _GROWTH = 1.05
 # The quantile of the norms that was found, times this, is the radius; the last one is longer where
@@ -101,6 +98,8 @@ _WORTH_A_SECOND_LOOK = 0.04
 # After so many steps what users have in common is mostly gone. Up to so many users for each
 # parameter the noise on the way lasts, and a search that costs no more than this pays for itself.
 _SOON, _FEW_EACH, _WORTH_A_LOOK_SOON = 2, 7.5, 0.015
+# So many steps are worth drawing their noise at once.
+_MANY_AHEAD = 3
 
 
 def check_budget(*, epsilon: float, delta: float, rate: float | None = None) -> None:
@@ -262,32 +261,6 @@ def check_records(records: Any) -> None:
             )
     else:
         _validate.positive_integer(records=records)
-
-
-def typical_records(run: UserReleases, records: int | str) -> float:
-    """Return the public number, or release the power of two that half of the users reach.
-
-    Examples
-    --------
-    >>> from quorate.accounting.account import Account
-    >>> from quorate.users import UserData
-    >>> people = UserData(np.zeros((30_000, 1)), offsets=np.arange(0, 30_001, 6))
-    >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
-    >>> typical_records(run, "auto"), typical_records(run, 7)
-    (8.0, 7.0)
-    """
-    if not isinstance(records, str):
-        return float(records)
-    looks = looks_needed(len(RECORD_LADDER))
-    square = min(looks / (run.n_users / 8.0) ** 2, _LARGEST_SHARE * float(run.account.square))
-    search = NoisySearch(
-        thresholds=np.array(RECORD_LADDER, dtype=np.float64),
-        target=run.n_users / 2.0,
-        noise_multiplier=run.account.multiplier(square, count=looks),
-        relation=run.relation,
-    )
-    counts = run.data.counts(UserData.record_counts, search.thresholds)
-    return float(RECORD_LADDER[search.release_counts(counts, account=run.account)])
 
 
 def plan_steps(*, n_users: float, mu: float, records: float, dimension: int) -> int:
@@ -464,6 +437,7 @@ class _ClippedRun(GradientRun):
         self._last_length = clip_length(
             n_users=run.n_users, mu=run.account.mu, dimension=self._dimension
         )
+        self._ahead: dict[int, GaussianSum] = {}
 
     def release(self, theta: Vector, step: int) -> ReleasedGradient:
         run = self._run
@@ -486,10 +460,28 @@ class _ClippedRun(GradientRun):
             noisy = sampled_mean(run, BoundedVectors(gradients, bound))
             whole = noisy.noise / math.sqrt(len(self._squares))
             return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
+        if step == 0 or step in self._searches:
+            self._foresee(step, radius)
         square = float(self._squares[step])
         if step == len(self._squares) - 1:
             # Searches look less often than they may, so a little more than planned is left.
             square = float(run.account.square_left)
-        noisy = run.mean(gradients, dimension=self._dimension, radius=radius, square=square)
+        mechanism = self._ahead.pop(step, None) or run.noisy_sum(
+            dimension=self._dimension, radius=radius, square=square
+        )
+        noisy = run.mean_by(mechanism, gradients)
         whole = noisy.noise * math.sqrt(square / self._whole)
         return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
+
+    def _foresee(self, step: int, radius: float) -> None:
+        """Draw the noise of the steps up to the next search; what the last one pays is not known.
+
+        One row at a time would take longer than all of them; see :meth:`UserReleases.foresee`.
+        """
+        later = [each for each in self._searches if each > step]
+        until = min([*later, len(self._squares) - 1])
+        self._ahead = {}
+        if until - step >= _MANY_AHEAD:
+            squares = self._squares[step:until].tolist()
+            sums = self._run.foresee(squares, dimension=self._dimension, radius=radius)
+            self._ahead = dict(zip(range(step, until), sums, strict=True))

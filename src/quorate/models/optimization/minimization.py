@@ -23,11 +23,10 @@ from quorate.models.optimization.gradients import (
     check_budget,
     check_records,
     plan_steps,
-    typical_records,
 )
 from quorate.models.optimization.minibatches import check_public_steps, open_sampled_run, setup_mu
 from quorate.models.optimization.optimizers import Adam
-from quorate.releases.user_releases import UserReleases
+from quorate.releases.user_releases import UserReleases, typical_records
 from quorate.users.crowd import Crowd
 
 __all__ = ["initial_point", "minimize", "with_caveat"]
