@@ -1,12 +1,14 @@
 """Whole fits under audit: exact laws on tiny worlds, replay on neighbours, broken twins."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.grid import Ball, Grid
 from quorate.guarantees import Guarantee
-from quorate.mechanisms.sums import GaussianSum, choose_grid
+from quorate.mechanisms.sums import choose_grid
 from quorate.models import (
     ClippedGradients,
     LinearRegression,
@@ -17,8 +19,7 @@ from quorate.models import (
 )
 from quorate.models.coordinates import geometry, one_round
 from quorate.models.optimization import gradients
-from quorate.releases import user_releases
-from quorate.releases.user_releases import NoisyMean, UserReleases, sum_in_parts
+from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, sum_in_parts
 from quorate.users import UserData
 
 # One feature, three users, one record each: a small gradient, a large one, one beyond any radius.
@@ -115,32 +116,25 @@ class NeverHopeless:
     hopeless = False
 
 
-def without_a_clip(data, statistic, *, multiplier, account, n_users):
+def without_a_clip(run, mechanism, vectors):
     """The noise of a small radius on contributions that nobody has cut."""
-    grid = choose_grid(statistic.bound, n_users=4, noise_scale=1e3)
-    mechanism = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
-    loose = Grid(Ball(1e3, dimension=statistic.bound.dimension), step=grid.step)
-    totals = sum_in_parts(data, _Loose(statistic, loose.bound), loose)
-    total = mechanism.release(totals, count=0.0, account=account)
-    return NoisyMean(total / n_users, mechanism.standard_error / n_users)
+    grid = choose_grid(mechanism.grid.bound, n_users=4, noise_scale=1e3)
+    loose = Grid(Ball(1e3, dimension=grid.bound.dimension), step=grid.step)
+    return broken_mean(run, replace(mechanism, grid=grid), vectors, loose)
 
 
-class _Loose:
-    def __init__(self, inner, bound):
-        self.inner, self.bound = inner, bound
-
-    def __call__(self, users):
-        return self.inner(users)
-
-
-def with_noise_for_radius_one(data, statistic, *, multiplier, account, n_users):
+def with_noise_for_radius_one(run, mechanism, vectors):
     """Contributions cut to the radius found, noise as if it were an eighth."""
-    grid = choose_grid(statistic.bound, n_users=4, noise_scale=1e3)
-    small = Grid(Ball(statistic.bound.l2_radius / 8, dimension=1), step=grid.step)
-    mechanism = GaussianSum(grid=small, noise_multiplier=multiplier, relation=account.relation)
-    totals = sum_in_parts(data, statistic, grid)
-    total = mechanism.release(totals, count=0.0, account=account)
-    return NoisyMean(total / n_users, mechanism.standard_error / n_users)
+    grid = choose_grid(mechanism.grid.bound, n_users=4, noise_scale=1e3)
+    small = Grid(Ball(grid.bound.l2_radius / 8, dimension=1), step=grid.step)
+    return broken_mean(run, replace(mechanism, grid=small), vectors, grid)
+
+
+def broken_mean(run, mechanism, vectors, grid):
+    """Contributions on one grid, noise for another."""
+    totals = sum_in_parts(run.data, BoundedVectors(vectors, grid.bound), grid)
+    total = mechanism.release(totals, count=0.0, account=run.account)
+    return NoisyMean(total / run.n_users, mechanism.standard_error / run.n_users)
 
 
 def with_a_radius_from_the_data(self, vectors, exponents, *, dimension, unit=1.0):
@@ -151,11 +145,11 @@ def with_a_radius_from_the_data(self, vectors, exponents, *, dimension, unit=1.0
 
 class TestBrokenTwins:
     def test_no_clip_is_caught(self, monkeypatch):
-        monkeypatch.setattr(user_releases, "bounded_mean", without_a_clip)
+        monkeypatch.setattr(UserReleases, "mean_by", without_a_clip)
         assert not audit(minimum, thorough=False).holds
 
     def test_noise_that_does_not_follow_the_radius_is_caught(self, monkeypatch):
-        monkeypatch.setattr(user_releases, "bounded_mean", with_noise_for_radius_one)
+        monkeypatch.setattr(UserReleases, "mean_by", with_noise_for_radius_one)
         assert not audit(minimum, thorough=False).holds
 
     def test_a_radius_nobody_paid_for_is_caught(self, monkeypatch):
