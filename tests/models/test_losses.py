@@ -187,7 +187,17 @@ class TestNobodyElse:
         wanted = [
             (slopes[a:b].T @ ones[a:b] / max(b - a, 1)).ravel() for a, b in pairwise(people.offsets)
         ]
-        np.testing.assert_allclose(loss.user_gradients(people, theta), wanted, atol=1e-12)
+        # Slopes of 32 bits are rounded where targets are added to them; gradients add these apart.
+        near = 2.0**-25 if isinstance(loss, LogisticLoss) else 1e-12
+        np.testing.assert_allclose(loss.user_gradients(people, theta), wanted, atol=near)
+
+    def test_what_targets_add_is_added_up_for_the_users_who_hold_them(self):
+        people, loss = self.people(3), LogisticLoss()
+        turned = UserData(people.X, 1.0 - people.y, offsets=people.offsets)
+        for theta in (np.zeros(4), RNG.normal(size=4)):
+            # With labels turned and records seen from behind, nothing changes but the sign.
+            behind = loss.user_gradients(turned, -theta)
+            np.testing.assert_allclose(loss.user_gradients(people, theta), -behind, atol=2.0**-22)
 
 
 class TestEdges:

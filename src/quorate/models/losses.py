@@ -6,15 +6,14 @@ of privacy: whoever sums their gradients clips them first, so wrong values cost 
 privacy. One duty stays with a loss: the gradient of a user must follow, to the last bit, from that
 user's records and the parameters alone. A loss that mixes users (centring or normalising over the
 batch, a matrix product over everybody's rows) or that raises on some values would break it,
-and no clipping could mend that; so a loss of the caller is called for one user at a time, see
-:func:`by_user`.
+and no clipping could mend that; so a loss of the caller is called for one user at a time
+(:func:`by_user`). How products over each user's own records are made, so that no bit depends on
+another user or on threads, stands beside them.
 
-How products over each user's own records are made, so that no bit depends on another user or on
-threads, stands beside them. The loss of a logistic model is here; those of numbers are in
+The loss of a logistic model is here; those of numbers are in
 :mod:`quorate.models.regression_losses` and those of other classifiers in
-:mod:`quorate.models.class_losses`. Bring your own by deriving from :class:`Loss`;
-``examples/neural_network.py`` does. One that treats every user on its own may be called with many
-of them at once, see :mod:`quorate.models.vectorized`.
+:mod:`quorate.models.class_losses`. Bring your own by deriving from :class:`Loss`, as
+``examples/neural_network.py`` does; see :mod:`quorate.models.vectorized` for many users at once.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ from quorate.users.store import (
 )
 
 __all__ = [
-    "AlikeUsers",
     "LinearLoss",
     "LogisticLoss",
     "Loss",
@@ -161,11 +159,9 @@ class _Part:
     they are added up are looked at where they lie; others are put in order each time.
     """
 
-    def __init__(
-        self, batch: UserData, loss: LinearLoss, dtype: Any, owners: NDArray[Any], *, many: bool
-    ) -> None:
+    def __init__(self, batch: UserData, dtype: Any, owners: NDArray[Any], *, many: bool) -> None:
         counts = batch.record_counts()[owners]
-        offsets = offsets_of(counts)
+        offsets = self._offsets = offsets_of(counts)
         self.owners, order = _as_slice(owners), batch.order_of_addition()
         if isinstance(self.owners, slice):
             places = order[batch.offsets[self.owners.start] : batch.offsets[self.owners.stop]]
@@ -175,8 +171,7 @@ class _Part:
         targets = np.zeros(len(places)) if batch.y is None else batch.y[self._places]
         # Records of 32 bits have predictions and slopes of 32 bits.
         self.targets = targets.astype(dtype, copy=False)
-        self.told = loss._told(self.targets)
-        self._offsets = offsets
+        self.added: Vector | None = None
         self.ones = np.ones(int(counts.max(initial=0)) if many else 0, dtype=dtype)
         self.n_users = len(counts)
         shares = 1.0 / np.maximum(counts, 1.0)  # one number for all is quicker, and the same
@@ -191,6 +186,17 @@ class _Part:
     def pattern(self) -> Any:
         """What adds up the records of each user, one behind the other."""
         return pattern_of(self._offsets, np.arange(self._offsets[-1], dtype=np.int32))
+
+    def summed(self, slopes: Vector, blocks: list[Vector], *, intercept: bool) -> Vector:
+        """Return the sums of slope x (record, 1) over each user's records: a product for each."""
+        outputs, features = slopes.shape[1], blocks[0].shape[2]
+        sums = np.empty((self.n_users, outputs, features + intercept), blocks[0].dtype)
+        for (records, users, held), own in zip(self.runs, blocks, strict=True):
+            turned = slopes[records].reshape(-1, held, outputs).transpose(0, 2, 1)
+            np.matmul(turned, own, out=sums[users, :, :features])
+            if intercept:
+                np.matmul(turned, self.ones[:held], out=sums[users, :, features])
+        return sums
 
     def put_means(self, sums: Vector, means: Vector, *, unit: float) -> None:
         """Write sums in this unit, over how many records each user holds, to the users' places."""
@@ -244,7 +250,7 @@ def _parts(batch: UserData, loss: LinearLoss, dtype: np.dtype[Any]) -> list[_Par
                 owners = owners[np.argsort(counts[owners], kind="stable")]
             cuts = np.flatnonzero(np.diff(np.cumsum(counts[owners]) // most)) + 1
             each = np.split(owners, cuts) if owners.size else []
-            parts += [_Part(batch, loss, dtype, some, many=many) for some in each]
+            parts += [_Part(batch, dtype, some, many=many) for some in each]
         _PARTS[batch] = loss, parts
     return parts
 
@@ -283,8 +289,8 @@ def alike_users(
 ) -> Iterator[tuple[AlikeUsers, Vector]]:
     """Yield users with as many records each and their records, (users, records, features).
 
-    Users who lie side by side, their records as they are added up, are seen where they lie; of
-    others there is a copy, in what ``make`` gives for a shape, until the next ones come.
+    Users who lie side by side, their records as they are added up, are seen where they lie, others
+    in a copy, in what ``make`` gives for a shape, until the next ones come.
 
     >>> people = UserData(np.zeros((4, 1)), offsets=[0, 1, 3, 4])
     >>> [(alike.owners, held.shape) for alike, held in alike_users(people)]
@@ -335,13 +341,13 @@ class LinearLoss(Loss):
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the derivative in each prediction: (records, outputs)."""
 
-    def _told(self, targets: Vector) -> Vector:
-        """Return what slopes are made of beside predictions; every step asks for it."""
-        return targets
+    def _told(self, targets: Vector) -> Vector | None:
+        """Return what is to be added to :meth:`_slopes`, if it hangs on targets alone."""
+        return None
 
-    def _slopes(self, predictions: Vector, told: Vector) -> Vector:
+    def _slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the slopes in their unit, perhaps over the predictions in theirs."""
-        return self.slopes(predictions, told)
+        return self.slopes(predictions, targets)
 
     def expected_curvature(self, theta: Vector) -> Vector:
         """Return the curvature at released parameters if features were normal, of unit spread.
@@ -376,8 +382,7 @@ class LinearLoss(Loss):
         gradients = np.empty((batch.n_users, *weights.shape))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
             for part in _parts(batch, self, rows.dtype):
-                own = part.rows(rows)
-                unit = 1.0
+                own, unit = part.rows(rows), 1.0
                 if part.runs and len(weights) <= _MOST_OUTPUTS:
                     held, unit = part.each(own, upright=upright), self._unit
                     sums = self._by_products(part, held, weights)
@@ -403,14 +408,11 @@ class LinearLoss(Loss):
                 np.matmul(own, inner, out=predictions[records].reshape(-1, held, outputs))
         if self.intercept:
             predictions += units[:, features].astype(dtype)
-        slopes = np.asarray(self._slopes(predictions, part.told), dtype=dtype)
-        gradients = np.empty((part.n_users, *weights.shape), dtype=dtype)
-        for (records, users, held), own in zip(part.runs, blocks, strict=True):
-            turned = slopes[records].reshape(-1, held, outputs).transpose(0, 2, 1)
-            np.matmul(turned, own, out=gradients[users, :, :features])
-            if self.intercept:
-                np.matmul(turned, part.ones[:held], out=gradients[users, :, features])
-        return gradients
+        slopes = np.asarray(self._slopes(predictions, part.targets), dtype=dtype)
+        sums = part.summed(slopes, blocks, intercept=self.intercept)
+        if part.added is None and (told := self._told(part.targets)) is not None:
+            part.added = part.summed(told, blocks, intercept=self.intercept)
+        return sums if part.added is None else np.add(sums, part.added, out=sums)
 
     def _by_rows(self, part: _Part, rows: Vector, weights: Vector) -> Vector:
         """Return summed gradients of users with few records or very many: a product a record.
@@ -477,21 +479,20 @@ class LogisticLoss(LinearLoss):
         return curvature_over_scores(theta, _certainty, intercept=self.intercept)
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
-        """Return the predicted probability minus the target, right to 1e-7.
+        """Return the predicted probability, (1 + tanh(z / 2)) / 2, minus the target, to 1e-7.
 
-        It is (1 + tanh(z / 2)) / 2, in 32 bits, in a fifth of the time of an exponential in 64: by
-        itself for each prediction.
+        In 32 bits, in a fifth of the time of an exponential in 64: each prediction by itself.
         """
         with np.errstate(over="ignore"):  # a probability of zero or one
             halves = np.multiply(predictions, self._unit, dtype=np.float32)
-        return self._unit * self._slopes(halves, self._told(targets))
+        return self._unit * (self._slopes(halves, targets) + self._told(targets))
+
+    def _slopes(self, predictions: Vector, targets: Vector) -> Vector:
+        slopes = predictions.astype(np.float32, copy=False)
+        return np.tanh(slopes, out=slopes)
 
     def _told(self, targets: Vector) -> Vector:
         return np.asarray(1.0 - 2.0 * targets[:, None], dtype=np.float32)
-
-    def _slopes(self, predictions: Vector, told: Vector) -> Vector:
-        slopes = predictions.astype(np.float32, copy=False)
-        return np.add(np.tanh(slopes, out=slopes), told, out=slopes)
 
 
 def _certainty(scores: Vector) -> Vector:
