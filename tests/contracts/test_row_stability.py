@@ -61,7 +61,7 @@ from quorate.models.coordinates.geometry import (
     WhitenedLoss,
     _Turned,
 )
-from quorate.models.coordinates.one_round import Centred, MeanSquares
+from quorate.models.coordinates.one_round import Centred, MeanSquares, _Moved, _own_means
 from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.grid_search import UserMarks
 from quorate.models.losses import LogisticLoss, Loss, by_user
@@ -185,6 +185,10 @@ STATISTICS = {
     "sums of squares": lambda users: users.user_sums(users.X**2),
     "second moments": SecondMoments(np.full(D, 0.1)),
     "second moments in 32 bits": centred(SecondMoments(np.zeros(D))),
+    "means in 32 bits": lambda users: _own_means(Centred(None)(users)),
+    "means in 32 bits, around another centre": lambda users: _own_means(
+        _Moved(np.full(D, 0.1))(Centred(None)(users))
+    ),
     "second moments in new coordinates": _Turned(
         SecondMoments(np.full(D, 0.1), mean=True),
         SecondMoments(np.full(D, 0.1), mean=True),

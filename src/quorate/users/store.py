@@ -143,21 +143,27 @@ class RecordStore:
         return replace(self, rows=_wide(self.rows))
 
     def some(
-        self, places: NDArray[Any] | slice, room: Callable[[tuple[int, ...]], Floats] | None = None
+        self, places: NDArray[Any] | slice, room: Callable[[tuple[int, ...]], Rows] | None = None
     ) -> Rows:
-        """Return the rows at these places, wherever they lie; ``room`` is where a copy may go."""
+        """Return the rows at these places, wherever they lie; ``room`` is where a copy may go.
+
+        There may be room for 32 bits a number only, to which a copy is rounded.
+        """
         if self._upright:
             return self.lying().some(places, room)
         if self._deferred is not None:
             places = self._deferred[places]
-            _read_in_order(self.rows, places)
         elif isinstance(places, slice):
             return self.rows[places]
         if room is None or self.rows.dtype != np.float64:
             return self.rows.take(places, axis=0)
-        # They are known to exist: to look whether they do, numpy would copy twice.
         out = room((*places.shape, self.rows.shape[1]))
-        return self.rows.take(places, axis=0, out=out, mode="clip")
+        rows, places = _brought_near(self.rows, places, out.dtype)
+        if rows.dtype != out.dtype:
+            out[...] = rows[places]
+            return out
+        # They are known to exist: to look whether they do, numpy would copy twice.
+        return rows.take(places, axis=0, out=out, mode="clip")
 
     def rounded(self, rows: Rows, upright: tuple[tuple[int, int, int], ...] = ()) -> RecordStore:
         """Return other rows, of 32 bits, in the places of these; they stay so."""
@@ -297,7 +303,7 @@ def is_settled(users: UserData) -> bool:
 def records_at(
     users: UserData,
     places: NDArray[Any] | slice,
-    room: Callable[[tuple[int, ...]], Floats] | None = None,
+    room: Callable[[tuple[int, ...]], Rows] | None = None,
 ) -> Rows:
     """Return the records at these places of :attr:`UserData.X`, wherever they lie.
 
@@ -344,24 +350,13 @@ def rounded_users(
 
 
 def order_of_addition(
-    rows: Rows,
-    targets: Floats | None,
-    offsets: NDArray[np.int64],
-    codes: NDArray[Any] | None = None,
+    rows: Rows, targets: Floats | None, offsets: NDArray[Any], codes: NDArray[Any] | None = None
 ) -> NDArray[Any]:
     """Return the places of the rows, user by user, each user's in the order of their hashes.
 
-    Parameters
-    ----------
-    rows : array of shape (N, d)
-    targets : array of shape (N,) or None
-    offsets : array of shape (n + 1,)
-        Where the records of each user begin in the order by user.
-    codes : array of shape (N,), optional
-        The number of each row's user; None if they lie user by user.
+    ``offsets`` tell where the records of each user begin in the order by user; ``codes`` are the
+    numbers of the rows' users, None if they lie user by user.
 
-    Examples
-    --------
     >>> rows, offsets = np.array([[3.0], [1.0], [2.0], [9.0]]), np.array([0, 3, 4])
     >>> order = order_of_addition(rows, None, offsets)
     >>> turned = order_of_addition(rows[[2, 0, 1, 3]], None, offsets)
@@ -382,10 +377,7 @@ def _as_they_came(
 
 
 def sums_by_user(
-    values: Floats,
-    offsets: NDArray[np.int64],
-    order: NDArray[Any],
-    weights: Floats | None = None,
+    values: Floats, offsets: NDArray[np.int64], order: NDArray[Any], weights: Floats | None = None
 ) -> Floats:
     """Return the sum of the (weighted) rows of each user, added up in this order.
 
@@ -400,7 +392,7 @@ def sums_by_user(
     cuts = np.flatnonzero(np.diff(offsets[1:] * values.shape[1] // _NEAR)) + 1
     for start, stop in pairwise([0, *cuts.tolist(), len(sums)]):
         places = order[offsets[start] : offsets[stop]]
-        _read_in_order(values, places)
+        _brought_near(values, places, values.dtype)
         pattern = pattern_of(offsets[start : stop + 1] - offsets[start], places, len(values))
         factors = None if weights is None else weights[places]
         sums[start:stop] = added_up(pattern, values, factors)
@@ -439,12 +431,19 @@ def added_up(pattern: Any, values: Floats, factors: Floats | None = None) -> Flo
     return sums
 
 
-def _read_in_order(rows: Rows, places: NDArray[Any]) -> None:
-    """Bring rows that lie near each other into the cache: one by one they take twice the time."""
+def _brought_near(rows: Rows, places: NDArray[Any], dtype: Any) -> tuple[Rows, NDArray[Any]]:
+    """Bring rows that lie near each other into the cache: one by one they take twice the time.
+
+    Return rows and places among them at which they are, perhaps rounded to ``dtype`` already.
+    """
     end = places.max(initial=-1) + 1
     first = places.min(initial=end)
-    if end - first < 2 * places.size and rows.flags.c_contiguous:
-        np.bitwise_or.reduce(rows[first:end].reshape(-1).view(np.uint8)[::_LINE])
+    if end - first >= 2 * places.size or not rows.flags.c_contiguous:
+        return rows, places
+    if dtype != rows.dtype:
+        return rows[first:end].astype(dtype), places - first
+    np.bitwise_or.reduce(rows[first:end].reshape(-1).view(np.uint8)[::_LINE])
+    return rows, places
 
 
 def _wide(rows: Rows) -> Floats:

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
+from quorate.guarantees import Relation
 from quorate.models.coordinates import one_round
-from quorate.models.coordinates.one_round import Centred, release_in_one_round
+from quorate.models.coordinates.geometry import whitens_in_rounds
+from quorate.models.coordinates.one_round import Centred, _own_means, release_in_one_round
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
@@ -60,6 +62,10 @@ def test_records_are_centred_number_by_number_wherever_they_lie(monkeypatch, at_
             found = Centred(centre)(people).X
             assert found.dtype == np.float32
             assert np.array_equal(found, (people.X - centre).astype(np.float32))
+            narrow = Centred(None)(people)
+            assert narrow.X.dtype == np.float32
+            assert np.array_equal(narrow.X, people.X.astype(np.float32))
+            assert np.array_equal(people.order_of_addition(), narrow.order_of_addition())
 
 
 def test_no_number_of_one_person_shows_in_the_centred_records_of_others():
@@ -71,3 +77,55 @@ def test_no_number_of_one_person_shows_in_the_centred_records_of_others():
         assert np.isinf(found[:9]).all()
         found = Centred(np.zeros(5))(UserData(rows, offsets=offsets)).X
     assert np.array_equal(found[9:], plain[9:])
+
+
+class TestFarFromZero:
+    """Records are rounded before the centre is known, and its noise is far larger than that."""
+
+    @pytest.mark.parametrize("away", [0.0, 3e3, 1e6, 1e9])
+    @pytest.mark.parametrize("features", [17, 90])
+    @pytest.mark.parametrize("relation", [Relation.REPLACE, Relation.ADD_REMOVE])
+    def test_rounded_records_are_turned_as_the_records_themselves(self, away, features, relation):
+        rng = np.random.default_rng(5)
+        rows = rng.normal(size=(10_000, features)) + away * np.linspace(-1.0, 1.0, features)
+        people = UserData(rows, rng.normal(size=10_000), offsets=np.arange(0, 10_001, 10))
+        mu = 14.9 * (features + 1) / 1000  # with more there are rounds
+        assert not whitens_in_rounds(n_users=1000, mu=mu, n_features=features)
+        with use_noise(SeededNoise(3)):
+            run = UserReleases.start(people, gaussian_account(mu, relation=relation))
+            geometry, turned = release_in_one_round(run, centred=True)
+        exact = (people.X - geometry.centre) @ geometry.whitening
+        # What noise left of the way to the centre is seen as spread.
+        assert np.abs(turned.X - exact).max() < 1e-4 * max(1.0, np.sqrt(np.mean(exact**2)))
+
+
+class TestOwnMeans:
+    def test_they_are_the_means_of_each_users_records(self):
+        rng = np.random.default_rng(2)
+        counts = np.array([0, 1, 2, 40, 40, 2000, 7])
+        rows = rng.normal(size=(counts.sum(), 20)) + 3.0
+        people = Centred(None)(UserData(rows, offsets=np.append(0, np.cumsum(counts))))
+        wanted = np.nan_to_num(people.user_means())
+        np.testing.assert_allclose(_own_means(people), wanted, rtol=1e-6, atol=1e-6)
+
+    def test_no_product_is_large_enough_for_several_threads(self, monkeypatch):
+        sizes, product = [], np.matmul
+
+        def watched(left, right, **keywords):
+            sizes.append(right.shape[-2] * right.shape[-1])
+            return product(left, right, **keywords)
+
+        monkeypatch.setattr(np, "matmul", watched)
+        rows = np.ones((5000, 20))
+        assert np.array_equal(_own_means(UserData(rows, offsets=[0, 5000])), np.ones((1, 20)))
+        assert max(sizes) <= 2**13
+        assert len(sizes) > 10
+
+    def test_what_is_too_large_for_32_bits_is_nobody_elses(self):
+        rows = np.random.default_rng(2).normal(size=(90, 5))
+        offsets = np.arange(0, 91, 9)
+        plain = _own_means(Centred(None)(UserData(rows, offsets=offsets)))
+        rows[:9] = 1e308
+        with np.errstate(all="raise"):
+            found = _own_means(Centred(None)(UserData(rows, offsets=offsets)))
+        assert np.array_equal(found[1:], plain[1:])

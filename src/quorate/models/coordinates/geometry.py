@@ -46,6 +46,7 @@ from quorate.users.store import is_settled, minus_row, records_at, rounded_users
 __all__ = [
     "MOST_FEATURES",
     "SMALLEST_SPREAD",
+    "VECTOR",
     "Geometry",
     "Room",
     "SecondMoments",
@@ -75,8 +76,8 @@ MOST_FEATURES = 96
 _FEW_FEATURES = 16
 # Rows of a second moment that are the quickest to multiply at once.
 _STRIP = 16
-# A product with a vector takes one thread up to a smaller size than one of matrices, by this part.
-_VECTOR = 32
+VECTOR = 32
+"""A product with a vector takes one thread up to a smaller size than one of matrices, so often."""
 # Part of the noise (in spectral norm) below which a released spread is not trusted.
 _ROUND_FLOOR = 0.5
 SMALLEST_SPREAD = 1e-6
@@ -251,7 +252,7 @@ class SecondMoments:
 
 def _own_triangles(z: Vector, size: int) -> Vector:
     """Return each user's triangle of z'z, in products so small that BLAS takes one thread each."""
-    parts = in_one_thread(z.shape[1], size * max(size, _VECTOR))
+    parts = in_one_thread(z.shape[1], size * max(size, VECTOR))
     found = (_own_triangle(z[:, some], size) for some in parts)
     total: Vector = next(found)  # in 64 bits where there are several
     return sum((each.astype(np.float64) for each in found), start=total)
@@ -334,12 +335,12 @@ def whitens_in_rounds(*, n_users: float, mu: float, n_features: int) -> bool:
     return n_features <= MOST_FEATURES and n_users * mu >= _ENOUGH_FOR_ROUNDS * (n_features + 1)
 
 
-def release_centre(run: UserReleases, *, share: float) -> Vector:
+def release_centre(run: UserReleases, *, share: float, means: UserVectors = _user_means) -> Vector:
     """Release the mean of the users' mean records, for a share of the account."""
     features, square = run.data.n_features, share * float(run.account.square)
-    held, means = run.once(_user_means, dimension=features)
-    radius = held.radius(means, WIDE, dimension=features)
-    return held.mean(means, dimension=features, radius=radius, square=square).value
+    held, found = run.once(means, dimension=features)
+    radius = held.radius(found, WIDE, dimension=features)
+    return held.mean(found, dimension=features, radius=radius, square=square).value
 
 
 def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geometry, Crowd]:

@@ -1,8 +1,13 @@
 """The spread of the features in one round, for fewer users than rounds need.
 
-One round sees a hundredth of the largest spread and no less. Beyond
-:data:`~quorate.models.coordinates.geometry.MOST_FEATURES` features only one number is bought, the
-typical squared distance from the centre.
+One round sees a hundredth of the largest spread and no less. So records are rounded to 32 bits
+before anything is known of them, which saves two passes over 64. If all of them lie far from zero,
+rounding errs in proportion to how far, but so does the noise of their centre: with so few users
+that there is one round, by a twentieth of the way at least. That much is left of it, counts as
+spread, and is 400,000 times what rounding does.
+
+Beyond :data:`~quorate.models.coordinates.geometry.MOST_FEATURES` features only one number is
+bought, the typical squared distance from the centre.
 """
 
 from __future__ import annotations
@@ -16,12 +21,14 @@ from numpy.typing import NDArray
 from quorate.models.coordinates.geometry import (
     MOST_FEATURES,
     SMALLEST_SPREAD,
+    VECTOR,
     Geometry,
     Room,
     SecondMoments,
     Whitened,
     release_centre,
 )
+from quorate.models.losses import alike_users, in_one_thread
 from quorate.releases.user_releases import WIDE, UserReleases
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
@@ -57,14 +64,17 @@ def release_in_one_round(
     (True, True)
     """
     features, budget = run.data.n_features, float(run.account.square)
-    centre = release_centre(run, share=_CENTRE_SHARE) if centred else np.zeros(features)
     if features > MOST_FEATURES:
+        centre = release_centre(run, share=_CENTRE_SHARE) if centred else np.zeros(features)
         spread = run.radius(MeanSquares(centre), WIDE, dimension=1)
         geometry = Geometry(centre, np.asarray(1.0 / math.sqrt(spread)))
         turn = Whitened(geometry.centre, geometry.whitening, by_count=by_count)
         return geometry, run.data.derive(turn)
-    # For this 32 bits are plenty.
-    around = run.data.derive(Centred(centre))
+    around, centre = run.data.derive(Centred(None)), np.zeros(features)
+    if centred:
+        found = release_centre(replace(run, data=around), share=_CENTRE_SHARE, means=_own_means)
+        centre = found.astype(np.float32).astype(np.float64)  # by which 32 bits can be moved
+        around = around.derive(_Moved(centre))
     moments = SecondMoments(np.zeros(features))
     held, triangles = replace(run, data=around).once(moments, dimension=moments.dimension)
     radius = held.radius(triangles, WIDE, dimension=moments.dimension)
@@ -90,7 +100,7 @@ def _whitening(matrix: Vector, noise: float) -> Vector:
 
 @dataclass(frozen=True)
 class Centred:
-    """The same users with the records x - centre, in 32 bits.
+    """The same users with the records x - centre, or as they are without one, in 32 bits.
 
     That is enough where noise hides what is a thousand times smaller than the largest spread, and
     saves the later passes half of the time.
@@ -103,7 +113,7 @@ class Centred:
            [4.]], dtype=float32)
     """
 
-    centre: Vector
+    centre: Vector | None
 
     def __call__(self, users: UserData) -> UserData:
         """Return the users, as many numbers as before."""
@@ -113,9 +123,41 @@ class Centred:
             # Number by number: nothing depends on whose records are seen together.
             for first in range(0, users.n_records, few):
                 some = slice(first, first + few)
-                own = np.ascontiguousarray(records_at(users, some, room.like))
-                whole[some] = minus_row(own, self.centre, room.like(own.shape))
+                into = whole[some]
+                if self.centre is not None:
+                    own = np.ascontiguousarray(records_at(users, some, room.like))
+                    into[...] = minus_row(own, self.centre, room.like(own.shape))
+                elif not np.may_share_memory(own := records_at(users, some, into.reshape), into):
+                    into[...] = own
         return rounded_users(users, whole)
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """Users of :class:`Centred`, whom nobody else holds, around a centre of 32 bits."""
+
+    centre: Vector
+
+    def __call__(self, users: UserData) -> UserData:
+        whole = records_at(users, slice(None))
+        with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value
+            minus_row(whole, self.centre.astype(np.float32), whole)
+        return rounded_users(users, whole)
+
+
+def _own_means(users: UserData) -> Vector:
+    """Return each user's mean record: a product over the user's records, in 32 bits like these.
+
+    Sums of so many of them that BLAS takes one thread are added up in 64 bits.
+    """
+    means = np.zeros((users.n_users, users.n_features))
+    for alike, held in alike_users(users):
+        many = held.shape[1]
+        ones = np.ones(many, dtype=held.dtype)
+        for some in in_one_thread(many, VECTOR * users.n_features):
+            means[alike.owners] += np.matmul(ones[some], held[:, some])
+        means[alike.owners] /= many
+    return np.nan_to_num(means)
 
 
 @dataclass(frozen=True)
