@@ -200,6 +200,23 @@ class TestNobodyElse:
             np.testing.assert_allclose(loss.user_gradients(people, theta), -behind, atol=2.0**-22)
 
 
+class TestOfTheCaller:
+    def test_slopes_of_a_subclass_are_asked_whatever_its_users_hold(self):
+        class Tenfold(LogisticLoss):
+            def slopes(self, predictions, targets):
+                return 10.0 * super().slopes(predictions, targets)
+
+        counts = [3, 40, 40, 1200]
+        rows = RNG.normal(size=(sum(counts), 8))
+        people = UserData(
+            rows, RNG.integers(0, 2, len(rows)), offsets=np.append(0, np.cumsum(counts))
+        )
+        theta = RNG.normal(size=9)
+        wanted = 10.0 * LogisticLoss().user_gradients(people, theta)
+        found = Tenfold().user_gradients(people, theta)
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
 class TestEdges:
     def test_sigmoid_is_calm_at_both_ends(self):
         assert sigmoid(np.array([-1e308, 1e308])).tolist() == [0.0, 1.0]

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from contextvars import Context, copy_context
 from fractions import Fraction
 from functools import partial
@@ -183,6 +184,28 @@ class TestDrawnAhead:
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: -1)
             assert ahead.add(self.ZEROS, sigma=1e9) is None
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+    def test_a_child_that_has_its_parents_number_has_none(self, monkeypatch):
+        """As in containers, which number their processes anew."""
+        ahead = SecureNoise().gaussian_ahead(self.SIGMAS, size=4)
+        monkeypatch.setattr(os, "getpid", lambda: 1)
+        theirs = SecureNoise().gaussian_ahead(self.SIGMAS, size=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a fork among threads, which only looks
+            child = os.fork()
+        if child == 0:
+            taken = [each.add(self.ZEROS, sigma=1e9) is None for each in (ahead, theirs)]
+            os._exit(0 if all(taken) else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert theirs.add(self.ZEROS, sigma=1e9) is not None
+
+    def test_who_wants_to_see_every_release_does(self):
+        class Watched(SecureNoise):
+            def _add(self, law, values, scale):
+                return values
+
+        assert Watched().gaussian_ahead(self.SIGMAS, size=4) is None
 
     def test_doubles_draw_when_they_are_asked(self):
         """So that a replay sees the releases of a run in their order."""

@@ -5,14 +5,12 @@ user's own records: everybody counts once, however many records they hold (U5). 
 of privacy: whoever sums their gradients clips them first, so wrong values cost accuracy and never
 privacy. One duty stays with a loss: the gradient of a user must follow, to the last bit, from that
 user's records and the parameters alone. A loss that mixes users (centring or normalising over the
-batch, a matrix product over everybody's rows) or that raises on some values would break it,
-and no clipping could mend that; so a loss of the caller is called for one user at a time
-(:func:`by_user`). How products over each user's own records are made, so that no bit depends on
-another user or on threads, stands beside them.
+batch, a matrix product over everybody's rows) or that raises on some values would break it, and no
+clipping could mend that: a loss of the caller is called for one user at a time (:func:`by_user`).
+How products are made so that no bit depends on other users or on threads stands beside them.
 
-The loss of a logistic model is here; those of numbers are in
-:mod:`quorate.models.regression_losses` and those of other classifiers in
-:mod:`quorate.models.class_losses`. Bring your own by deriving from :class:`Loss`, as
+That of a logistic model is here; those of numbers are in :mod:`quorate.models.regression_losses`,
+of other classifiers in :mod:`quorate.models.class_losses`. Derive your own from :class:`Loss`, as
 ``examples/neural_network.py`` does; see :mod:`quorate.models.vectorized` for many users at once.
 """
 
@@ -62,11 +60,10 @@ _MANY = 32
 # Numbers of a user, and predictions of a record, up to which BLAS takes one thread for the product:
 # how it shares out a larger one, and so its last bits, depends on how many threads there are.
 _LARGEST_PRODUCT, _MOST_OUTPUTS = 2**13, 32
+# Products of numbers up to which it does for a product of matrices.
+_ONE_THREAD = 2**18
 # Numbers that are multiplied at once where all that is made of them stays in the cache.
 _AT_ONCE = 2**18
-# Products of numbers up to which BLAS takes one thread for a product of matrices: how it shares out
-# a larger one depends on how many threads there are.
-_ONE_THREAD = 2**18
 # Scores in standard deviations, at which curvatures of two classes are averaged.
 _LINE = np.linspace(-6.0, 6.0, 601)
 _POWERS, _BELL = (_LINE**0, _LINE, _LINE**2), np.exp(-0.5 * _LINE**2)
@@ -327,6 +324,12 @@ class LinearLoss(Loss):
     _unit: ClassVar[float] = 1.0
     intercept: bool = True
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "slopes" in vars(cls) and "_slopes" not in vars(cls):  # it may inherit quicker ones
+            for name in ("_slopes", "_told", "_unit"):
+                setattr(cls, name, getattr(LinearLoss, name))
+
     @property
     @abstractmethod
     def curvature(self) -> float:
@@ -476,7 +479,9 @@ class LogisticLoss(LinearLoss):
         >>> np.diagonal(LogisticLoss().expected_curvature(np.array([3.0, 0.0]))).round(3)
         array([0.028, 0.115])
         """
-        return curvature_over_scores(theta, _certainty, intercept=self.intercept)
+        return curvature_over_scores(
+            theta, lambda scores: 0.25 - 0.25 * np.tanh(0.5 * scores) ** 2, intercept=self.intercept
+        )
 
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the predicted probability, (1 + tanh(z / 2)) / 2, minus the target, to 1e-7.
@@ -484,8 +489,8 @@ class LogisticLoss(LinearLoss):
         In 32 bits, in a fifth of the time of an exponential in 64: each prediction by itself.
         """
         with np.errstate(over="ignore"):  # a probability of zero or one
-            halves = np.multiply(predictions, self._unit, dtype=np.float32)
-        return self._unit * (self._slopes(halves, targets) + self._told(targets))
+            halves = np.multiply(predictions, 0.5, dtype=np.float32)
+        return 0.5 * (np.tanh(halves) + LogisticLoss._told(self, targets))
 
     def _slopes(self, predictions: Vector, targets: Vector) -> Vector:
         slopes = predictions.astype(np.float32, copy=False)
@@ -493,8 +498,3 @@ class LogisticLoss(LinearLoss):
 
     def _told(self, targets: Vector) -> Vector:
         return np.asarray(1.0 - 2.0 * targets[:, None], dtype=np.float32)
-
-
-def _certainty(scores: Vector) -> Vector:
-    chances = sigmoid(scores)
-    return chances * (1.0 - chances)

@@ -60,14 +60,7 @@ from quorate.noise.exact_decisions import (
 )
 from quorate.noise.opendp_laws import opendp_laws
 
-__all__ = [
-    "DrawnAhead",
-    "NoiseSource",
-    "SecureNoise",
-    "ambient_noise",
-    "exact_integers",
-    "exact_rows",
-]
+__all__ = ["NoiseSource", "SecureNoise", "ambient_noise", "exact_integers", "exact_rows"]
 
 _SMALLEST, _LARGEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _WORDS = 1 << 64
@@ -232,7 +225,8 @@ class SecureNoise(NoiseSource):
     def gaussian_ahead(self, sigmas: Sequence[float], *, size: int) -> DrawnAhead | None:
         """Draw them by :func:`exact_rows`; long ones would gain nothing."""
         scales = [scale for scale in map(float, sigmas) if 0.0 < scale <= LARGEST_SCALE]
-        if not 0 < size * len(scales) <= _AT_ONCE:
+        overridden = type(self)._add is not SecureNoise._add  # by who wants to see every release
+        if overridden or not 0 < size * len(scales) <= _AT_ONCE:
             return None
         rows = exact_rows("discrete_gaussian", scales, size, self._uniform_words)
         return DrawnAhead(dict(zip(scales, rows, strict=True)))
@@ -264,11 +258,11 @@ class DrawnAhead:
     """
 
     def __init__(self, vectors: dict[float, Integers]) -> None:
-        self._vectors, self._process = vectors, os.getpid()
+        self._vectors, self._process = vectors, _process()
 
     def add(self, values: Integers, *, sigma: float) -> Integers | None:
         """Add the vector of exactly this law and length, if there is one; it is gone then."""
-        if self._process != os.getpid():  # a fork: the parent adds what is here
+        if self._process != _process():  # a fork: the parent adds what is here
             self._vectors = {}
         noise = self._vectors.pop(sigma, None)
         if noise is None or noise.shape != np.shape(values):
@@ -460,6 +454,9 @@ def _chances(law: str, scale: float | Floats, zeros: Integers, magnitudes: Integ
 
 
 _SECURE = SecureNoise()
+_FORKS: list[None] = []  # containers number processes anew: a child may have its parent's number
+if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
+    os.register_at_fork(after_in_child=lambda: _FORKS.append(None))
 
 
 @dataclass
@@ -467,7 +464,7 @@ class Block:
     """A block of ``use_noise``: its source, its process and thread, and whether it runs."""
 
     source: NoiseSource
-    owner: tuple[int, int]
+    owner: tuple[int, int, int]
     running: bool = True
 
 
@@ -488,8 +485,12 @@ def ambient_noise() -> NoiseSource:
     return block.source if block and block.running and block.owner == here() else _SECURE
 
 
-def here() -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()
+def _process() -> tuple[int, int]:
+    return len(_FORKS), os.getpid()
+
+
+def here() -> tuple[int, int, int]:
+    return *_process(), threading.get_ident()
 
 
 def _candidates(scores: Integers) -> Integers:
