@@ -35,7 +35,7 @@ from threadpoolctl import threadpool_limits
 import quorate as qr
 
 ROUNDS = 5
-HELD_SMALL, HELD_LARGE = 1.6, 1.6
+HELD_SMALL, HELD_LARGE = 1.5, 1.4
 FIRST_USE = """
 import numpy as np
 from quorate import UserMean
