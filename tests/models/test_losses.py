@@ -187,9 +187,7 @@ class TestNobodyElse:
         wanted = [
             (slopes[a:b].T @ ones[a:b] / max(b - a, 1)).ravel() for a, b in pairwise(people.offsets)
         ]
-        # Slopes of 32 bits are rounded where targets are added to them; gradients add these apart.
-        near = 2.0**-25 if isinstance(loss, LogisticLoss) else 1e-12
-        np.testing.assert_allclose(loss.user_gradients(people, theta), wanted, atol=near)
+        np.testing.assert_allclose(loss.user_gradients(people, theta), wanted, atol=1e-12)
 
     def test_what_targets_add_is_added_up_for_the_users_who_hold_them(self):
         people, loss = self.people(3), LogisticLoss()

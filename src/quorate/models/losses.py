@@ -486,11 +486,11 @@ class LogisticLoss(LinearLoss):
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the predicted probability, (1 + tanh(z / 2)) / 2, minus the target, to 1e-7.
 
-        In 32 bits, in a fifth of the time of an exponential in 64: each prediction by itself.
+        The tangent in 32 bits, in a fifth of the time of an exponential in 64: each by itself.
         """
         with np.errstate(over="ignore"):  # a probability of zero or one
             halves = np.multiply(predictions, 0.5, dtype=np.float32)
-        return 0.5 * (np.tanh(halves) + LogisticLoss._told(self, targets))
+        return 0.5 * np.tanh(halves) + (0.5 - targets[:, None])
 
     def _slopes(self, predictions: Vector, targets: Vector) -> Vector:
         slopes = predictions.astype(np.float32, copy=False)

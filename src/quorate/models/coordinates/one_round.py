@@ -1,7 +1,7 @@
 """The spread of the features in one round, for fewer users than rounds need.
 
 One round sees a hundredth of the largest spread and no less. So records are rounded to 32 bits
-before anything is known of them, which saves two passes over 64. If all of them lie far from zero,
+before anything is known of them, which saves a pass over 64. If all of them lie far from zero,
 rounding errs in proportion to how far, but so does the noise of their centre: with so few users
 that there is one round, by about a twentieth of the way or more. That much is left of it, counts
 as spread, and is some 400,000 times what rounding does.
