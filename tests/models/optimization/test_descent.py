@@ -42,6 +42,19 @@ class Fixed(GradientRelease, GradientRun):
         return ReleasedGradient(self.steepness * (theta - 1.0), noise=1e-9, whole=1e-9, radius=1.0)
 
 
+class Noisy(Fixed):
+    """Gradients of a parabola with Gaussian noise of a known size."""
+
+    def __init__(self, steepness, *, noise, seed):
+        super().__init__(steepness)
+        self.noise = noise
+        self.generator = np.random.default_rng(seed)
+
+    def release(self, theta, step):
+        value = self.steepness * (theta - 1.0) + self.noise * self.generator.normal(size=theta.size)
+        return ReleasedGradient(value, noise=self.noise, whole=self.noise, radius=1.0)
+
+
 class TestSteepness:
     def end(self, steepness, curvature=1.0, agreed=0.0):
         people = UserData(np.ones((3, 2)), np.ones(3), offsets=np.arange(4))
@@ -66,7 +79,7 @@ class TestSteepness:
         np.testing.assert_allclose(self.end([5.0, 1.0]), 1.0, atol=0.01)
 
     def test_without_the_guard_the_descent_runs_away(self, monkeypatch):
-        monkeypatch.setattr(descent, "_DOUBT", 1e30)
+        monkeypatch.setattr(AveragedDescent, "keeps_curvature", True)
         assert np.abs(self.end([5.0, 1.0])).max() > 100.0
 
     def test_noise_is_not_taken_for_curvature(self):
@@ -76,4 +89,28 @@ class TestSteepness:
         assert guard.after(np.ones(1), ReleasedGradient(np.array([1.0]), **noisy)) == 1.0
         sure = {"noise": 1e-3, "whole": 1e-3, "radius": 1.0}
         guard.after(np.zeros(1), ReleasedGradient(np.array([-1.0]), **sure))
-        assert guard.after(np.ones(1), ReleasedGradient(np.array([0.7]), **sure)) == 1.7
+        assert guard.after(np.ones(1), ReleasedGradient(np.array([0.7]), **sure)) == pytest.approx(
+            1.7
+        )
+
+    def heavy(self, optimizer, *, noise, steps=60, size=30, seed=0):
+        """Return the curvatures taken on the way down a parabola of steepness 1/30."""
+        gradients = Noisy(np.full(size, 1.0 / size), noise=noise, seed=seed)
+        people = UserData(np.ones((3, size)), np.ones(3), offsets=np.arange(4))
+        minimum = descend(
+            UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6)),
+            SquaredLoss(intercept=False),
+            steps=steps,
+            optimizer=optimizer,
+            gradients=gradients,
+            initial=np.zeros(size),
+            curvature=1.0,
+            shrinkage=0.0,
+        )
+        return [step.curvature for step in minimum.path]
+
+    @pytest.mark.claim("U5: Proposition 3")
+    def test_published_steps_are_those_of_the_declared_curvature(self):
+        """They used to end at 20.5: noise was taken for curvature."""
+        published = AveragedDescent(radius=1.0, constants="published")
+        assert set(self.heavy(published, noise=1.0)) == {1.0}

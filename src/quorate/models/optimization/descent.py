@@ -62,9 +62,6 @@ SHRINKAGE = 1.5
 """How strongly coefficients are shrunk, in noise over signal."""
 # Shorter runs end before anybody wonders.
 _SHORTEST = 5
-# From here on (noise x root of the steps over diameter x curvature) the steps of Proposition 3 end
-# lower than long ones: by a third to a half on quadratics and logistic losses; below they do not.
-_HEAVY_NOISE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +133,11 @@ class OptimizerState:
 class Optimizer(ABC):
     """Where to look next, how to move, what to return."""
 
+    @property
+    def keeps_curvature(self) -> bool:
+        """Whether steps follow from the declared curvature alone, as those of Proposition 3 do."""
+        return False
+
     def query(self, state: OptimizerState) -> Vector:
         """Return the point at which the next gradient is asked for."""
         return state.theta
@@ -188,8 +190,7 @@ class AveragedDescent(Optimizer):
     """Projected gradient descent that returns an average of its later iterates (convex).
 
     Iterates are averaged by how precise their gradients were: on a quadratic the noise of the
-    average is then that of one step with the whole budget. Where a ``radius`` is known and the
-    noise would carry long steps across half of the ball, the published steps are taken.
+    average is then that of one step with the whole budget.
 
     Parameters
     ----------
@@ -200,10 +201,10 @@ class AveragedDescent(Optimizer):
     tail : float, default=0.5
         Share of the steps, counted from the end, that is averaged.
     radius : float, optional
-        Parameters are kept in the ball of this radius.
+        The answer is in the ball of this radius.
     constants : {"calibrated", "published"}, default="calibrated"
-        Published: the step size of Proposition 3 and the plain mean of all iterates, whatever
-        ``step_size``, ``momentum`` and ``tail`` are; needs a ``radius``.
+        Published: the step size of Proposition 3, every iterate in the ball, and the plain mean of
+        all iterates, whatever ``step_size``, ``momentum`` and ``tail`` are; needs a ``radius``.
 
     Examples
     --------
@@ -227,19 +228,32 @@ class AveragedDescent(Optimizer):
         _validate.delta(momentum=self.momentum)
         check_constants(self.constants, self.radius)
 
+    @property
+    def keeps_curvature(self) -> bool:
+        """Whether steps follow from the declared curvature alone."""
+        return self.constants == "published"
+
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
         """Step against the gradient."""
-        if self.radius is not None:
+        if self.constants == "published" and self.radius is not None:
             drag = state.noise * math.sqrt(state.steps) / (2.0 * self.radius)
-            if self.constants == "published" or drag > _HEAVY_NOISE * curvature:
-                theta = projected(state.theta - gradient / (curvature + drag), self.radius)
-                return state.moved(theta, weight=1.0)
+            theta = projected(state.theta - gradient / (curvature + drag), self.radius)
+            return state.moved(theta, weight=1.0)
         velocity = self.momentum * state.first - self.step_size / curvature * gradient
-        theta = projected(state.theta + velocity, self.radius)
         averaged = state.step >= (1.0 - self.tail) * state.steps
-        return state.moved(theta, weight=precision if averaged else 0.0, first=velocity)
+        weight = precision if averaged else 0.0
+        return state.moved(state.theta + velocity, weight=weight, first=velocity)
+
+    def aggregate(self, state: OptimizerState) -> Vector:
+        """Return the average, in the ball.
+
+        Calibrated iterates are free and only their average is brought into the ball, which can
+        only come nearer to whatever lies inside. Iterates that were held in it one by one would
+        pull a noisy average towards the centre.
+        """
+        return projected(super().aggregate(state), self.radius)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,7 +371,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
             length = min(square, longest**2)
             signal = max(length, noisy.radius**2 / theta.size)
             state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
-        bound = steep.after(theta, noisy)
+        bound = curvature if optimizer.keeps_curvature else steep.after(theta, noisy)
         cost = theta.size * noisy.whole**2 / (2.0 * _LEAST_CURVED * curvature)
         if step == steps // 4 and cost > _HOPELESS * worth:
             return Minimum(

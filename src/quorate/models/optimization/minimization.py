@@ -104,7 +104,6 @@ def minimize(  # noqa: PLR0913 - the common keywords
         steps is priced as a whole before anything is drawn, with all that the setup may need: what
         the setup does not use is left over, so that the noise drawn costs less than is promised
         (four fifths of epsilon where the curvature is known).
-    engine : Engine, default=LocalEngine()
     progress : bool, optional
         Whether to draw a bar; by default on a terminal only.
 

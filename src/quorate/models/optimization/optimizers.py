@@ -86,6 +86,11 @@ class RestartedDescent(Optimizer):
         _validate.positive(condition=self.condition, step_size=self.step_size)
         check_constants(self.constants, self.radius)
 
+    @property
+    def keeps_curvature(self) -> bool:
+        """Whether steps follow from the declared curvature alone."""
+        return self.constants == "published"
+
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
@@ -117,7 +122,8 @@ class RestartedDescent(Optimizer):
 class RandomIterateDescent(Optimizer):
     r"""Projected descent that returns one of its iterates at random (non-convex).
 
-    Each of the T iterates after the start is returned with probability 1/T; which one is drawn
+    Each of the T points at which a gradient was taken, the start among them, is returned with
+    probability 1/T: the bound is about the mean of their squared gradients. Which one is drawn
     once, at the first step. A step as long as the curvature allows ends where the noise keeps it,
     however many steps there are, so steps shrink as :math:`1/\sqrt T`: by Proposition 3 (see the
     module) the best length is :math:`\min(1/H, \sqrt{2\Delta/(HT)}/\nu)`. The excess
@@ -154,6 +160,11 @@ class RandomIterateDescent(Optimizer):
         _validate.positive(step_size=self.step_size)
         check_constants(self.constants, self.radius)
 
+    @property
+    def keeps_curvature(self) -> bool:
+        """Whether steps follow from the declared curvature alone."""
+        return self.constants == "published"
+
     def update(
         self, state: OptimizerState, gradient: Vector, *, curvature: float, precision: float
     ) -> OptimizerState:
@@ -164,10 +175,9 @@ class RandomIterateDescent(Optimizer):
                 chosen=int(public_generator(self.random_state).integers(state.steps)),
                 size=self._length(state, gradient, curvature=curvature),
             )
-        theta = projected(state.theta - state.size * gradient, self.radius)
-        moved = state.moved(theta, weight=0.0)
+        moved = state.moved(projected(state.theta - state.size * gradient, self.radius), weight=0.0)
         if state.step == state.chosen:
-            return replace(moved, average=theta, weight=1.0)
+            return replace(moved, average=state.theta, weight=1.0)
         return moved
 
     def _length(self, state: OptimizerState, gradient: Vector, *, curvature: float) -> float:

@@ -81,6 +81,11 @@ class ProximalDescent(Optimizer):
     centre: Vector
     strength: float
 
+    @property
+    def keeps_curvature(self) -> bool:
+        """Whether the optimiser inside keeps the declared curvature."""
+        return self.inner.keeps_curvature
+
     def query(self, state: OptimizerState) -> Vector:
         """Return where the optimiser inside looks."""
         return self.inner.query(state)
