@@ -18,6 +18,7 @@ The tree::
     │   ├── UnknownDatasetError        (LookupError)     no budget was ever set for this name
     │   └── LedgerFileError                              damaged, foreign or newer file
     ├── QueriesExhaustedError          (RuntimeError)    more queries than were paid for
+    ├── OtherProcessError              (RuntimeError)    a fork would spend its parent's budget
     ├── AuditError                     (RuntimeError)    a program cannot be audited as it is
     │   └── EnumerationError                             its runs cannot all be walked
     ├── ReplayMismatchError            (RuntimeError)    a replay asked for other noise
@@ -44,6 +45,7 @@ __all__ = [
     "NotEnoughUsersError",
     "NothingReadableError",
     "NumericalFailure",
+    "OtherProcessError",
     "ParameterError",
     "QueriesExhaustedError",
     "QuorateError",
@@ -119,6 +121,10 @@ class LedgerFileError(LedgerError):
 
 class QueriesExhaustedError(QuorateError, RuntimeError):
     """More queries were asked than were paid for."""
+
+
+class OtherProcessError(QuorateError, RuntimeError):
+    """A forked process holds a copy of an open budget; only the process that opened it spends."""
 
 
 class AuditError(QuorateError, RuntimeError):

@@ -17,7 +17,12 @@ from quorate._validate import root_up
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.costs import gdp_mu
-from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.exceptions import (
+    NumericalFailure,
+    OtherProcessError,
+    ParameterError,
+    RelationMismatchError,
+)
 from quorate.guarantees import Approximate, Gaussian, Nothing, Numerics, Pure, Relation
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.noise import SeededNoise, use_noise
@@ -227,12 +232,16 @@ class TestForeseen:
         account.foresee([], size=4)
         assert account._ahead is None
 
-    def test_another_process_draws_afresh(self, monkeypatch):
+    def test_another_process_draws_nothing(self, monkeypatch):
         account = self.opened()
         account.foresee(self.SIGMAS, size=4)
         drawn = self.drawn(account)
-        monkeypatch.setattr(os, "getpid", lambda: -1)
-        assert account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN).tolist() != drawn[1e9]
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "getpid", lambda: -1)
+            with pytest.raises(OtherProcessError):
+                account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN)
+        assert account.event == Nothing()
+        assert account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN).tolist() == drawn[1e9]
 
     def test_doubles_draw_at_the_release(self):
         noise = CountingNoise()

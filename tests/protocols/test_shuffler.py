@@ -1,5 +1,7 @@
 """The shuffler waits, forgets who sent what, and passes nothing else on."""
 
+import threading
+import time
 from itertools import permutations
 
 import numpy as np
@@ -102,3 +104,42 @@ class TestDropping:
         shuffler.admit(messages(1)[0], token=b"user 2")
         assert shuffler.waiting == 2
         assert shuffler.dropped == {Reason.REPEATED: 2}
+
+
+class TestOnce:
+    def test_two_threads_do_not_release_one_crowd(self):
+        """The second begins where it does most harm: when the first has looked how many wait."""
+        shuffler, found = Shuffler(TASK), []
+        shuffler.admit_all(messages(4))
+        began = threading.Event()
+
+        def release():
+            try:
+                found.append(shuffler.release())
+            except NotEnoughUsersError:
+                found.append(None)
+
+        other = threading.Thread(target=release)
+
+        class Waiting(list):
+            def __len__(self):
+                if not began.is_set():
+                    began.set()
+                    other.start()
+                    time.sleep(0.05)
+                return super().__len__()
+
+        shuffler._waiting = Waiting(shuffler._waiting)
+        release()
+        other.join()
+        assert sorted(each is None for each in found) == [False, True]
+
+    def test_what_comes_after_a_release_waits_for_a_crowd_of_its_own(self):
+        shuffler = Shuffler(TASK)
+        shuffler.admit_all(first := messages(4))
+        assert sorted(shuffler.release()) == sorted(first)
+        shuffler.admit_all(second := messages(3))
+        with pytest.raises(NotEnoughUsersError):
+            shuffler.release()
+        shuffler.admit_all(last := messages(1))
+        assert sorted(shuffler.release()) == sorted(second + last)

@@ -32,7 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ from quorate.guarantees import (
 from quorate.noise import NoiseSource, ambient_noise
 from quorate.noise.composed_laws import SECRETS, PiecewiseLaw, Sampler, secret_order
 from quorate.noise.sources import DrawnAhead
+from quorate.once import OnceOnly
 
 __all__ = ["Account"]
 
@@ -75,8 +76,8 @@ _NONE = Fraction(0)
 _BITS = Fraction(1, 2**30)
 
 
-class Account:
-    """What one fit may spend, and what it has drawn.
+class Account(OnceOnly):
+    """What one fit may spend, and what it has drawn: in one process, and not in a copy of it.
 
     Parameters
     ----------
@@ -114,6 +115,7 @@ class Account:
         declared: Guarantee,
         parent: Account | None = None,
     ) -> None:
+        super().__init__(parent)
         self.declared = declared
         self.epsilon = epsilon
         self.square = square
@@ -439,10 +441,8 @@ class Account:
         """Return the declared promise with what was drawn under it."""
         return replace(self.declared, events=(self.event,))
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("An Account cannot be copied or saved: its budget would be there twice.")
-
     def _pay(self, event: Event, costs: DrawCosts) -> NoiseSource:
+        self.refuse_elsewhere()
         with self._lock:
             self._check(event, costs)
             self._write(event, costs)

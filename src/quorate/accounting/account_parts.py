@@ -256,6 +256,7 @@ class SharedAccount(Account):
         **others: Any,
     ) -> Account:
         """Open an account for a part of the budget; refuse one that does not fit."""
+        self.refuse_elsewhere()
         if relation is not self.relation:
             raise RelationMismatchError(
                 f"Expected a part for neighbours that {self.relation.value}, as the whole "

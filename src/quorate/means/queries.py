@@ -315,6 +315,7 @@ class _Desk:
     def answer(self, query: Query) -> Answer:
         if self.data is None or self.account is None or not self.tickets:
             raise self._exhausted()
+        self.account.refuse_elsewhere()
         self._try_out(query, self.data.n_features)
         try:
             self.tickets.pop()

@@ -59,6 +59,7 @@ from quorate.noise.exact_decisions import (
     is_below,
 )
 from quorate.noise.opendp_laws import opendp_laws
+from quorate.once import this_process
 
 __all__ = ["NoiseSource", "SecureNoise", "ambient_noise", "exact_integers", "exact_rows"]
 
@@ -258,11 +259,11 @@ class DrawnAhead:
     """
 
     def __init__(self, vectors: dict[float, Integers]) -> None:
-        self._vectors, self._process = vectors, _process()
+        self._vectors, self._process = vectors, this_process()
 
     def add(self, values: Integers, *, sigma: float) -> Integers | None:
         """Add the vector of exactly this law and length, if there is one; it is gone then."""
-        if self._process != _process():  # a fork: the parent adds what is here
+        if self._process != this_process():  # a fork: the parent adds what is here
             self._vectors = {}
         noise = self._vectors.pop(sigma, None)
         if noise is None or noise.shape != np.shape(values):
@@ -454,9 +455,6 @@ def _chances(law: str, scale: float | Floats, zeros: Integers, magnitudes: Integ
 
 
 _SECURE = SecureNoise()
-_FORKS: list[None] = []  # containers number processes anew: a child may have its parent's number
-if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
-    os.register_at_fork(after_in_child=lambda: _FORKS.append(None))
 
 
 @dataclass
@@ -485,12 +483,8 @@ def ambient_noise() -> NoiseSource:
     return block.source if block and block.running and block.owner == here() else _SECURE
 
 
-def _process() -> tuple[int, int]:
-    return len(_FORKS), os.getpid()
-
-
 def here() -> tuple[int, int, int]:
-    return *_process(), threading.get_ident()
+    return *this_process(), threading.get_ident()
 
 
 def _candidates(scores: Integers) -> Integers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import NotEnoughUsersError
 from quorate.noise import NoiseSource, ambient_noise
+from quorate.once import OnceOnly
 from quorate.protocols.messages import MessageFormat, Reason
 from quorate.protocols.task import Task
 
@@ -32,12 +34,14 @@ def random_order(count: int, noise: NoiseSource | None = None) -> NDArray[np.int
             return order
 
 
-class Shuffler:
+class Shuffler(OnceOnly):
     """Wait for the task's number of messages and pass them on in a random order, nothing else.
 
     What is of another length or task is counted and dropped, because it would not hide anybody; so
     is a second message with the same admission token. Nothing is passed on before ``task.users``
-    messages are there, because fewer would hide each other less than was promised.
+    messages are there, because fewer would hide each other less than was promised. What comes after
+    a release waits for a crowd of its own, so that no two releases differ by a few people; for the
+    same reason a shuffler is not copied, and releases nothing in a forked process.
 
     Parameters
     ----------
@@ -55,10 +59,12 @@ class Shuffler:
     """
 
     def __init__(self, task: Task) -> None:
+        super().__init__()
         self.task = task
         self._format = MessageFormat(task)
         self._waiting: list[bytes] = []
         self._tokens: set[bytes] = set()
+        self._lock = threading.Lock()
         self.dropped: dict[Reason, int] = {}
 
     @property
@@ -68,18 +74,19 @@ class Shuffler:
 
     def admit(self, message: object, *, token: bytes | None = None) -> None:
         """Take one message; a token stands for one user and is accepted once."""
-        if not isinstance(message, bytes):
-            self._drop(Reason.NOT_BYTES)
-        elif len(message) != self._format.length:
-            self._drop(Reason.WRONG_LENGTH)
-        elif message[8:16] != self._format.header[8:16]:
-            self._drop(Reason.FOREIGN_TASK)
-        elif token is not None and token in self._tokens:
-            self._drop(Reason.REPEATED)
-        else:
-            if token is not None:
-                self._tokens.add(token)
-            self._waiting.append(message)
+        with self._lock:
+            if not isinstance(message, bytes):
+                self._drop(Reason.NOT_BYTES)
+            elif len(message) != self._format.length:
+                self._drop(Reason.WRONG_LENGTH)
+            elif message[8:16] != self._format.header[8:16]:
+                self._drop(Reason.FOREIGN_TASK)
+            elif token is not None and token in self._tokens:
+                self._drop(Reason.REPEATED)
+            else:
+                if token is not None:
+                    self._tokens.add(token)
+                self._waiting.append(message)
 
     def admit_all(self, messages: Iterable[object]) -> None:
         """Take many messages without tokens."""
@@ -88,15 +95,15 @@ class Shuffler:
 
     def release(self) -> list[bytes]:
         """Return all waiting messages in a random order and forget them."""
-        if len(self._waiting) < self.task.users:
-            raise NotEnoughUsersError(
-                f"Expected {self.task.users} messages before any is passed on, got "
-                f"{len(self._waiting)}. Wait for more users."
-            )
-        order = random_order(len(self._waiting))
-        shuffled = [self._waiting[i] for i in order]
-        self._waiting = []
-        return shuffled
+        self.refuse_elsewhere()
+        with self._lock:
+            if len(self._waiting) < self.task.users:
+                raise NotEnoughUsersError(
+                    f"Expected {self.task.users} messages before any is passed on, got "
+                    f"{len(self._waiting)}. Wait for more users."
+                )
+            crowd, self._waiting = self._waiting, []
+        return [crowd[i] for i in random_order(len(crowd))]
 
     def _drop(self, reason: Reason) -> None:
         self.dropped[reason] = self.dropped.get(reason, 0) + 1

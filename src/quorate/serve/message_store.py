@@ -7,7 +7,8 @@ the process was killed in between.
 
 A shuffler's store forgets: when a batch is made, the messages leave the table and enter the outbox
 in a random order in one transaction, and deleted rows are overwritten (``secure_delete``). The
-tokens stay, so that nobody is counted again later.
+tokens stay, so that nobody is counted again later. A batch is final: what comes later waits for a
+batch of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
 from quorate.noise import ambient_noise
+from quorate.once import OnceOnly
 from quorate.protocols.messages import Reason
 from quorate.protocols.shuffler import random_order
 from quorate.protocols.task import Task
@@ -64,7 +66,7 @@ class Kept(Enum):
     OTHER = "another message was kept for this token"
 
 
-class MessageStore:
+class MessageStore(OnceOnly):
     """The messages of one or more tasks in one file.
 
     Parameters
@@ -87,6 +89,7 @@ class MessageStore:
     """
 
     def __init__(self, path: Path | str, *, must_exist: bool = False) -> None:
+        super().__init__()
         self.path = Path(path)
         if must_exist and not self.path.exists():
             raise ParameterError(f"Expected a store of messages, got no file at {self.path}.")
@@ -120,6 +123,7 @@ class MessageStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        self.refuse_elsewhere()  # and SQLite would not see a lock that a fork shares
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -216,10 +220,11 @@ class MessageStore:
             ).rowcount
         return Kept.NEW if added else Kept.ALREADY
 
-    def make_batch(self, task: Task) -> bytes:
-        """Move all waiting messages to the outbox in a random order; return the batch's token.
+    def make_batch(self, task: Task, *, outgoing: bool = True) -> bytes:
+        """Move all waiting messages into a batch in a random order; return the batch's token.
 
-        Refused while there are fewer than the task promises.
+        It goes to the outbox, or stays here and is counted as one that came from elsewhere. Refused
+        while there are fewer messages than the task promises.
         """
         with self._transaction():
             rows = self._connection.execute(
@@ -233,7 +238,8 @@ class MessageStore:
             messages = b"".join(bytes(rows[i][0]) for i in random_order(len(rows)))
             token = bytes.fromhex(new_token())
             self._connection.execute(
-                "INSERT INTO batches VALUES (?, ?, ?, 1)", (task.id, token, messages)
+                "INSERT INTO batches VALUES (?, ?, ?, ?)",
+                (task.id, token, messages, int(outgoing)),
             )
             self._connection.execute(
                 "UPDATE messages SET message = NULL WHERE task = ?", (task.id,)

@@ -258,6 +258,7 @@ class LocalOracle:
             )
         whole = Approximate(float_up(epsilon), float_up(delta)) if delta else self.epsilon
         self._noise = account.pay(whole)
+        self._account: Account | None = account
         self._numerics = self._noise.numerics
         self._users: Crowd | None = users
         self._spent = [Fraction(0)] * self.n_users
@@ -300,6 +301,8 @@ class LocalOracle:
         return self._ask([(self._places(places), report) for places, report in questions])
 
     def _ask(self, questions: list[tuple[NDArray[np.int64], Report]]) -> list[NDArray[Any]]:
+        if self._account is not None:
+            self._account.refuse_elsewhere()
         with self._lock:
             users = self._users
             if users is None or self._closed:
@@ -351,7 +354,7 @@ class LocalOracle:
     def __getstate__(self) -> dict[str, Any]:
         """Leave the records and the noise behind: a saved oracle answers nothing."""
         state = {name: value for name, value in vars(self).items() if name not in ("_lock",)}
-        return state | {"_users": None, "_noise": None}
+        return state | {"_users": None, "_noise": None, "_account": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
