@@ -136,7 +136,7 @@ class LiteralsCode(Code):
 
 @dataclass(frozen=True)
 class HalfspaceCode(Code):
-    """Halfspaces whose offset and weights are multiples of ``resolution`` between -1 and 1.
+    """Halfspaces with offset and weights that are multiples of ``resolution`` up to ``largest``.
 
     >>> code = HalfspaceCode(2, resolution=0.25)
     >>> rule = Halfspace(weights=(0.5, -0.25), offset=1.0, names=("x0", "x1"))
@@ -146,15 +146,16 @@ class HalfspaceCode(Code):
 
     features: int
     resolution: float = 0.125
+    largest: float = 1.0
 
     def __post_init__(self) -> None:
         _validate.positive_integer(features=self.features)
-        _validate.probability(resolution=self.resolution)
+        _validate.positive(resolution=self.resolution, largest=self.largest)
 
     @property
     def levels(self) -> int:
-        """Multiples between -1 and 1."""
-        return int(2 * round(1 / self.resolution) + 1)
+        """Multiples between minus and plus ``largest``."""
+        return int(2 * round(self.largest / self.resolution) + 1)
 
     @property
     def size(self) -> int:

@@ -24,6 +24,7 @@ from quorate.queries.algorithms import (
     DecisionListQueries,
     DisjunctionQueries,
     HalfspaceQueries,
+    SeparatorQueries,
 )
 from quorate.queries.statistical import QueryAlgorithm, QueryOracle, StatisticalQuery
 from quorate.stability.codes import Code, DecisionListCode, HalfspaceCode, LiteralsCode
@@ -105,6 +106,8 @@ def code_of(algorithm: QueryAlgorithm) -> Code:
             )
         case HalfspaceQueries():
             return HalfspaceCode(algorithm.features, resolution=algorithm.resolution)
+        case SeparatorQueries():
+            return HalfspaceCode(algorithm.features, resolution=1.0, largest=algorithm.largest)
         case _:
             raise ParameterError(
                 f"Expected code= beside {type(algorithm).__name__}: its rules need numbers that "

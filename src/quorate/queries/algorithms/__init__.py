@@ -1,7 +1,7 @@
 """Learners that ask statistical queries and nothing else.
 
 ``conjunctions`` (and disjunctions) · ``halfspaces`` · ``intervals`` in one round;
-``decision_lists`` in one round per rule; masked parities in two
+``decision_lists`` in one round per rule; ``separators`` in rounds for each error found; masked parities in two
 (:mod:`quorate.queries.masked_parity`).
 """
 
@@ -15,6 +15,7 @@ from quorate.queries.algorithms.conjunctions import (
 from quorate.queries.algorithms.decision_lists import DecisionListQueries
 from quorate.queries.algorithms.halfspaces import HalfspaceQueries
 from quorate.queries.algorithms.intervals import IntervalQueries
+from quorate.queries.algorithms.separators import SeparatorQueries
 
 __all__ = [
     "ConjunctionQueries",
@@ -22,5 +23,6 @@ __all__ = [
     "DisjunctionQueries",
     "HalfspaceQueries",
     "IntervalQueries",
+    "SeparatorQueries",
     "UniformConjunctionQueries",
 ]
