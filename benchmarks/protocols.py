@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from quorate.guarantees import Relation
 from quorate.protocols.client import Client
+from quorate.protocols.device_memory import new_token
 from quorate.protocols.messages import MessageFormat
 from quorate.protocols.randomizers.counts import count_votes
 from quorate.protocols.randomizers.hashed import HashedResponse
@@ -27,7 +27,7 @@ from quorate.protocols.shuffling.count_noise import calibrated_noise, published_
 from quorate.protocols.simulate import local_choice, shuffle_choice
 from quorate.protocols.task import Task
 from quorate.serve.forwarding import send_message
-from quorate.serve.message_store import MessageStore, new_token
+from quorate.serve.message_store import MessageStore
 
 FULL = "--full" in sys.argv
 CANDIDATES = 2**14
@@ -128,7 +128,7 @@ def choices():
 
 def prices():
     """Price the noise of two shuffled buckets, and repeat the constants of the print."""
-    noise = calibrated_noise(EPSILON, DELTA, Relation.REPLACE)
+    noise = calibrated_noise(EPSILON, DELTA)
     yield "mean of the joint noise", noise.mean, 43.0
     yield "deviation of the joint noise", noise.deviation, 6.6
     printed = published_noise(EPSILON, DELTA)
@@ -200,7 +200,7 @@ def killed():
 
         def work():
             for _ in range(count // workers):
-                message = Client(task).message([7])
+                message = Client(task, largest_epsilon=9.0).message([7])
                 send_message(url, message, new_token(), attempts=1000)
                 with lock:
                     sent.append(message)

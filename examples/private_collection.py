@@ -20,7 +20,7 @@ from pathlib import Path
 
 from quorate.protocols import Client, Task
 from quorate.serve.forwarding import fetch_task, send_message
-from quorate.serve.message_store import MessageStore, new_token
+from quorate.serve.message_store import MessageStore
 
 PEOPLE = 100
 QUORATE = [sys.executable, "-c", "import sys; from quorate.cli import main; sys.exit(main())"]
@@ -54,8 +54,10 @@ def main() -> None:
         shuffler, url = start(*common, folder / "mailbox.db", "--forward", server_url)
         try:
             for person in range(PEOPLE):
-                device = Client(fetch_task(url))  # a device checks the task before it believes it
-                send_message(url, device.message(records_of(person)), new_token())
+                # A device checks the task before it believes it, and has a limit of its own.
+                device = Client(fetch_task(url), largest_epsilon=4.0)
+                send_message(url, device.message(records_of(person)), device.token)
+                device.acknowledged()
             store = MessageStore(folder / "server.db")
             while not store.batches(task):
                 time.sleep(0.1)

@@ -19,6 +19,7 @@ The tree::
     │   └── LedgerFileError                              damaged, foreign or newer file
     ├── QueriesExhaustedError          (RuntimeError)    more queries than were paid for
     ├── OtherProcessError              (RuntimeError)    a fork would spend its parent's budget
+    ├── AlreadyAnsweredError           (RuntimeError)    a device has answered a task before
     ├── AuditError                     (RuntimeError)    a program cannot be audited as it is
     │   └── EnumerationError                             its runs cannot all be walked
     ├── ReplayMismatchError            (RuntimeError)    a replay asked for other noise
@@ -34,6 +35,7 @@ from __future__ import annotations
 
 __all__ = [
     "AccountingError",
+    "AlreadyAnsweredError",
     "AuditError",
     "BudgetExceededError",
     "EnumerationError",
@@ -125,6 +127,10 @@ class QueriesExhaustedError(QuorateError, RuntimeError):
 
 class OtherProcessError(QuorateError, RuntimeError):
     """A forked process holds a copy of an open budget; only the process that opened it spends."""
+
+
+class AlreadyAnsweredError(QuorateError, RuntimeError):
+    """A device has answered this task, and its message was acknowledged."""
 
 
 class AuditError(QuorateError, RuntimeError):

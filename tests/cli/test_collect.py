@@ -14,9 +14,10 @@ import pytest
 from browser import CHROMIUM, open_browser
 from quorate.cli import main
 from quorate.protocols.client import Client
+from quorate.protocols.device_memory import new_token
 from quorate.protocols.task import Task
 from quorate.serve.forwarding import fetch_task, send_message
-from quorate.serve.message_store import MessageStore, new_token
+from quorate.serve.message_store import MessageStore
 
 RUN = "import sys; from quorate.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -74,7 +75,7 @@ class TestKilled:
 
         def work(share):
             for _ in range(share):
-                message, token = Client(task).message([42]), new_token()
+                message, token = Client(task, largest_epsilon=9.0).message([42]), new_token()
                 send_message(first.url, message, token, attempts=400)
                 with lock:
                     sent.append(message)
@@ -115,7 +116,8 @@ class TestShuffle:
         ):
             task = fetch_task(shuffler.url)
             for _ in range(150):
-                send_message(shuffler.url, Client(task).message([4711]), new_token())
+                device = Client(task, largest_epsilon=9.0)
+                send_message(shuffler.url, device.message([4711]), device.token)
             store = MessageStore(server_store)
             until = time.monotonic() + 60
             while not store.batches(task) and time.monotonic() < until:
@@ -137,7 +139,7 @@ class TestTally:
         store = MessageStore(tmp_path / "m.db")
         store.open_task(task)
         for i in range(50):
-            store.keep(task, b"%d" % i, Client(task).message([42]))
+            store.keep(task, b"%d" % i, Client(task, largest_epsilon=9.0).message([42]))
         store.close()
         assert main(["tally", str(tmp_path / "m.db")]) == 0
         printed = capsys.readouterr().out
@@ -149,7 +151,7 @@ class TestTally:
         task = Task.shuffle(name="s", candidates=8, epsilon=1.0, delta=1e-6, users=5)
         store = MessageStore(tmp_path / "m.db")
         store.open_task(task)
-        store.keep(task, b"1", Client(task).message([1]))
+        store.keep(task, b"1", Client(task, largest_epsilon=9.0).message([1]))
         store.close()
         assert main(["tally", str(tmp_path / "m.db")]) == 1
         assert "5 messages" in capsys.readouterr().err

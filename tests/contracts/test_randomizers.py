@@ -19,7 +19,7 @@ RANDOMIZERS = [
     HashedResponse(candidates=100, epsilon=1.0),
     HashedResponse(candidates=2**32, epsilon=2.0),
     BucketCounts(buckets=4, users=5, epsilon=1.0, delta=1e-6),
-    BucketCounts(buckets=4, users=5, epsilon=1.0, delta=1e-6, relation=Relation.ADD_REMOVE),
+    BucketCounts(buckets=4, users=5, epsilon=1.0, delta=1e-6, complement=True),
 ]
 every_randomizer = pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=str)
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from quorate.accounting.ledger import Ledger
-from quorate.exceptions import BudgetExceededError, ParameterError
+from quorate.exceptions import AlreadyAnsweredError, BudgetExceededError, ParameterError
 from quorate.noise import SeededNoise, use_noise
 from quorate.protocols.client import Client, plurality
+from quorate.protocols.device_memory import DeviceMemory
 from quorate.protocols.messages import MessageFormat
 from quorate.protocols.task import Task
 
@@ -15,7 +16,7 @@ TASK = Task.local(name="t", candidates=1000, epsilon=1.0, seed="11" * 32)
 
 def message_of(records, *, decide=None, task=TASK, seed=4):
     with use_noise(SeededNoise(seed)):
-        return Client(task, decide).message(records)
+        return Client(task, decide, largest_epsilon=9.0).message(records)
 
 
 class TestOneMessage:
@@ -25,42 +26,97 @@ class TestOneMessage:
         assert message_of([7, 7, 3]) == MessageFormat(TASK).write(reports).tobytes()
 
     def test_a_retry_sends_the_same_bytes(self):
-        client = Client(TASK)
+        client = Client(TASK, largest_epsilon=9.0)
         first = client.message([7])
         assert client.message([7]) == first
         assert client.message([8]) == first
 
     def test_two_devices_differ(self):
-        assert len({Client(TASK).message([7]) for _ in range(20)}) == 20
+        assert len({Client(TASK, largest_epsilon=9.0).message([7]) for _ in range(20)}) == 20
 
     def test_real_messages_need_no_seed(self):
-        assert len(Client(TASK).message([1])) == MessageFormat(TASK).length
+        assert len(Client(TASK, largest_epsilon=9.0).message([1])) == MessageFormat(TASK).length
 
 
 class TestDevice:
     """What a device keeps between two starts of the program."""
 
-    def test_the_message_that_was_sent_stays_the_answer(self):
-        message = Client(TASK).message([7])
-        assert Client(TASK, sent=message).message([8]) == message
-        with pytest.raises(ParameterError, match="sent"):
-            Client(TASK, sent=b"something else")
+    def test_the_message_and_its_token_stay_until_they_are_acknowledged(self, tmp_path):
+        first = Client(TASK, largest_epsilon=1.0, memory=DeviceMemory(tmp_path / "answers.db"))
+        assert not first.answered
+        message, token = first.message([7]), first.token
+        again = Client(TASK, largest_epsilon=1.0, memory=DeviceMemory(tmp_path / "answers.db"))
+        assert again.answered
+        assert (again.message([8]), again.token) == (message, token)
+        again.acknowledged()
+        later = Client(TASK, largest_epsilon=1.0, memory=DeviceMemory(tmp_path / "answers.db"))
+        assert later.answered
+        for client in (again, later):
+            with pytest.raises(AlreadyAnsweredError, match="does not answer twice"):
+                client.message([8])
+
+    def test_what_another_program_of_the_device_answered_stays(self, tmp_path):
+        """Both looked before either answered: one message leaves the device."""
+        memory = DeviceMemory(tmp_path / "answers.db")
+        one, two = (Client(TASK, largest_epsilon=1.0, memory=memory) for _ in range(2))
+        assert one.message([7]) == two.message([8])
+        assert one.token == two.token
+
+    def test_a_client_says_no_more_than_its_own_limit(self):
+        for limit in (0.999, 0.5):
+            with pytest.raises(ParameterError, match="limit of this client"):
+                Client(TASK, largest_epsilon=limit)
+        Client(TASK, largest_epsilon=1.0)
+        with pytest.raises(TypeError, match="largest_epsilon"):
+            Client(TASK)
+        for wrong in (0.0, -1.0, float("nan"), float("inf")):
+            with pytest.raises(ParameterError, match="largest_epsilon"):
+                Client(TASK, largest_epsilon=wrong)
+
+    def test_the_limit_is_that_of_the_message_alone_and_not_of_the_shuffled_crowd(self):
+        task = Task.shuffle(name="s", candidates=8, epsilon=1.0, delta=1e-3, users=50)
+        assert task.report_epsilon > task.epsilon
+        with pytest.raises(ParameterError, match="limit of this client"):
+            Client(task, largest_epsilon=task.epsilon)
+
+    def test_all_tasks_of_a_server_together_stay_below_the_limit(self, tmp_path):
+        memory, seen = DeviceMemory(tmp_path / "answers.db"), []
+
+        def decide(records, seed):
+            seen.append(records)
+            return 7
+
+        for task in (TASK, TASK.renewed(1)):
+            Client(task, decide, largest_epsilon=2.5, memory=memory).message([7])
+        third = Client(TASK.renewed(2), decide, largest_epsilon=2.5, memory=memory)
+        with pytest.raises(BudgetExceededError, match="together"):
+            third.message([7])
+        assert len(seen) == 2
+        assert not third.answered
+
+    def test_a_token_or_an_acknowledgement_needs_a_message(self):
+        client = Client(TASK, largest_epsilon=1.0)
+        with pytest.raises(ParameterError, match="call message"):
+            _ = client.token
+        with pytest.raises(ParameterError, match="call message"):
+            client.acknowledged()
 
     def test_its_own_ledger_is_charged_once_and_before_the_records_are_seen(self, tmp_path):
         ledger = Ledger(tmp_path / "device.db")
         ledger.set_budget("photos", epsilon=1.5)
-        client = Client(TASK, ledger=ledger, data_name="photos")
+        client = Client(TASK, largest_epsilon=9.0, ledger=ledger, data_name="photos")
         client.message([7])
         client.message([7])
         assert ledger.spent("photos").epsilon == 1.0
         seen = []
         other = Task.local(name="u", candidates=1000, epsilon=1.0)
-        second = Client(other, lambda r, s: seen.append(r), ledger=ledger, data_name="photos")
+        paid = {"ledger": ledger, "data_name": "photos"}
+        second = Client(other, lambda r, s: seen.append(r), largest_epsilon=9.0, **paid)
         with pytest.raises(BudgetExceededError):
             second.message([7])
         assert seen == []
         with pytest.raises(ParameterError, match="together"):
-            Client(TASK, ledger=ledger)
+            Client(TASK, largest_epsilon=9.0, ledger=ledger)
 
 
 class TestEveryInput:
@@ -106,12 +162,12 @@ class TestRefusals:
     def test_another_decision_needs_its_function(self):
         task = Task.local(name="t", candidates=4, epsilon=1.0, decision="stable")
         with pytest.raises(ParameterError, match="'stable'"):
-            Client(task)
-        assert len(Client(task, lambda r, s: 1).message([])) > 16
+            Client(task, largest_epsilon=9.0)
+        assert len(Client(task, lambda r, s: 1, largest_epsilon=9.0).message([])) > 16
 
     def test_something_else_than_a_task_is_refused(self):
         with pytest.raises(ParameterError, match="Task"):
-            Client(TASK.to_json())
+            Client(TASK.to_json(), largest_epsilon=9.0)
 
     def test_the_promise_is_the_one_of_a_single_message(self):
-        assert Client(TASK).guarantee == TASK.guarantees()["network"]
+        assert Client(TASK, largest_epsilon=9.0).guarantee == TASK.guarantees()["network"]

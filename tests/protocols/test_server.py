@@ -25,7 +25,7 @@ def packed(task, values, seed=0):
 class TestEndToEnd:
     def test_clients_and_a_server_find_the_crowds_choice(self):
         with use_noise(SeededNoise(1)):
-            messages = [Client(LOCAL).message([77, 77, i]) for i in range(300)]
+            messages = [Client(LOCAL, largest_epsilon=9.0).message([77, 77, i]) for i in range(300)]
         tally = Server(LOCAL).collect(messages)
         assert tally.winner == 77
         assert tally.accepted == 300

@@ -19,7 +19,7 @@ TASK = Task.shuffle(name="t", candidates=8, epsilon=1.0, delta=1e-6, users=4, se
 
 
 def messages(count):
-    return [Client(TASK).message([5]) for _ in range(count)]
+    return [Client(TASK, largest_epsilon=9.0).message([5]) for _ in range(count)]
 
 
 class TestOrder:

@@ -10,10 +10,11 @@ import pytest
 
 from quorate.exceptions import ParameterError
 from quorate.protocols.client import Client
+from quorate.protocols.device_memory import new_token
 from quorate.protocols.messages import Reason
 from quorate.protocols.task import Task
 from quorate.serve.collector import Collector, RateLimit
-from quorate.serve.message_store import MessageStore, new_token
+from quorate.serve.message_store import MessageStore
 
 LOCAL = Task.local(name="local", candidates=50, epsilon=4.0, seed="88" * 32)
 KEY = "a key of the shuffler"
@@ -30,6 +31,10 @@ def store(tmp_path):
     made = MessageStore(tmp_path / "messages.db")
     yield made
     made.close()
+
+
+def message_of(task=LOCAL):
+    return Client(task, largest_epsilon=9.0).message([7])
 
 
 class Door:
@@ -63,31 +68,37 @@ def post(client, message, token=None, path="/messages", **headers):
 
 class TestMessages:
     def test_a_message_is_kept_and_repeating_it_changes_nothing(self, store):
-        client, message, token = door(store), Client(LOCAL).message([7]), new_token()
+        client, message, token = (
+            door(store),
+            message_of(),
+            new_token(),
+        )
         assert post(client, message, token).status_code == 201
         assert post(client, message, token).status_code == 200
         assert store.messages(LOCAL) == [message]
-        other = post(client, Client(LOCAL).message([7]), token)
+        other = post(client, message_of(), token)
         assert other.status_code == 409
         assert store.messages(LOCAL) == [message]
         assert store.dropped(LOCAL) == {Reason.REPEATED: 1}
 
     @pytest.mark.parametrize("token", ["", "zz" * 8, "00", "00" * 65])
     def test_without_a_token_nothing_is_kept(self, store, token):
-        answer = post(door(store), Client(LOCAL).message([7]), token)
+        answer = post(door(store), message_of(), token)
         assert answer.status_code == 401
         assert store.messages(LOCAL) == []
 
     def test_only_admitted_tokens_count(self, store):
         client = door(store, admitted=frozenset([bytes.fromhex("11" * 16)]))
-        message = Client(LOCAL).message([7])
+        message = message_of()
         assert post(client, message, "22" * 16).status_code == 401
         assert post(client, message, "11" * 16).status_code == 201
 
     def test_malformed_and_foreign_messages_are_counted_by_reason(self, store):
         client = door(store)
-        good = Client(LOCAL).message([7])
-        foreign = Client(Task.local(name="x", candidates=50, epsilon=4.0)).message([7])
+        good = message_of()
+        foreign = Client(
+            Task.local(name="x", candidates=50, epsilon=4.0), largest_epsilon=4.0
+        ).message([7])
         assert post(client, good[:-1]).json()["reason"] == Reason.WRONG_LENGTH.value
         assert post(client, b"").json()["reason"] == Reason.WRONG_LENGTH.value
         assert post(client, foreign).json()["reason"] == Reason.FOREIGN_TASK.value
@@ -130,11 +141,11 @@ class TestMessages:
 class TestShuffledTasks:
     def test_messages_past_the_shuffler_are_refused(self, store):
         client = door(store, shuffled(), batch_key=KEY)
-        assert post(client, Client(shuffled()).message([7])).status_code == 403
+        assert post(client, message_of(shuffled())).status_code == 403
 
     def test_batches_need_the_key_and_count_once(self, store):
         client = door(store, shuffled(), batch_key=KEY)
-        batch = b"".join(Client(shuffled()).message([7]) for _ in range(3))
+        batch = b"".join(message_of(shuffled()) for _ in range(3))
         token = new_token()
         for headers in ({}, {"Quorate-Key": "a key of somebody else"}):
             assert post(client, batch, token, "/batches", **headers).status_code == 403
@@ -177,11 +188,11 @@ class TestRateLimit:
         now = [0.0]
         limit = RateLimit(per_second=2.0, burst=3, clock=lambda: now[0])
         client = door(store, limit=limit)
-        codes = [post(client, Client(LOCAL).message([7])).status_code for _ in range(5)]
+        codes = [post(client, message_of()).status_code for _ in range(5)]
         assert codes == [201, 201, 201, 429, 429]
         now[0] += 0.5
-        assert post(client, Client(LOCAL).message([7])).status_code == 201
-        assert post(client, Client(LOCAL).message([7])).status_code == 429
+        assert post(client, message_of()).status_code == 201
+        assert post(client, message_of()).status_code == 429
 
     def test_permissions_do_not_pile_up(self):
         now = [0.0]

@@ -8,10 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from quorate.protocols.client import Client
+from quorate.protocols.device_memory import new_token
 from quorate.protocols.task import Task
 from quorate.serve.collector import Collector
 from quorate.serve.forwarding import CollectorError, fetch_task, forward_batches, send_message
-from quorate.serve.message_store import MessageStore, new_token
+from quorate.serve.message_store import MessageStore
 
 LOCAL = Task.local(name="local", candidates=50, epsilon=4.0, seed="aa" * 32)
 KEY = "a key of the shuffler"
@@ -82,7 +83,7 @@ def test_a_lost_answer_does_not_lose_or_double_the_message(stores):
     collector = Collector(task=LOCAL, store=stores[0])
     with listening(collector, lose=3) as url:
         assert fetch_task(url) == LOCAL
-        message = Client(LOCAL).message([7])
+        message = Client(LOCAL, largest_epsilon=9.0).message([7])
         send_message(url, message, new_token(), wait=quickly)
     assert stores[0].messages(LOCAL) == [message]
 
@@ -108,7 +109,7 @@ def test_a_shuffler_passes_full_batches_on_once(stores):
     server, mailbox = stores
     mailbox.open_task(shuffled())
     collector = Collector(task=shuffled(), store=server, batch_key=KEY)
-    messages = [Client(shuffled()).message([7]) for _ in range(5)]
+    messages = [Client(shuffled(), largest_epsilon=9.0).message([7]) for _ in range(5)]
     with listening(collector, lose=2) as url:
         for i, message in enumerate(messages[:3]):
             mailbox.keep(shuffled(), b"%d" % i, message)
@@ -126,7 +127,7 @@ def test_a_batch_that_could_not_be_sent_waits_in_the_outbox(stores):
     server, mailbox = stores
     mailbox.open_task(shuffled())
     for i in range(4):
-        mailbox.keep(shuffled(), b"%d" % i, Client(shuffled()).message([7]))
+        mailbox.keep(shuffled(), b"%d" % i, Client(shuffled(), largest_epsilon=9.0).message([7]))
     with pytest.raises(CollectorError):
         forward_batches(mailbox, shuffled(), "http://127.0.0.1:9", KEY, attempts=2, wait=quickly)
     assert len(mailbox.batches(shuffled(), outgoing=True)) == 1

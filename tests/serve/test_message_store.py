@@ -8,9 +8,10 @@ import pytest
 
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
 from quorate.protocols.client import Client
+from quorate.protocols.device_memory import new_token
 from quorate.protocols.messages import Reason
 from quorate.protocols.task import Task
-from quorate.serve.message_store import Kept, MessageStore, new_token
+from quorate.serve.message_store import Kept, MessageStore
 
 TASK = Task.local(name="t", candidates=8, epsilon=1.0, seed="44" * 32)
 
@@ -84,7 +85,7 @@ class TestSeeds:
 
 class TestBatches:
     def fill(self, store, count=5):
-        messages = [Client(shuffled()).message([i % 8]) for i in range(count)]
+        messages = [Client(shuffled(), largest_epsilon=9.0).message([i % 8]) for i in range(count)]
         for i, message in enumerate(messages):
             store.keep(shuffled(), b"user %d" % i, message)
         return messages

@@ -6,13 +6,16 @@ import hashlib
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from quorate import _validate
 from quorate.accounting.ledger import Ledger
-from quorate.exceptions import ParameterError
+from quorate.exceptions import AlreadyAnsweredError, ParameterError
 from quorate.guarantees import Guarantee
+from quorate.protocols.device_memory import Answer, DeviceMemory, new_token
 from quorate.protocols.messages import MessageFormat
 from quorate.protocols.task import PLURALITY, Task
 
@@ -49,7 +52,12 @@ class Client:
 
     The device reduces its records to one candidate, answers by the task's randomizer with the
     operating system's randomness, and forgets the candidate. It answers a task once: asked again it
-    returns the same bytes, so that a lost connection costs no privacy.
+    returns the same bytes, so that a lost connection costs no privacy, and after
+    :meth:`acknowledged` it refuses. With a ``memory`` that holds across starts of the program.
+
+    The server names the task, but not what the device is willing to say: a task whose message says
+    more than ``largest_epsilon`` is refused, and with a ``memory`` all messages together stay below
+    it, however many tasks a server thinks of.
 
     Privacy
     -------
@@ -69,8 +77,10 @@ class Client:
     decide : callable or None, default=None
         The task's ``decision``: from records and ``task.shared_seed`` to a candidate or ``None``;
         needed unless the task says ``"plurality"``.
-    sent : bytes or None, default=None
-        The message that this device has sent before, if it kept it: it stays the answer.
+    largest_epsilon : float
+        How much this device may say, decided by whoever writes the app and never by the server.
+    memory : DeviceMemory or None, default=None
+        What this device has answered before; ``None`` remembers as long as this object lives.
     ledger : Ledger or None, default=None
         The device's own book: what the message costs is charged before the records are looked at.
     data_name : str or None, default=None
@@ -79,10 +89,19 @@ class Client:
     Examples
     --------
     >>> task = Task.local(name="favourite", candidates=2**14, epsilon=1.0)
-    >>> client = Client(task)
+    >>> client = Client(task, largest_epsilon=1.0)
     >>> message = client.message([7, 7, 9])
     >>> len(message), client.message([1]) == message
     (22, True)
+    >>> client.acknowledged()
+    >>> client.message([1])
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.AlreadyAnsweredError: This device has answered the task 'favourite' ...
+    >>> Client(task, largest_epsilon=0.5)
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.ParameterError: Expected a task whose message says at most epsilon=0.5, ...
     """
 
     def __init__(
@@ -90,7 +109,8 @@ class Client:
         task: Task,
         decide: Decision | None = None,
         *,
-        sent: bytes | None = None,
+        largest_epsilon: float,
+        memory: DeviceMemory | None = None,
         ledger: Ledger | None = None,
         data_name: str | None = None,
     ) -> None:
@@ -102,11 +122,17 @@ class Client:
             )
         if (ledger is None) != (data_name is None):
             raise ParameterError("Expected ledger= and data_name= together, got one of them.")
-        if sent is not None and MessageFormat(task).read([sent]).dropped:
-            raise ParameterError("Expected sent to be a message of this task, got another.")
+        _validate.positive(largest_epsilon=largest_epsilon)
+        if task.report_epsilon > largest_epsilon:
+            raise ParameterError(
+                f"Expected a task whose message says at most epsilon={largest_epsilon!r}, the "
+                f"limit of this client, got report_epsilon={task.report_epsilon!r}."
+            )
         self.task = task
+        self.largest_epsilon = largest_epsilon
         self._decide = plurality if decide is None else decide
-        self._sent = sent
+        self._memory = memory
+        self._answer = None if memory is None else memory.recall(task.id)
         self._ledger, self._data_name = ledger, data_name
 
     @property
@@ -114,14 +140,56 @@ class Client:
         """What is promised to the user against whoever sees the message itself."""
         return self.task.guarantees()["network"]
 
+    @property
+    def answered(self) -> bool:
+        """Whether this device has made its one message for the task."""
+        return self._answer is not None
+
+    @property
+    def token(self) -> str:
+        """The admission token of the message: sent with it, as often as that takes."""
+        if self._answer is None:
+            raise ParameterError("Expected a message before its token, got none: call message.")
+        return self._answer.token
+
     def message(self, records: Any) -> bytes:
-        """Return the message of a user with these records; the first one stays."""
-        if self._sent is None:
-            if self._ledger is not None and self._data_name is not None:
-                purpose = f"task {self.task.id} ({self.task.name})"
-                self._ledger.charge(self._data_name, self.guarantee, purpose=purpose)
-            self._sent = self._make(self._candidate(records))
-        return self._sent
+        """Return the message of a user with these records; the first one stays.
+
+        Refused once the message was acknowledged: nobody answers twice.
+        """
+        if self._answer is None:
+            # What is kept stands in the memory before anybody sees it; another program of this
+            # device may have been quicker, and then its answer stays.
+            self._answer = (
+                self._first(records)
+                if self._memory is None
+                else self._memory.first(
+                    self.task.id,
+                    self.task.report_epsilon,
+                    limit=self.largest_epsilon,
+                    make=lambda: self._first(records),
+                )
+            )
+        if self._answer.acknowledged:
+            raise AlreadyAnsweredError(
+                f"This device has answered the task {self.task.name!r} ({self.task.id}), and its "
+                "message has arrived: it does not answer twice."
+            )
+        return self._answer.message
+
+    def acknowledged(self) -> None:
+        """Remember that the collector has taken the message."""
+        if self._answer is None:
+            raise ParameterError("Expected a message that was sent, got none: call message.")
+        self._answer = replace(self._answer, acknowledged=True)
+        if self._memory is not None:
+            self._memory.acknowledge(self.task.id)
+
+    def _first(self, records: Any) -> Answer:
+        if self._ledger is not None and self._data_name is not None:
+            purpose = f"task {self.task.id} ({self.task.name})"
+            self._ledger.charge(self._data_name, self.guarantee, purpose=purpose)
+        return Answer(self._make(self._candidate(records)), new_token())
 
     def _candidate(self, records: Any) -> int:
         try:

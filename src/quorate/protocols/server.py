@@ -45,7 +45,8 @@ class Tally:
     --------
     >>> from quorate.protocols.client import Client
     >>> task = Task.local(name="t", candidates=8, epsilon=9.0)
-    >>> tally = Server(task).collect([Client(task).message([5]) for _ in range(20)] + [b"?"])
+    >>> devices = [Client(task, largest_epsilon=9.0) for _ in range(20)]
+    >>> tally = Server(task).collect([*(device.message([5]) for device in devices), b"?"])
     >>> tally.winner, tally.accepted, tally.to_dict()["dropped"]
     (5, 20, {'another length': 1})
     """

@@ -53,7 +53,7 @@ class Shuffler(OnceOnly):
     >>> task = Task.shuffle(name="t", candidates=8, epsilon=1.0, delta=1e-6, users=3)
     >>> shuffler = Shuffler(task)
     >>> for person in range(3):
-    ...     shuffler.admit(Client(task).message([5]), token=bytes([person]))
+    ...     shuffler.admit(Client(task, largest_epsilon=9.0).message([5]), token=bytes([person]))
     >>> len(shuffler.release())
     3
     """

@@ -23,13 +23,13 @@ from enum import Enum
 from pathlib import Path
 
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
-from quorate.noise import ambient_noise
 from quorate.once import OnceOnly
+from quorate.protocols.device_memory import close_to_others, create_for_owner, new_token
 from quorate.protocols.messages import Reason
 from quorate.protocols.shuffler import random_order
 from quorate.protocols.task import Task
 
-__all__ = ["Kept", "MessageStore", "new_token"]
+__all__ = ["Kept", "MessageStore"]
 
 _PATIENCE = 100
 _APPLICATION_ID = 0x51524D53  # "QRMS"
@@ -43,15 +43,6 @@ CREATE TABLE batches (task TEXT NOT NULL, token BLOB NOT NULL, messages BLOB NOT
 CREATE TABLE drops (task TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT NULL,
     PRIMARY KEY (task, reason)) WITHOUT ROWID;
 """
-
-
-def new_token() -> str:
-    """Return a random admission token; keep it with the message until it is acknowledged.
-
-    >>> len(new_token())
-    32
-    """
-    return ambient_noise().uniform_words(2).tobytes().hex()
 
 
 class Kept(Enum):
@@ -94,11 +85,14 @@ class MessageStore(OnceOnly):
         if must_exist and not self.path.exists():
             raise ParameterError(f"Expected a store of messages, got no file at {self.path}.")
         self._lock = threading.Lock()
+        # Who sent what is nobody's business but the shuffler's.
+        create_for_owner(self.path)
         try:
             self._connection = sqlite3.connect(
                 self.path, timeout=30.0, isolation_level=None, check_same_thread=False
             )
             self._prepare()
+            close_to_others(self.path)
         except sqlite3.DatabaseError as problem:
             raise SchemaError(
                 f"Expected a store of messages at {self.path}, got something else ({problem})."

@@ -26,7 +26,8 @@ def device_decision(rule: StableRule) -> Decision:
     >>> rule = SoftmaxRule(Thresholds(0, 99), sharpness=float("inf"))
     >>> task = Task.local(name="cut-off", candidates=rule.size, epsilon=4.0, decision="softmax")
     >>> x = np.arange(100)
-    >>> devices = [Client(task, device_decision(rule)) for _ in range(60)]
+    >>> decide = device_decision(rule)
+    >>> devices = [Client(task, decide, largest_epsilon=4.0) for _ in range(60)]
     >>> tally = Server(task).collect(device.message((x, x >= 42)) for device in devices)
     >>> rule.concept(tally.winner, SharedSeed(task.shared_seed)).cut
     42

@@ -74,18 +74,18 @@ class BucketCounts:
     -------
     guarantee : :math:`(\varepsilon, \delta)`-DP with ``epsilon`` and ``delta`` for the shuffled
         messages; nothing is claimed about the messages of one user
-    neighbours : ``relation``: replace all records of one user, or add or remove all records of one
-        user
+    neighbours : replace all records of one user, by those of somebody who names no bucket too
     trust : shuffle
-    public : all parameters, ``users`` under replacement
+    public : all parameters, and that all ``users`` take part
     numerics : exact
     proof : Honest users together add NB(r, p) to a bucket up to the rounding of their tables,
         which moves each of two buckets' laws by at most ``users`` (len(table) + 2) / 2^64 in total
         variation and costs :math:`1 + e^\varepsilon` times that; the rest is
         :mod:`~quorate.protocols.shuffling.count_noise`. All other buckets have the same law for
         both neighbours. ``published=True`` takes half of the budget for each of two buckets, as the
-        paper does (Lemmas 36 and 38). A user who comes or goes changes ``complement`` counts of all
-        buckets but one, so that is refused under add or remove.
+        paper does (Lemmas 36 and 38). The noise lies with the users: whoever stays away takes a
+        share of it out of *every* bucket, so the number of messages alone would tell, and
+        ``Relation.ADD_REMOVE`` is refused. Who has nothing to say sends the noise without a bucket.
 
     Utility
     -------
@@ -106,6 +106,7 @@ class BucketCounts:
     honest : float, default=1.0
         Share of the users who add their noise.
     relation : Relation, default=Relation.REPLACE
+        No other one is kept.
     complement : bool, default=False
     published : bool, default=False
         Use the constants of the paper instead of the exact calculation.
@@ -133,10 +134,12 @@ class BucketCounts:
         _validate.probability(delta=self.delta)
         _validate.fraction(honest=self.honest)
         _validate.one_of(tuple(Relation), relation=self.relation)
-        if self.complement and self.relation is Relation.ADD_REMOVE:
+        if self.relation is not Relation.REPLACE:
             raise ParameterError(
-                "Expected complement=False under Relation.ADD_REMOVE, where a user who comes "
-                "changes all buckets but one; use Relation.REPLACE."
+                "Expected relation=Relation.REPLACE, because whoever stays away takes a share of "
+                "the noise out of every bucket. Let everybody take part, those without a bucket "
+                "by a value of -1; or use quorate.tabulate.UserTable under Relation.ADD_REMOVE, "
+                "where a trusted server adds the noise."
             )
         if self.honest_users < 1:
             raise NotEnoughUsersError(
@@ -157,9 +160,8 @@ class BucketCounts:
                 f"Expected a larger delta for {self.users} users, got delta={self.delta!r}."
             )
         if not self.published:
-            return calibrated_noise(float(self.epsilon), left, self.relation)
-        parts = 2 if self.relation is Relation.REPLACE else 1
-        return published_noise(self.epsilon / parts, left / parts)
+            return calibrated_noise(float(self.epsilon), left)
+        return published_noise(self.epsilon / 2, left / 2)
 
     @cached_property
     def table(self) -> NDArray[np.uint64]:
@@ -172,7 +174,7 @@ class BucketCounts:
     @property
     def exact_delta(self) -> float:
         """The delta that the exact calculation gives for this noise, its rounding included."""
-        computed = noise_delta(self.epsilon, self.noise, self.relation)
+        computed = noise_delta(self.epsilon, self.noise)
         return computed + self._rounding_cost(len(self.table))
 
     @property
@@ -208,7 +210,7 @@ class BucketCounts:
     ) -> NDArray[np.int64]:
         """Return how many messages all users send for each bucket: what the shuffler passes on."""
         values = candidates_of(values)
-        if self.relation is Relation.REPLACE and len(values) != self.users:
+        if len(values) != self.users:
             raise NotEnoughUsersError(
                 f"Expected {self.users} users, which is part of the promise, got {len(values)}."
             )

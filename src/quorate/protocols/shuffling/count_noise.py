@@ -15,6 +15,9 @@ Computed instead of bounded, the two buckets together cost
 which needs a fifth of the noise. Sums are over positive terms; what lies beyond the last term is
 bounded by a geometric series and added; the result is raised by 1e-9 of itself for rounding.
 
+Both neighbours must have the same noise. A user who stays away sends none, in no bucket at all, and
+no formula here prices that: the number of users is public.
+
 References
 ----------
 .. [1] Ghazi, Kumar, Manurangsi. User-level private learning via correlated sampling, Appendix D.
@@ -34,7 +37,6 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.exceptions import NumericalFailure
-from quorate.guarantees import Relation
 
 __all__ = ["CountNoise", "calibrated_noise", "noise_delta", "published_noise"]
 
@@ -129,19 +131,21 @@ def published_noise(epsilon: float, delta: float, *, beta: float | None = None) 
     return CountNoise(r, math.exp(-0.2 * epsilon))
 
 
-def noise_delta(epsilon: float, noise: CountNoise, relation: Relation) -> float:
-    """Return the delta of counts with this noise: one bucket moved, or one left and one entered.
+def noise_delta(epsilon: float, noise: CountNoise, *, buckets: int = 2) -> float:
+    """Return the delta of counts in which one user moves so many buckets by one message each.
 
-    >>> noise_delta(1.0, published_noise(1.0, 1e-6), Relation.ADD_REMOVE) < 1e-19
+    Whoever is replaced leaves one bucket and enters another; whoever named none moves one.
+
+    >>> noise_delta(1.0, published_noise(1.0, 1e-6), buckets=1) < 1e-19
     True
     """
     _validate.positive(epsilon=epsilon)
-    _validate.one_of(tuple(Relation), relation=relation)
+    _validate.one_of((1, 2), buckets=buckets)
     masses, beyond = noise.masses()
     here = np.append(masses, 0.0)
     before = np.concatenate([[0.0], masses])
     factor = math.exp(epsilon)
-    if relation is Relation.ADD_REMOVE:
+    if buckets == 1:
         gained = float(np.sum(np.maximum(before - factor * here, 0.0)))
         lost = float(np.sum(np.maximum(here - factor * before, 0.0)))
         total = max(gained, lost) + 2 * beyond
@@ -163,27 +167,27 @@ def _joint(here: NDArray[np.float64], before: NDArray[np.float64], factor: float
 
 
 @lru_cache(maxsize=64)
-def calibrated_noise(epsilon: float, delta: float, relation: Relation) -> CountNoise:
+def calibrated_noise(epsilon: float, delta: float, *, buckets: int = 2) -> CountNoise:
     """Return the noise with the smallest deviation whose exact delta is at most ``delta``.
 
     The mean is known and subtracted, so what spoils a count is the deviation.
 
-    >>> noise = calibrated_noise(1.0, 1e-6, Relation.REPLACE)
+    >>> noise = calibrated_noise(1.0, 1e-6)
     >>> noise.mean < 43, noise.deviation < 6.6
     (True, True)
     """
     _validate.positive(epsilon=epsilon)
     _validate.probability(delta=delta)
     tried = sorted({*_CONTINUE, math.exp(-epsilon)})
-    found = [_smallest(epsilon, delta, p, relation) for p in tried]
+    found = [_smallest(epsilon, delta, p, buckets) for p in tried]
     return min(found, key=lambda noise: noise.deviation)
 
 
-def _smallest(epsilon: float, delta: float, p: float, relation: Relation) -> CountNoise:
+def _smallest(epsilon: float, delta: float, p: float, buckets: int) -> CountNoise:
     """Return the noise with the smallest mean for a chance to continue; more is more private."""
 
     def fits(mean: float) -> bool:
-        return noise_delta(epsilon, CountNoise(mean * (1 - p) / p, p), relation) <= delta
+        return noise_delta(epsilon, CountNoise(mean * (1 - p) / p, p), buckets=buckets) <= delta
 
     low, high = 0.0, 1.0
     while not fits(high):
