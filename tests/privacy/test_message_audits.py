@@ -18,7 +18,7 @@ from quorate.exceptions import NotEnoughUsersError, ParameterError, RelationMism
 from quorate.guarantees import Approximate, Pure, Relation
 from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.noise import SeededNoise, use_noise
-from quorate.protocols import Client, Shuffler, Task, local_choice, shuffle_choice
+from quorate.protocols import Client, Server, Shuffler, Task, local_choice, shuffle_choice
 from quorate.protocols.randomizers.bucket_counts import BucketCounts, noise_table
 from quorate.protocols.randomizers.hashed import HashedResponse
 from quorate.protocols.randomizers.transparent import HashedAnswer
@@ -74,10 +74,6 @@ def message_law(task, records, send=sent, low_bits=None):
     return {each: mass for each, mass in law.items() if mass}
 
 
-RECORDS = ([0], [1, 1, 0], [2], [3], [], [7], None, ["x"])
-"""Every candidate of a task of four, nobody, and records that no rule can read."""
-
-
 def worst_ratio(laws):
     assert len({frozenset(law) for law in laws}) == 1, "a message that only some can send"
     return max(one[each] / two[each] for one, two in product(laws, laws) for each in one)
@@ -88,7 +84,7 @@ def worst_ratio(laws):
 )
 def test_a_message_tells_what_was_promised_and_no_more(candidates, epsilon):
     task = Task.local(name="t", candidates=candidates, epsilon=epsilon, seed=SEED)
-    records = [[c] for c in range(candidates)] + [[], [candidates], None]
+    records = [[c] for c in range(candidates)] + [[], [candidates], None, ["x"]]
     laws = [message_law(task, each) for each in records]
     assert all(sum(law.values()) == 1 for law in laws)
     ratio = worst_ratio(laws)
@@ -322,7 +318,7 @@ def _anti_diagonals(law):
 
 @pytest.mark.parametrize(
     "option",
-    [{}, {"complement": True}, {"published": True, "epsilon": 1.0, "delta": 0.3}],
+    [{}, {"complement": True}, {"published": True, "users": 2, "epsilon": 4.0, "delta": 0.3}],
     ids=["plain", "complement", "published"],
 )
 def test_bucket_counts_tell_what_was_promised_by_totals_and_by_their_number(option):
@@ -378,9 +374,8 @@ def test_a_simulated_choice_uses_the_report_of_the_device_and_no_other_noise():
     choice = local_choice(
         keys, candidates=4, epsilon=1.0, account=Account.for_event(event, noise=Words(*words))
     )
-    from quorate.protocols import Server
-
-    real = Server(task).collect([sent(task, [key], word) for key, word in zip(keys, words)])
+    pairs = zip(keys, words, strict=True)
+    real = Server(task).collect([sent(task, [key], word) for key, word in pairs])
     assert choice.report == task.response
     assert choice.votes.votes.tolist() == real.popular.votes.tolist()
     assert choice.votes.candidates.tolist() == real.popular.candidates.tolist()
