@@ -1,10 +1,18 @@
 """A device sends one message, whatever its records are, and the same when asked again."""
 
+import copy
+import os
+
 import numpy as np
 import pytest
 
 from quorate.accounting.ledger import Ledger
-from quorate.exceptions import AlreadyAnsweredError, BudgetExceededError, ParameterError
+from quorate.exceptions import (
+    AlreadyAnsweredError,
+    BudgetExceededError,
+    OtherProcessError,
+    ParameterError,
+)
 from quorate.noise import SeededNoise, use_noise
 from quorate.protocols.client import Client, plurality
 from quorate.protocols.device_memory import DeviceMemory
@@ -61,6 +69,22 @@ class TestDevice:
         one, two = (Client(TASK, largest_epsilon=1.0, memory=memory) for _ in range(2))
         assert one.message([7]) == two.message([8])
         assert one.token == two.token
+
+    def test_a_copy_in_another_process_answers_nothing(self):
+        client = Client(TASK, largest_epsilon=1.0)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                client.message([7])
+            except OtherProcessError:
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert client.message([7])
+        with pytest.raises(TypeError, match="cannot be copied"):
+            copy.copy(client)
 
     def test_a_client_says_no_more_than_its_own_limit(self):
         for limit in (0.999, 0.5):

@@ -15,6 +15,7 @@ from quorate import _validate
 from quorate.accounting.ledger import Ledger
 from quorate.exceptions import AlreadyAnsweredError, ParameterError
 from quorate.guarantees import Guarantee
+from quorate.once import OnceOnly
 from quorate.protocols.device_memory import Answer, DeviceMemory, new_token
 from quorate.protocols.messages import MessageFormat
 from quorate.protocols.task import PLURALITY, Task
@@ -47,7 +48,7 @@ def _rank(seed: int) -> Callable[[int], bytes]:
     return lambda value: hashlib.sha256(f"{seed:032x} {value}".encode("ascii")).digest()
 
 
-class Client:
+class Client(OnceOnly):
     r"""Make a user's one message for a task, on the user's own device.
 
     The device reduces its records to one candidate, answers by the task's randomizer with the
@@ -114,6 +115,7 @@ class Client:
         ledger: Ledger | None = None,
         data_name: str | None = None,
     ) -> None:
+        super().__init__()
         if not isinstance(task, Task):
             raise ParameterError(f"Expected task to be a Task, got a {type(task).__name__}.")
         if decide is None and task.decision != PLURALITY:
@@ -155,8 +157,9 @@ class Client:
     def message(self, records: Any) -> bytes:
         """Return the message of a user with these records; the first one stays.
 
-        Refused once the message was acknowledged: nobody answers twice.
+        Refused once the message was acknowledged, and in a forked process: nobody answers twice.
         """
+        self.refuse_elsewhere()
         if self._answer is None:
             # What is kept stands in the memory before anybody sees it; another program of this
             # device may have been quicker, and then its answer stays.
