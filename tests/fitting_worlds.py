@@ -84,10 +84,10 @@ def public_estimators():
     }
 
 
-def others(rng):
+def others(rng, n_users=N_USERS):
     """Return the records of everybody but the first user: plain, decimal, huge and cancelling."""
     held = []
-    for user in range(1, N_USERS):
+    for user in range(1, n_users):
         count = 1 + user % 5
         rows = np.round(rng.normal(size=(count, D)), 1 + user % 3)
         if user % 4 == 0:
@@ -111,10 +111,10 @@ FIRST = {
 CHANGES = list(FIRST)[1:]
 
 
-def people(first="one record", *, labels=2, binary=False, integers=False):
+def people(first="one record", n_users=N_USERS, *, labels=2, binary=False, integers=False):
     """Return everybody, the first user with the records of this name."""
     rng = np.random.default_rng(7)
-    rows = [FIRST[first], *others(rng)]
+    rows = [FIRST[first], *others(rng, n_users)]
     X = np.concatenate(rows)
     if integers:
         X = np.clip(np.nan_to_num(np.round(X)), -4, 4)
@@ -122,12 +122,14 @@ def people(first="one record", *, labels=2, binary=False, integers=False):
         X = (X > 0.2).astype(float)
     y = np.concatenate([(np.arange(len(r)) + i) % labels for i, r in enumerate(rows)]).astype(float)
     offsets = np.concatenate([[0], np.cumsum([len(r) for r in rows])])
-    return UserData(X, y, offsets=offsets, ids=np.arange(N_USERS))
+    return UserData(X, y, offsets=offsets, ids=np.arange(n_users))
 
 
 def narrow(users, width, *, shift=0.0):
     """Return the same people with their first columns only."""
-    return UserData(users.X[:, :width] + shift, users.y, offsets=users.offsets, ids=range(N_USERS))
+    return UserData(
+        users.X[:, :width] + shift, users.y, offsets=users.offsets, ids=range(users.n_users)
+    )
 
 
 def named(users):
@@ -138,24 +140,36 @@ def named(users):
     )
 
 
-def crowded(first, n_users=400):
+def crowded(first, n_users=N_USERS):
     """Return many users of one small integer each, and the first one with what it holds."""
+    n_users += 352
     x = np.concatenate([np.nan_to_num(FIRST[first][:, 0]), np.arange(n_users - 1) % 9 - 4.0])
     x = np.clip(np.round(x), -4, 4)[:, None]
     offsets = np.r_[0, np.arange(n_users) + len(FIRST[first])]
     return UserData(x, (x[:, 0] > 0) * 1.0, offsets=offsets, ids=np.arange(n_users))
 
 
+def _world(width=None, shift=0.0, names=False, **kind):
+    """Return a function that makes people of this kind, however many."""
+
+    def made(first="one record", n_users=N_USERS):
+        users = people(first, n_users, **kind)
+        users = users if width is None else narrow(users, width, shift=shift)
+        return named(users) if names else users
+
+    return made
+
+
 WORLDS = {
-    "reals": people,
-    "three classes": lambda first: people(first, labels=3),
-    "one real": lambda first: narrow(people(first), 1),
-    "binary": lambda first: people(first, binary=True),
-    "one integer": lambda first: narrow(people(first, integers=True), 1),
-    "many integers": lambda first: crowded(first),
-    "named columns": lambda first: named(narrow(people(first, integers=True), 2, shift=4.0)),
-    "one category": lambda first: narrow(people(first, integers=True), 1, shift=4.0),
-    "two categories": lambda first: narrow(people(first, integers=True), 2, shift=4.0),
+    "reals": _world(),
+    "three classes": _world(labels=3),
+    "one real": _world(1),
+    "binary": _world(binary=True),
+    "one integer": _world(1, integers=True),
+    "many integers": crowded,
+    "named columns": _world(2, 4.0, names=True, integers=True),
+    "one category": _world(1, 4.0, integers=True),
+    "two categories": _world(2, 4.0, integers=True),
 }
 
 
@@ -170,8 +184,8 @@ class Route:
     def name(self):
         return type(self.estimator).__name__
 
-    def people(self, first="one record"):
-        return WORLDS[self.world](first)
+    def people(self, first="one record", n_users=N_USERS):
+        return WORLDS[self.world](first, n_users)
 
     def fresh(self, **parameters):
         return clone(self.estimator).set_params(**parameters)

@@ -8,8 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from asked_tasks import ASKED
 from quorate import Ledger, Relation
-from quorate.catalogue import TASKS, Target
+from quorate.catalogue import TASKS
 from quorate.cli import main
 from quorate.exceptions import (
     BudgetExceededError,
@@ -28,52 +29,6 @@ from quorate.reports.outputs import Outputs
 from quorate.tasks import fitting
 from quorate.tasks.fitting import fit
 from quorate.tasks.requests import read_request, request_text
-
-ASKED = {
-    "mean": {"features": ("age", "cost"), "delta": 1e-6},
-    "median": {},
-    "threshold": {"features": ("dose",), "limits": (Limit(0, 999),), "classes": ("no", "yes")},
-    "logistic": {
-        "features": ("dose",),
-        "limits": (Limit(0, 999),),
-        "classes": ("no", "yes"),
-        "delta": 1e-6,
-    },
-    "svc": {
-        "features": ("dose",),
-        "limits": (Limit(0, 999),),
-        "classes": ("no", "yes"),
-        "delta": 1e-6,
-    },
-    "linear": {"target": "cost", "delta": 1e-6},
-    "ridge": {"target": "cost", "delta": 1e-6},
-    "huber": {"target": "cost", "delta": 1e-6},
-}
-ASKED["table"] = {
-    "features": (),
-    "limits": (Limit(0, 999, "dose"),),
-    "options": {"by": "ill", "keys": "no,yes", "statistics": "visits=count,dose=sum"},
-}
-for _task in ("threshold", "logistic", "svc"):
-    ASKED[_task]["target"] = "ill"
-for _task in ("linear", "ridge", "huber", "mean"):
-    ASKED[_task]["limits"] = (Limit(0, 300),)
-
-
-def _asked(task):
-    """Return a request for whatever task, from what the catalogue says about it."""
-    descriptor = TASKS[task]
-    asked = {"features": ("dose",), "limits": (Limit(0, 999),), "options": dict(descriptor.asks)}
-    if descriptor.target is Target.LABEL:
-        asked |= {"target": "ill", "classes": ("no", "yes")}
-    if descriptor.target is Target.NUMBER:
-        asked |= {"target": "cost", "limits": (Limit(0, 300),)}
-    return asked
-
-
-ASKED |= {task: _asked(task) for task in TASKS if task not in ASKED}
-for _task in ("covariance", "normal"):
-    ASKED[_task]["delta"] = 1e-6
 
 every_task = pytest.mark.parametrize("task", TASKS)
 

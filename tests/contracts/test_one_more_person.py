@@ -1,0 +1,428 @@
+"""Under addition and removal nobody can tell how many people there are: one contract for everybody.
+
+Every estimator, every function and every task that hides *that* somebody is there runs on n people
+and on one more, with the same released values (:func:`quorate.auditing.replay`). Then everything
+else is compared: which noise was drawn, of which shape and scale; on which desk; how many releases
+and which events; what is raised, warned, logged and printed; all attributes; predictions, model
+files and pages. Nothing may differ. n is 0, 1, beside powers of two, and where there is a lot of
+room between them.
+"""
+
+import inspect
+import re
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from asked_tasks import ASKED
+from fitting_worlds import FIRST, ROUTES, WORLDS, Route, public_estimators
+from quorate.auditing import replay
+from quorate.auditing.observations import observe
+from quorate.catalogue import TASKS
+from quorate.cli import main
+from quorate.concepts import Thresholds
+from quorate.exceptions import ParameterError
+from quorate.files.model_files import StoredModel
+from quorate.files.table_files import TableFile
+from quorate.grid import Interval
+from quorate.guarantees import Relation
+from quorate.learners import ConceptLearner
+from quorate.means import UserMean, UserQueries
+from quorate.mechanisms import sums
+from quorate.mechanisms.choices.stable_choice import StableHistogram
+from quorate.models import LogisticLoss, LogisticRegression, PrivateGridSearch, minimize
+from quorate.noise import SeededNoise, use_noise
+from quorate.queries.private_score import private_cross_val_score, private_score
+from quorate.releases import user_releases
+from quorate.reports.fit_report import fit_page, fit_summary
+from quorate.stability import StableLearner
+from quorate.tabulate import UserTable
+from quorate.tasks.fitting import fit
+from quorate.tasks.forecast import forecast
+from quorate.tasks.requests import request_text
+from quorate.users import UserData
+
+GONE = Relation.ADD_REMOVE
+# People before one more comes: nobody, and one less than a power of two, and a power of two.
+SIZES = (0, 1, 2, 63, 64, 127, 128, 300, 1023, 1024)
+# What the one more holds.
+BROUGHT = ("one record", "nothing", "a thousand", "missing", "largest")
+
+# --- the exceptions: at most five, each with its reason ------------------------------------------
+
+OF_PEOPLE_ONLY = {
+    "UserVariation": "compares pairs of users, and who joins changes all pairs",
+    "ParityLearner": "splits users into groups, whose number has to be public",
+    "ConciseLearner": "splits users into groups, whose number has to be public",
+}
+KEEPS_ITS_RECORDS = {"UserQueries": "a desk goes on asking; it is compared by what it answers"}
+
+
+def test_exceptions_are_few_and_have_reasons():
+    exceptions = OF_PEOPLE_ONLY | KEEPS_ITS_RECORDS
+    assert len(exceptions) <= 5
+    assert all(exceptions.values())
+
+
+class Worlds(dict):
+    """People of each kind, and the one who is not always there; made once."""
+
+    def __missing__(self, asked):
+        world, size = asked
+        brought = BROUGHT[size % len(BROUGHT)]
+        present = WORLDS[world](brought, size + 1)
+        self[asked] = present.take(range(1, present.n_users)), present
+        return self[asked]
+
+
+NEIGHBOURS = Worlds()
+
+
+class Desk:
+    """What a run asks for beside its noise, and what the run before it was told."""
+
+    def __init__(self):
+        self.asked, self.popular, self.repeats = [], [], False
+
+    def grid(self, honest, signature):
+        """Return the function that makes desk and writes down for how many users."""
+
+        def made(*given, **named):
+            grid = honest(*given, **named)
+            told = signature.bind(*given, **named)
+            told.apply_defaults()
+            wanted = {name: told.arguments[name] for name in ("n_users", "noise_scale")}
+            # The same step may hide that the grid was made for n.
+            self.asked.append(wanted | {"step": float(grid.step)})
+            return grid
+
+        return made
+
+    def keys(self, histogram, votes, noise):
+        """Return the popular keys: of the first run, whose release the second one repeats.
+
+        How many keys have a vote is private, and so is the shape of their noise: what is released
+        is who is above the threshold.
+        """
+        self.asked.append(repr(histogram))
+        if not self.repeats:
+            self.popular.append(HONEST_KEYS(histogram, votes, SeededNoise(0)))
+            return self.popular[-1]
+        return self.popular.pop(0)
+
+    def watch(self, run):
+        """Return the program that also returns what was asked for."""
+
+        def watched(data):
+            self.asked = []
+            # What is remembered is asked for once only.
+            user_releases._roomy_grid.cache_clear()
+            try:
+                return {"said": run(data), "asked": self.asked}
+            finally:
+                self.repeats = True
+
+        self.popular, self.repeats = [], False
+        return watched
+
+
+HONEST_KEYS = StableHistogram._popular
+
+
+@pytest.fixture(autouse=True)
+def desk(monkeypatch):
+    """Watch every grid and every list of popular keys; let public seeds be the same."""
+    made, honest = Desk(), sums.choose_grid
+    watched = made.grid(honest, inspect.signature(honest))
+    for name, module in list(sys.modules.items()):
+        if name.startswith("quorate.") and getattr(module, "choose_grid", None) is honest:
+            monkeypatch.setattr(module, "choose_grid", watched)
+    monkeypatch.setattr(StableHistogram, "_popular", lambda *given: made.keys(*given))
+    seeded = np.random.default_rng
+    monkeypatch.setattr(np.random, "default_rng", lambda seed=None: seeded(seed or 0))
+    return made
+
+
+def everything(estimator, data):
+    """Fit, and return everything that somebody may look at."""
+    fitted = estimator.fit(data)
+    said = {name: getattr(fitted, name) for name in dir(type(fitted)) if _is_told(fitted, name)}
+    said["repr"], said["promise"] = repr(fitted), str(fitted.guarantee_)
+    if isinstance(fitted, UserQueries):
+        said["answers"] = [fitted.ask(lambda records: float(np.tanh(records.sum())))]
+        return said | {"guarantee_": fitted.guarantee_}
+    rows = WORLDS["reals"]("two", 9).X[:, : fitted.n_features_in_]
+    for verb in ("predict", "predict_proba", "transform", "cdf"):
+        if hasattr(fitted, verb):
+            said[verb] = getattr(fitted, verb)(rows)
+    return said | {"fitted": fitted}
+
+
+def _is_told(fitted, name):
+    return name.endswith("_") and name[0] != "_" and hasattr(fitted, name)
+
+
+def words_of(estimator):
+    """Return the algorithms that a docstring names."""
+    text = inspect.getdoc(type(estimator))
+    told = re.search(r"^algorithm : (.*?)^\S", text, re.S | re.M)
+    known = told is not None and "algorithm" in estimator.get_params(deep=False)
+    return sorted(set(re.findall(r'"(\w+)"', told[1]))) if known else []
+
+
+MORE = {
+    "UserTable, popular": Route(
+        UserTable(
+            by="x0",
+            keys="popular",
+            statistics={"people": "users", "total": ("x1", "sum")},
+            bounds={"x1": (0.0, 9.0)},
+            epsilon=40.0,
+            delta=1e-2,
+        ),
+        "named columns",
+    ),
+    "StableLearner, truncated": Route(
+        StableLearner(Thresholds(-(2**40), 2**40), epsilon=4.0, delta=1e-2, random_state=0),
+        "one integer",
+    ),
+    "LogisticRegression, large": Route(
+        LogisticRegression(epsilon=400.0, delta=1e-2, progress=False, random_state=0)
+    ),
+    "PrivateGridSearch, large": Route(
+        PrivateGridSearch(
+            LogisticRegression(steps=2, progress=False),
+            {"penalty": [0.0, 1.0]},
+            epsilon=4000.0,
+            delta=1e-2,
+            random_state=0,
+        )
+    ),
+}
+EVERY = ROUTES | MORE
+WAYS = [(name, word) for name, route in EVERY.items() for word in words_of(route.estimator)]
+
+
+def one_more(route, desk, sizes=SIZES, **parameters):
+    for place, size in enumerate(sizes):
+        run = desk.watch(lambda data: everything(route.fresh(relation=GONE, **parameters), data))
+        report = replay(run, *NEIGHBOURS[route.world, size], seed=place)
+        assert report.same, f"{size} people and one more: {report}"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_more_person_is_not_seen(name, desk):
+    one_more(EVERY[name], desk)
+
+
+@pytest.mark.parametrize(("name", "algorithm"), WAYS, ids=[" by ".join(way) for way in WAYS])
+def test_one_more_person_is_not_seen_by_any_algorithm(name, algorithm, desk):
+    one_more(EVERY[name], desk, (1, 64, 127), algorithm=algorithm)
+
+
+def test_every_public_estimator_fits_or_says_that_it_needs_the_number():
+    fits = set()
+    for route in EVERY.values():
+        estimator, data = route.fresh(relation=GONE), NEIGHBOURS[route.world, 64][0]
+        with use_noise(SeededNoise(0)):
+            seen = observe(partial(estimator.fit, data))
+        if seen.error is None:
+            fits.add(route.name)
+        else:
+            assert isinstance(seen.error, ParameterError)
+            assert "REPLACE" in str(seen.error)
+    assert fits == public_estimators() - OF_PEOPLE_ONLY.keys()
+
+
+# --- functions that are no estimators -------------------------------------------------------------
+
+CUTS = ConceptLearner(Thresholds(-4, 4), random_state=0)
+
+
+def scored(data):
+    return private_score(Thresholds(-4, 4).concept(1), data, epsilon=2.0, relation=GONE)
+
+
+def scored_with_delta(data):
+    rule = Thresholds(-4, 4).concept(1)
+    return private_score(rule, data, epsilon=2.0, delta=1e-6, relation=GONE)
+
+
+def cross_validated(data):
+    return private_cross_val_score(CUTS, data, epsilon=9.0, folds=3, relation=GONE, random_state=0)
+
+
+def minimized(data):
+    return minimize(
+        data,
+        LogisticLoss(),
+        epsilon=40.0,
+        delta=1e-5,
+        steps=3,
+        records=2,
+        progress=False,
+        relation=GONE,
+    )
+
+
+def asked_often(data):
+    desk = UserQueries(9.0, delta=1e-5, queries=2, bounds=4.0, dimension=1, relation=GONE).fit(data)
+    return [desk.ask(np.mean), desk.ask(lambda records: records.max()), desk.guarantee_]
+
+
+RUNS = {
+    "score": (scored, "one integer"),
+    "score with delta": (scored_with_delta, "one integer"),
+    "cross-validation": (cross_validated, "one integer"),
+    "minimum": (minimized, "reals"),
+    "questions": (asked_often, "one real"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_one_more_person_is_not_seen_by_functions(name, desk):
+    run, world = RUNS[name]
+    for place, size in enumerate(SIZES):
+        report = replay(desk.watch(run), *NEIGHBOURS[world, size], seed=place)
+        assert report.same, f"{size} people and one more: {report}"
+
+
+def test_folds_are_fitted_under_the_same_relation():
+    """An estimator for a fold promises what everything together promises."""
+    seen = []
+
+    class Watched(ConceptLearner):
+        def fit(self, X, y=None, *, users=None):
+            fitted = super().fit(X, y, users=users)
+            seen.append(fitted.guarantee_.relation)
+            return fitted
+
+    private_cross_val_score(
+        Watched(Thresholds(-4, 4)),
+        NEIGHBOURS["one integer", 64][1],
+        epsilon=9.0,
+        folds=3,
+        relation=GONE,
+        random_state=0,
+    )
+    assert seen == [GONE] * 3
+
+
+def test_everybody_stays_in_their_fold_and_on_their_side_when_one_more_comes():
+    absent, present = NEIGHBOURS["one integer", 64]
+    folds = []
+
+    class Watched(ConceptLearner):
+        def fit(self, X, y=None, *, users=None):
+            folds.append(set(X.keys().tolist()))
+            return super().fit(X, y, users=users)
+
+    for data in (absent, present):
+        private_cross_val_score(
+            Watched(Thresholds(-4, 4)), data, epsilon=9.0, folds=3, relation=GONE, random_state=0
+        )
+    (newcomer,) = set(present.keys().tolist()) - set(absent.keys().tolist())
+    for before, after in zip(folds[:3], folds[3:], strict=True):
+        assert after - {newcomer} == before
+    for before, after in zip(
+        absent.split(0.5, relation=GONE, random_state=0),
+        present.split(0.5, relation=GONE, random_state=0),
+        strict=True,
+    ):
+        assert set(after.keys().tolist()) - {newcomer} == set(before.keys().tolist())
+
+
+# --- tasks and the command line -------------------------------------------------------------------
+
+
+def write_visits(path, n_people):
+    """Write a table in which everybody has up to ten visits."""
+    lines = ["patient,age,dose,ill,cost"]
+    for person in range(n_people):
+        rng = np.random.default_rng(person)
+        for _ in range(1 + person % 10):
+            age, dose = rng.uniform(18, 99), rng.integers(0, 1000)
+            ill, cost = ("yes" if dose >= 400 else "no"), 2 * age + rng.normal()
+            lines.append(f"p{person},{age:.3f},{dose},{ill},{cost:.3f}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_one_more_person_is_not_seen_by_tasks(task, desk, tmp_path, make_request):
+    path = tmp_path / "visits.csv"
+    asked = make_request(task, relation=GONE, **ASKED[task])
+    (tmp_path / "request.toml").write_text(request_text(asked, path))
+
+    def run(n_people):
+        write_visits(path, n_people)
+        code = main(["fit", str(tmp_path / "request.toml")])
+        code += main(["fit", str(tmp_path / "request.toml"), "--json"])
+        if code:
+            return code
+        result = fit(asked, TableFile(path))
+        expected = forecast(result)
+        stored = StoredModel(result.estimator, result.labels).to_dict()
+        return fit_page(result, expected), fit_summary(result, expected), stored, result
+
+    for place, size in enumerate((1, 63, 64)):
+        report = replay(desk.watch(run), size, size + 1, seed=place)
+        assert report.same, f"{size} people and one more: {report}"
+
+
+# --- the contract sees ---------------------------------------------------------------------------
+
+
+class DividesByTheNumber(UserMean):
+    def fit(self, X, y=None, *, users=None):
+        super().fit(X, y, users=users)
+        self.mean_ = self.mean_ * 50 / (X.n_users + 1)
+        return self
+
+
+class SaysTheNumber(UserMean):
+    def fit(self, X, y=None, *, users=None):
+        super().fit(X, y, users=users)
+        self._note = f"{X.n_users} people"
+        return self
+
+
+class TakesAnotherWay(UserMean):
+    def fit(self, X, y=None, *, users=None):
+        self.algorithm = "clip" if X.n_users < 64 else "ball"
+        return super().fit(X, y, users=users)
+
+
+class MakesItsGridForTheNumber(UserMean):
+    def fit(self, X, y=None, *, users=None):
+        sums.choose_grid(Interval(0.0, 1.0), n_users=X.n_users)
+        return super().fit(X, y, users=users)
+
+
+class RefusesFew(UserMean):
+    def fit(self, X, y=None, *, users=None):
+        if X.n_users < 64:
+            raise ParameterError("Too few people.")
+        return super().fit(X, y, users=users)
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [DividesByTheNumber, SaysTheNumber, TakesAnotherWay, MakesItsGridForTheNumber, RefusesFew],
+)
+def test_a_twin_that_follows_the_number_is_told_apart(twin, desk):
+    route = Route(clone(twin(bounds=9.0, epsilon=4.0, delta=1e-6)))
+    with pytest.raises(AssertionError, match="one more"):
+        one_more(route, desk, (63,))
+    honest = Route(UserMean(bounds=9.0, epsilon=4.0, delta=1e-6))
+    one_more(honest, desk, (63,))
+
+
+def test_what_the_one_more_holds_is_of_every_kind():
+    assert set(BROUGHT) <= set(FIRST)
+    assert {BROUGHT[size % len(BROUGHT)] for size in SIZES} == set(BROUGHT)
+    one, other = NEIGHBOURS["reals", 64]
+    assert (one.n_users, other.n_users) == (64, 65)
+    assert isinstance(one, UserData)
