@@ -4,8 +4,9 @@ Every estimator, every function and every task that hides *that* somebody is the
 and on one more, with the same released values (:func:`quorate.auditing.replay`). Then everything
 else is compared: which noise was drawn, of which shape and scale; on which desk; how many releases
 and which events; what is raised, warned, logged and printed; all attributes; predictions, model
-files and pages. Nothing may differ. n is 0, 1, beside powers of two, and where there is a lot of
-room between them.
+files and pages. Nothing may differ. n is 0, 1, and lies beside powers of two. And since one more
+person is never seen, a thousand more are not: few people are compared with many, which finds a
+switch wherever it lies.
 """
 
 import inspect
@@ -24,12 +25,13 @@ from quorate.auditing.observations import observe
 from quorate.catalogue import TASKS
 from quorate.cli import main
 from quorate.concepts import Thresholds
+from quorate.distributions import GaussianDistribution
 from quorate.exceptions import ParameterError
 from quorate.files.model_files import StoredModel
 from quorate.files.table_files import TableFile
 from quorate.grid import Interval
 from quorate.guarantees import Relation
-from quorate.learners import ConceptLearner
+from quorate.learners import ConceptLearner, LossSelector, PrivateMinError
 from quorate.means import UserMean, UserQueries
 from quorate.mechanisms import sums
 from quorate.mechanisms.choices.stable_choice import StableHistogram
@@ -47,7 +49,7 @@ from quorate.users import UserData
 
 GONE = Relation.ADD_REMOVE
 # People before one more comes: nobody, and one less than a power of two, and a power of two.
-SIZES = (0, 1, 2, 63, 64, 127, 128, 300, 1023, 1024)
+SIZES = (0, 1, 2, 63, 64, 127, 128, 1023, 1024)
 # What the one more holds.
 BROUGHT = ("one record", "nothing", "a thousand", "missing", "largest")
 
@@ -79,6 +81,12 @@ class Worlds(dict):
 
 
 NEIGHBOURS = Worlds()
+
+
+def pairs_of(world, sizes=SIZES):
+    """Return neighbours of several sizes; and few people and many, in both orders."""
+    few, many = NEIGHBOURS[world, 1][0], NEIGHBOURS[world, max(sizes)][1]
+    return [*(NEIGHBOURS[world, size] for size in sizes), (few, many), (many, few)]
 
 
 class Desk:
@@ -192,6 +200,20 @@ MORE = {
     "LogisticRegression, large": Route(
         LogisticRegression(epsilon=400.0, delta=1e-2, progress=False, random_state=0)
     ),
+    "LogisticRegression, hopeless": Route(
+        LogisticRegression(epsilon=4.0, delta=1e-2, hopeless="refuse", progress=False)
+    ),
+    "LossSelector, many records": Route(LossSelector(bounds=(-3.0, 3.0), records=32, epsilon=1.0)),
+    "PrivateMinError, few are enough": Route(
+        PrivateMinError(Thresholds(-4, 4), 400.0, excess=0.5, records=2, random_state=0),
+        "one integer",
+    ),
+    "GaussianDistribution, little": Route(
+        GaussianDistribution(0.5, bounds=9.0, covariance=np.eye(5), algorithm="medians")
+    ),
+    "GaussianDistribution, much": Route(
+        GaussianDistribution(400.0, bounds=9.0, covariance=np.eye(5), algorithm="medians")
+    ),
     "PrivateGridSearch, large": Route(
         PrivateGridSearch(
             LogisticRegression(steps=2, progress=False),
@@ -203,14 +225,25 @@ MORE = {
     ),
 }
 EVERY = ROUTES | MORE
-WAYS = [(name, word) for name, route in EVERY.items() for word in words_of(route.estimator)]
+# One route of each kind by every algorithm.
+WAYS = {
+    (route.name, route.world, getattr(route.estimator, "delta", 0.0) > 0, word): (name, word)
+    for name, route in EVERY.items()
+    for word in words_of(route.estimator)
+}
+
+
+def compare(run, pairs, desk):
+    for place, (one, other) in enumerate(pairs):
+        report = replay(desk.watch(run), one, other, seed=place)
+        assert report.same, f"{one} and {other}, pair {place}, are told apart: {report}"
 
 
 def one_more(route, desk, sizes=SIZES, **parameters):
-    for place, size in enumerate(sizes):
-        run = desk.watch(lambda data: everything(route.fresh(relation=GONE, **parameters), data))
-        report = replay(run, *NEIGHBOURS[route.world, size], seed=place)
-        assert report.same, f"{size} people and one more: {report}"
+    def run(data):
+        return everything(route.fresh(relation=GONE, **parameters), data)
+
+    compare(run, pairs_of(route.world, sizes), desk)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -218,7 +251,7 @@ def test_one_more_person_is_not_seen(name, desk):
     one_more(EVERY[name], desk)
 
 
-@pytest.mark.parametrize(("name", "algorithm"), WAYS, ids=[" by ".join(way) for way in WAYS])
+@pytest.mark.parametrize(("name", "algorithm"), WAYS.values(), ids=map(" by ".join, WAYS.values()))
 def test_one_more_person_is_not_seen_by_any_algorithm(name, algorithm, desk):
     one_more(EVERY[name], desk, (1, 64, 127), algorithm=algorithm)
 
@@ -255,7 +288,7 @@ def cross_validated(data):
     return private_cross_val_score(CUTS, data, epsilon=9.0, folds=3, relation=GONE, random_state=0)
 
 
-def minimized(data):
+def minimized(data, **others):
     return minimize(
         data,
         LogisticLoss(),
@@ -265,6 +298,7 @@ def minimized(data):
         records=2,
         progress=False,
         relation=GONE,
+        **others,
     )
 
 
@@ -278,6 +312,7 @@ RUNS = {
     "score with delta": (scored_with_delta, "one integer"),
     "cross-validation": (cross_validated, "one integer"),
     "minimum": (minimized, "reals"),
+    "minimum by samples": (partial(minimized, batch_rate=0.2), "reals"),
     "questions": (asked_often, "one real"),
 }
 
@@ -285,9 +320,9 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_one_more_person_is_not_seen_by_functions(name, desk):
     run, world = RUNS[name]
-    for place, size in enumerate(SIZES):
-        report = replay(desk.watch(run), *NEIGHBOURS[world, size], seed=place)
-        assert report.same, f"{size} people and one more: {report}"
+    # Whether there is anybody to sample is seen by the coins alone.
+    sizes = SIZES[1:] if "samples" in name else SIZES
+    compare(run, pairs_of(world, sizes), desk)
 
 
 def test_folds_are_fitted_under_the_same_relation():
@@ -311,28 +346,51 @@ def test_folds_are_fitted_under_the_same_relation():
     assert seen == [GONE] * 3
 
 
+def ids(crowd):
+    return set(crowd.keys().tolist())
+
+
 def test_everybody_stays_in_their_fold_and_on_their_side_when_one_more_comes():
-    absent, present = NEIGHBOURS["one integer", 64]
     folds = []
 
     class Watched(ConceptLearner):
         def fit(self, X, y=None, *, users=None):
-            folds.append(set(X.keys().tolist()))
+            folds[-1].append(ids(X))
             return super().fit(X, y, users=users)
 
-    for data in (absent, present):
-        private_cross_val_score(
-            Watched(Thresholds(-4, 4)), data, epsilon=9.0, folds=3, relation=GONE, random_state=0
-        )
-    (newcomer,) = set(present.keys().tolist()) - set(absent.keys().tolist())
-    for before, after in zip(folds[:3], folds[3:], strict=True):
-        assert after - {newcomer} == before
-    for before, after in zip(
-        absent.split(0.5, relation=GONE, random_state=0),
-        present.split(0.5, relation=GONE, random_state=0),
-        strict=True,
-    ):
-        assert set(after.keys().tolist()) - {newcomer} == set(before.keys().tolist())
+    for size in SIZES[1:5]:
+        absent, present = NEIGHBOURS["one integer", size]
+        (newcomer,) = ids(present) - ids(absent)
+        folds.clear()
+        for data in (absent, present):
+            folds.append([ids(half) for half in data.split(0.5, relation=GONE, random_state=0)])
+            private_cross_val_score(
+                Watched(Thresholds(-4, 4)),
+                data,
+                epsilon=9.0,
+                folds=3,
+                relation=GONE,
+                random_state=0,
+            )
+        assert [fold - {newcomer} for fold in folds[1]] == folds[0]
+
+
+def test_a_search_moves_nobody_to_another_half_when_one_more_comes(monkeypatch):
+    halves, honest = [], PrivateGridSearch._fitted
+
+    def watched(self, data, *given):
+        halves[-1].append(ids(data))
+        return honest(self, data, *given)
+
+    monkeypatch.setattr(PrivateGridSearch, "_fitted", watched)
+    for size in SIZES[1:5]:
+        absent, present = NEIGHBOURS["reals", size]
+        (newcomer,) = ids(present) - ids(absent)
+        halves.clear()
+        for data in (absent, present):
+            halves.append([])
+            EVERY["PrivateGridSearch"].fresh(relation=GONE).fit(data)
+        assert [half - {newcomer} for half in halves[1]] == halves[0]
 
 
 # --- tasks and the command line -------------------------------------------------------------------
@@ -355,21 +413,33 @@ def test_one_more_person_is_not_seen_by_tasks(task, desk, tmp_path, make_request
     path = tmp_path / "visits.csv"
     asked = make_request(task, relation=GONE, **ASKED[task])
     (tmp_path / "request.toml").write_text(request_text(asked, path))
+    codes = []
 
     def run(n_people):
         write_visits(path, n_people)
-        code = main(["fit", str(tmp_path / "request.toml")])
-        code += main(["fit", str(tmp_path / "request.toml"), "--json"])
-        if code:
-            return code
+        codes.append(main(["fit", str(tmp_path / "request.toml")]))
+        codes.append(main(["fit", str(tmp_path / "request.toml"), "--json"]))
+        if codes[-1]:
+            return None
         result = fit(asked, TableFile(path))
         expected = forecast(result)
         stored = StoredModel(result.estimator, result.labels).to_dict()
         return fit_page(result, expected), fit_summary(result, expected), stored, result
 
-    for place, size in enumerate((1, 63, 64)):
-        report = replay(desk.watch(run), size, size + 1, seed=place)
-        assert report.same, f"{size} people and one more: {report}"
+    compare(run, [(1, 2), (63, 64), (64, 65), (2, 90), (90, 2)], desk)
+    refused = TASKS[task].kind.__name__ in OF_PEOPLE_ONLY
+    assert set(codes) == {2 if refused else 0}
+
+
+def test_a_task_does_not_count_people_where_their_number_is_private(
+    visits, make_request, monkeypatch
+):
+    counted = []
+    monkeypatch.setattr(TableFile, "count_users", lambda *given: counted.append(given) or 600)
+    fit(make_request("logistic", relation=GONE, **ASKED["logistic"]), TableFile(visits))
+    assert counted == []
+    fit(make_request("logistic", **ASKED["logistic"]), TableFile(visits))
+    assert counted
 
 
 # --- the contract sees ---------------------------------------------------------------------------
@@ -414,7 +484,7 @@ class RefusesFew(UserMean):
 )
 def test_a_twin_that_follows_the_number_is_told_apart(twin, desk):
     route = Route(clone(twin(bounds=9.0, epsilon=4.0, delta=1e-6)))
-    with pytest.raises(AssertionError, match="one more"):
+    with pytest.raises(AssertionError, match="told apart"):
         one_more(route, desk, (63,))
     honest = Route(UserMean(bounds=9.0, epsilon=4.0, delta=1e-6))
     one_more(honest, desk, (63,))
