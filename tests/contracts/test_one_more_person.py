@@ -212,7 +212,7 @@ MORE = {
         GaussianDistribution(0.5, bounds=9.0, covariance=np.eye(5), algorithm="medians")
     ),
     "GaussianDistribution, much": Route(
-        GaussianDistribution(400.0, bounds=9.0, covariance=np.eye(5), algorithm="medians")
+        GaussianDistribution(20.0, bounds=9.0, covariance=np.eye(5), algorithm="medians")
     ),
     "PrivateGridSearch, large": Route(
         PrivateGridSearch(
