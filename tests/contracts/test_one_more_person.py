@@ -94,6 +94,7 @@ class Desk:
 
     def __init__(self):
         self.asked, self.popular, self.repeats = [], [], False
+        self.refusals = []
 
     def grid(self, honest, signature):
         """Return the function that makes desk and writes down for how many users."""
@@ -130,6 +131,9 @@ class Desk:
             user_releases._roomy_grid.cache_clear()
             try:
                 return {"said": run(data), "asked": self.asked}
+            except Exception as error:
+                self.refusals.append(error)
+                raise
             finally:
                 self.repeats = True
 
@@ -165,7 +169,7 @@ def everything(estimator, data):
     rows = WORLDS["reals"]("two", 9).X[:, : fitted.n_features_in_]
     for verb in ("predict", "predict_proba", "transform", "cdf"):
         if hasattr(fitted, verb):
-            said[verb] = getattr(fitted, verb)(rows)
+            said[verb] = observe(partial(getattr(fitted, verb), rows))
     return said | {"fitted": fitted}
 
 
@@ -249,11 +253,13 @@ def one_more(route, desk, sizes=SIZES, **parameters):
 @pytest.mark.parametrize("name", EVERY)
 def test_one_more_person_is_not_seen(name, desk):
     one_more(EVERY[name], desk)
+    assert all("REPLACE" in str(refusal) for refusal in desk.refusals)
 
 
 @pytest.mark.parametrize(("name", "algorithm"), WAYS.values(), ids=map(" by ".join, WAYS.values()))
 def test_one_more_person_is_not_seen_by_any_algorithm(name, algorithm, desk):
     one_more(EVERY[name], desk, (1, 64, 127), algorithm=algorithm)
+    assert all(isinstance(refusal, ParameterError) for refusal in desk.refusals)
 
 
 def test_every_public_estimator_fits_or_says_that_it_needs_the_number():
@@ -323,6 +329,7 @@ def test_one_more_person_is_not_seen_by_functions(name, desk):
     # Whether there is anybody to sample is seen by the coins alone.
     sizes = SIZES[1:] if "samples" in name else SIZES
     compare(run, pairs_of(world, sizes), desk)
+    assert desk.refusals == []
 
 
 def test_folds_are_fitted_under_the_same_relation():
@@ -427,6 +434,7 @@ def test_one_more_person_is_not_seen_by_tasks(task, desk, tmp_path, make_request
         return fit_page(result, expected), fit_summary(result, expected), stored, result
 
     compare(run, [(1, 2), (63, 64), (64, 65), (2, 90), (90, 2)], desk)
+    assert desk.refusals == []
     refused = TASKS[task].kind.__name__ in OF_PEOPLE_ONLY
     assert set(codes) == {2 if refused else 0}
 
