@@ -182,3 +182,10 @@ def test_the_account_pays_and_wrong_use_is_refused():
         ItemToUser(law=exponential(0.1), outputs=3, n_users=16, epsilon=3.0, delta=0.1, reach=2)
     with pytest.raises(ParameterError, match="law to be a function"):
         ItemToUser(law=None, outputs=3, n_users=5)
+
+
+@pytest.mark.parametrize("n_users", [25, 193])
+def test_sets_that_are_left_out_are_counted_before_anything_runs(n_users):
+    """25 users were accepted and did not finish; with 193 integers overflowed."""
+    with pytest.raises(ParameterError, match="at most 1000 choices"):
+        ItemToUser(law=len, outputs=2, n_users=n_users, epsilon=3.0, delta=0.1)

@@ -360,3 +360,28 @@ def test_no_plan_needs_fewer_users_than_are_proved_to_be_needed(question):
             assert bound.users <= answer.users_needed, bound
     assert answer.sufficient or question.get("delta", 0) == 0 or question.get("records", 1) == 1
     assert {"sufficient", "necessary"} <= answer.to_dict().keys()
+
+
+@pytest.mark.parametrize("users", [1, 2, 10, 1000])
+@pytest.mark.parametrize("dimension", [5, 5000, 10**6])
+def test_no_convex_loss_costs_more_than_answering_zero(users, dimension):
+    """It was 2.44 R G: the drift of Proposition 5 may not leave the ball of gradients."""
+    floor = limits.convex_floor(
+        dimension=dimension,
+        gradient_bound=3.0,
+        gradient_spread=10.0,
+        radius=2.0,
+        users=users,
+        records=1,
+        epsilon=0.01,
+    )
+    assert floor <= 2.0 * 3.0 / 2.0
+
+
+def test_convex_floors_that_keep_the_condition_are_as_printed():
+    spread, d, n, m, epsilon = 0.01, 20, 1000, 10, 0.5
+    known = {"gradient_bound": 1.0, "gradient_spread": spread, "radius": 1.0}
+    drift = d * spread / (512 * n * epsilon * m**0.5)
+    assert drift + 10 * spread * d**0.5 <= 1.0
+    floor = limits.convex_floor(dimension=d, users=n, records=m, epsilon=epsilon, **known)
+    assert floor >= drift / 40

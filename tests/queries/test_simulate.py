@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from quorate import UserData
+from quorate.concepts import Conjunctions, Constant, Parities
 from quorate.exceptions import NumericalFailure, ParameterError
+from quorate.learners import ParityLearner
 from quorate.mechanisms.local.randomizers import (
     BinaryResponse,
     FiniteRandomizer,
@@ -17,8 +19,10 @@ from quorate.mechanisms.local.randomizers import (
     LaplaceResponse,
 )
 from quorate.queries import Population
+from quorate.queries.algorithms import ConjunctionQueries, DecisionListQueries
 from quorate.queries.oracles import EmpiricalOracle, ExactOracle, MovedOracle
-from quorate.queries.simulate import RecordRandomizer, Simulation
+from quorate.queries.simulate import RecordRandomizer, SimulatedOracle, Simulation
+from quorate.queries.statistical import OneRound, StatisticalQuery
 
 X = np.arange(4.0)[:, np.newaxis]
 WORLD = Population(X, np.zeros(4), np.array([0.4, 0.3, 0.2, 0.1]))
@@ -57,11 +61,11 @@ def true_law(randomizer, history=()):
 def simulated_law(randomizer, moves, history=()):
     """Return law and mean number of rounds of one call, if answer w is always moved alike."""
     accepted = []
-    for answer, move in zip(randomizer.answers, moves, strict=True):
+    for place, move in enumerate(moves):
         oracle = MovedOracle(WORLD, moves=move)
         user = Simulation(oracle, calls=CALLS, beta=BETA).user()
         user.history = history
-        accepted.append(user.acceptance(randomizer, answer))
+        accepted.append(user.acceptance(randomizer, place))
     assert max(accepted) <= 1.0
     weights = randomizer.proposals() * accepted
     return weights / weights.sum(), 1 / weights.sum()
@@ -142,6 +146,113 @@ class TestSeveralQuestions:
             for p, c in zip(WORLD.probabilities, bit.chances(1, WORLD.X, WORLD.y), strict=True)
         )
         assert abs(same - truth) < 5 * math.sqrt(truth * (1 - truth) / 300)
+
+
+@pytest.mark.claim("K8: Claim 5.9")
+class TestOneRound:
+    def test_questions_that_do_not_depend_on_answers_take_one_round(self):
+        """Fifty took 131 rounds, and an oracle of one round refused the second."""
+        oracle = OneRound(ExactOracle(WORLD))
+        answers = Simulation(oracle, calls=50, random_state=0).ask_all([RANDOMIZERS[0]] * 50)
+        assert oracle.n_rounds == 1
+        assert set(answers) <= set(RANDOMIZERS[0].answers)
+
+    @pytest.mark.parametrize("randomizer", RANDOMIZERS)
+    @pytest.mark.parametrize("sign", [-1.0, 0.0, 1.0])
+    def test_the_law_is_that_of_questions_one_by_one(self, randomizer, sign):
+        moves = [sign * (-1) ** place for place in range(len(randomizer.answers))]
+        simulation = Simulation(MovedOracle(WORLD, moves=moves), calls=4000, random_state=3)
+        told = simulation.ask_all([randomizer] * 4000)
+        seen = np.array([told.count(answer) for answer in randomizer.answers]) / 4000
+        assert distance(seen, true_law(randomizer)) < 0.03
+
+    def test_different_values_are_different_queries(self):
+        """Two randomizers that compare equal may look at different things."""
+        high = RecordRandomizer(lambda X, y: X[:, 0] >= 3, BinaryResponse(3.0))
+        low = RecordRandomizer(lambda X, y: X[:, 0] >= 0, BinaryResponse(3.0))
+        simulation = Simulation(ExactOracle(WORLD), calls=2000, random_state=4)
+        told = np.array(simulation.ask_all([high, low] * 1000)).reshape(-1, 2)
+        assert told[:, 0].mean() < 0.25
+        assert told[:, 1].mean() > 0.75
+
+    def test_calls_are_counted(self):
+        simulation = Simulation(ExactOracle(WORLD), calls=3)
+        simulation.ask_all([RANDOMIZERS[0]] * 2)
+        with pytest.raises(ParameterError, match="calls=3"):
+            simulation.ask_all([RANDOMIZERS[0]] * 2)
+
+    def test_proposals_are_capped(self, monkeypatch):
+        monkeypatch.setattr(Simulation, "accepted", lambda *_, **__: 0.0)
+        with pytest.raises(NumericalFailure, match="136 rounds"):
+            Simulation(ExactOracle(WORLD), calls=1).ask_all([RANDOMIZERS[0]])
+
+
+@pytest.mark.claim("K8: Theorem 5.14")
+class TestThereAndBack:
+    """Queries by local users by queries: the same rules, and no more rounds than before."""
+
+    @pytest.mark.parametrize(
+        ("algorithm", "rule"),
+        [
+            (ConjunctionQueries(4), Conjunctions(4).concept(1)),
+            (DecisionListQueries(3, length=2, tolerance=0.05), Conjunctions(3).concept(1)),
+        ],
+        ids=["one round", "adaptive"],
+    )
+    def test_learners_survive_both_simulations(self, algorithm, rule):
+        population = Population.uniform_cube(algorithm.n_features, rule)
+        once = ExactOracle(population)
+        algorithm.run(once)
+        exact = ExactOracle(population)
+        oracle = SimulatedOracle(
+            exact, users=3000, queries=algorithm.max_queries, epsilon=1.5, random_state=0
+        )
+        assert population.error(algorithm.run(oracle)) == 0.0
+        assert exact.n_rounds == oracle.n_rounds <= len(algorithm.rounds)
+
+    def test_answers_keep_the_tolerance_of_randomized_response(self):
+        mean = StatisticalQuery(function=record, tolerance=0.1, low=0.0, high=3.0)
+        oracle = SimulatedOracle(ExactOracle(WORLD), users=20_000, queries=1, random_state=2)
+        assert abs(oracle.ask(mean) - WORLD.mean(mean)) < 3 * 4 * 1.09 / math.sqrt(20_000)
+
+
+@pytest.mark.claim("K8: Corollary 5.15")
+class TestLocalIsLessThanPrivate:
+    """Parities are learned with a curator, and no local learner sees them."""
+
+    SIZE = 6
+
+    def cube(self, rule):
+        return Population.uniform_cube(self.SIZE, rule)
+
+    def test_a_query_sees_few_parities(self):
+        """Parseval: of 2^d parities at most 1/tau^2 move an answer by more than tau."""
+        tau = 2.0 ** (-self.SIZE / 3)
+        parities = [Parities(self.SIZE).concept(index) for index in range(2**self.SIZE)]
+        cubes = [self.cube(parity) for parity in parities]
+        coin = self.cube(Constant(0))
+        rng = np.random.default_rng(7)
+        for _ in range(40):
+            table = rng.choice([-1.0, 1.0], size=(2, 2**self.SIZE))
+
+            def value(X, y, table=table):
+                row = (X @ (1 << np.arange(self.SIZE))).astype(int)
+                return table[y.astype(int), row]
+
+            query = StatisticalQuery(function=value, tolerance=tau, low=-1.0, high=1.0)
+            # What an answer is if labels are fair coins: it says nothing about the parity.
+            both = [value(coin.X, np.full(len(coin.X), label)).mean() for label in (0.0, 1.0)]
+            blind = sum(both) / 2
+            seen = sum(abs(cube.mean(query) - blind) > tau for cube in cubes)
+            assert seen <= tau**-2
+
+    def test_a_curator_learns_them_privately(self):
+        target = Parities(self.SIZE).concept(0b101101)
+        rng = np.random.default_rng(8)
+        X = rng.integers(0, 2, size=(400, self.SIZE)).astype(float)
+        learner = ParityLearner(epsilon=2.0, random_state=0)
+        learner.fit(X, target.predict(X), users=np.arange(400))
+        assert self.cube(target).error(learner.concept_) == 0.0
 
 
 class TestRefusals:

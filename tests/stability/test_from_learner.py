@@ -91,3 +91,11 @@ def test_rules_of_a_caller_see_one_user_at_a_time(wrap):
         assert concepts.mistakes(data)[:, -1].tolist() == [0, 0, 1, 0]
         assert not concepts.keeps_users_apart
     assert FixedConcepts((CutOff(3, above=True),)).keeps_users_apart
+
+
+def test_where_the_lemma_says_nothing_no_failure_probability_is_stated():
+    """It was .01 whether or not delta is small enough."""
+    loose = LearnerRepresentation(lambda noise: None, epsilon=1.0, users=3, delta=0.4)
+    assert not loose.holds
+    assert loose.beta == 1.0
+    assert LearnerRepresentation(lambda noise: None, epsilon=1.0, users=3).beta == 0.01

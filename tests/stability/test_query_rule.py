@@ -126,7 +126,6 @@ class TestRule:
             assert np.mean(rule.concept(key, SharedSeed(seed)).predict(X) != y) <= 0.01
         assert np.mean(shares) >= 0.7
 
-    @pytest.mark.claim("G10: Corollary 33")
     def test_users_agree_on_halfspaces(self):
         rng = np.random.default_rng(4)
         X = rng.integers(0, 2, size=(12 * 6000, 3))

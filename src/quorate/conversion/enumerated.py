@@ -35,7 +35,7 @@ from quorate.users.crowd import call_quietly
 __all__ = ["ItemToUser"]
 
 MAX_CHOICES = 1000
-"""More choices of users than this are refused: all pairs of them are compared."""
+"""More choices of users, or sets of users to leave out, are refused: all pairs are compared."""
 
 _BITS = 128
 # Sums of rounded masses are right to far better than this; what is nearer is decided exactly.
@@ -67,7 +67,8 @@ class ItemToUser:
 
     Complexity
     ----------
-    :math:`\binom{n}{4\kappa}` laws and all pairs of them; at most 1000 laws.
+    :math:`\binom{n}{4\kappa}` laws and all pairs of them, and all sets of up to
+    :math:`2\kappa` users; at most 1000 of either.
 
     Parameters
     ----------
@@ -123,11 +124,14 @@ class ItemToUser:
                 f"Expected at least {4 * self.limit.reach + 1} users for a reach of "
                 f"{self.limit.reach}, got {self.n_users}."
             )
-        if math.comb(self.n_users, self.survivors) > MAX_CHOICES:
-            raise ParameterError(
-                f"Expected at most {MAX_CHOICES} choices of {self.survivors} among {self.n_users} "
-                "users. Use CertifiedItemToUser for more."
-            )
+        # Binomial coefficients rise up to the middle.
+        left_out = min(2 * self.limit.reach, self.n_users // 2)
+        for size in (self.survivors, left_out):
+            if math.comb(self.n_users, size) > MAX_CHOICES:
+                raise ParameterError(
+                    f"Expected at most {MAX_CHOICES} choices of {size} among {self.n_users} users. "
+                    "Use CertifiedItemToUser for more."
+                )
         _ = self.event
 
     @property

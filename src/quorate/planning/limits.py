@@ -221,9 +221,10 @@ def convex_floor(
     * :math:`RG/(5\sqrt{nm})`, what sampling costs: two crowds of records :math:`\pm G` with chances
       :math:`(1 \pm \gamma)/2`, :math:`\gamma = 1/(2\sqrt{nm})`, are at a total variation of at most
       0.53 (Pinsker), and :math:`\gamma RG(1 - 0.53)` is lost on one of them (Le Cam);
-    * :math:`Rd\sigma/(20480n\sqrt m\varepsilon)`, the cost of privacy: Proposition 5 and
-      Corollary 6 with :math:`B = d\sigma/(512n\varepsilon\sqrt m)`, :math:`\sigma` at most
-      :math:`G/(20\sqrt d)`; what truncation adds, of order :math:`e^{-10d}`, is left out;
+    * :math:`RB/40`, the cost of privacy: Proposition 5 and Corollary 6 with
+      :math:`B = d\sigma/(512n\varepsilon\sqrt m)`. Proposition 5 needs
+      :math:`B + 10\sigma\sqrt d \le G`, so :math:`\sigma` counts up to :math:`G/(20\sqrt d)` and B
+      up to G/2; what truncation adds, of order :math:`e^{-10d}`, is left out;
     * RG times the chance that two crowds are confused (appendix A).
 
     >>> known = dict(dimension=20, gradient_bound=1.0, gradient_spread=0.01, radius=1.0, records=10)
@@ -245,7 +246,8 @@ def convex_floor(
     rate, chance = replacement(epsilon=epsilon, delta=delta, relation=relation)
     spread = min(gradient_spread, gradient_bound / (20.0 * math.sqrt(dimension)))
     noise = _high_dimensional(dimension=dimension, users=users, epsilon=rate, delta=chance)
-    private = radius * spread * dimension / (20_480.0 * users * math.sqrt(records) * rate)
+    drift = spread * dimension / (512.0 * users * math.sqrt(records) * rate)
+    private = radius * min(drift, gradient_bound / 2.0) / 40.0
     return max(sampling, private if noise > 0 else 0.0, confused)
 
 

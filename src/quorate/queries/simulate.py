@@ -6,6 +6,10 @@ reference record and accepts it in proportion to :math:`p(w)/q(w)`, which one qu
 what can be learned in the local model can be learned from statistical queries, and nothing here is
 private: no data are touched. [1]_
 
+Questions that do not depend on each other's answers are simulated by queries that do not either
+(Claim 5.9): :meth:`Simulation.ask_all` draws all proposals beforehand and asks for them in one
+round.
+
 The same user may be asked several times. Given the answers so far, the next one has the law
 :math:`E[r_2 P[R_k(z)=w]]/E[r_2]` with :math:`r_2 = \prod_{j<k} P[R_j(z) = a_j]`: two queries.
 
@@ -20,6 +24,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,12 +33,12 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.mechanisms.local.randomizers import Randomizer
+from quorate.mechanisms.local.randomizers import BinaryResponse, Randomizer
 from quorate.public_randomness import RandomState, public_generator
 from quorate.queries.oracles.empirical import EmpiricalOracle
 from quorate.queries.statistical import Evaluation, QueryOracle, StatisticalQuery
 
-__all__ = ["RecordRandomizer", "SimulatedUser", "Simulation"]
+__all__ = ["RecordRandomizer", "SimulatedOracle", "SimulatedUser", "Simulation"]
 
 Floats = NDArray[np.float64]
 
@@ -126,10 +131,10 @@ class Told:
 class Simulation:
     r"""Simulate up to ``calls`` questions to users of a distribution that an oracle knows.
 
-    Lemma 5.8 and Claim 5.9 of paper K: the transcript is within total variation ``beta`` of a real
-    one. A call costs :math:`(1+\varphi)/(1-\varphi) e^\varepsilon` rounds of queries in the mean;
-    after :math:`50 e^\varepsilon` rounds, a public cap that is reached with probability below
-    :math:`10^{-20}`, it gives up.
+    Lemma 5.8 of paper K: the transcript is within total variation ``beta`` of a real one. A call of
+    :meth:`SimulatedUser.ask` costs :math:`(1+\varphi)/(1-\varphi) e^\varepsilon` rounds of queries
+    in the mean; after :math:`50 e^\varepsilon` rounds, a public cap that is reached with
+    probability below :math:`10^{-20}`, it gives up. All calls of :meth:`ask_all` cost one round.
 
     Parameters
     ----------
@@ -179,6 +184,85 @@ class Simulation:
         """Return a fresh user of the distribution."""
         return SimulatedUser(self)
 
+    def ask_all(self, randomizers: Sequence[RecordRandomizer]) -> list[Any]:
+        r"""Ask one question of each of so many fresh users; the oracle sees one round (Claim 5.9).
+
+        Each call gets :math:`50 e^\varepsilon` proposals before anything is known about them, and
+        every different one is one query. An answer is the first proposal that is accepted.
+
+        >>> from quorate.concepts import Constant
+        >>> from quorate.mechanisms.local.randomizers import BinaryResponse
+        >>> from quorate.queries.oracles import ExactOracle
+        >>> from quorate.queries.populations import Population
+        >>> from quorate.queries.statistical import OneRound
+        >>> oracle = OneRound(ExactOracle(Population.uniform_cube(1, Constant(0))))
+        >>> smokes = RecordRandomizer(lambda X, y: X[:, 0], BinaryResponse(1.0))
+        >>> answers = Simulation(oracle, calls=200, random_state=0).ask_all([smokes] * 200)
+        >>> oracle.n_rounds, oracle.n_queries, abs(np.mean(answers) - 0.5) < 0.2
+        (1, 2, np.True_)
+        """
+        if self.made + len(randomizers) > self.calls:
+            raise ParameterError(f"Expected at most calls={self.calls} questions.")
+        users: dict[int, list[int]] = {}
+        for user, each in enumerate(randomizers):
+            users.setdefault(id(each), []).append(user)
+        asked = [(randomizers[own[0]], own) for own in users.values()]
+        proposals = [self._proposals(each, len(own)) for each, own in asked]
+        places = [np.unique(drawn) for drawn in proposals]
+        told = [
+            Told(((each, each.answers[place]),))
+            for (each, _), drawn in zip(asked, places, strict=True)
+            for place in drawn
+        ]
+        estimates = iter(self.estimates(told, first=True))
+        self.made += len(randomizers)
+        answers: list[Any] = [None] * len(randomizers)
+        for (each, own), drawn, seen in zip(asked, proposals, places, strict=True):
+            chances = np.zeros(len(each.answers))
+            for place in seen:
+                chances[place] = self.accepted(each, place, next(estimates), first=True)
+            for user, place in zip(own, self._first_accepted(drawn, chances), strict=True):
+                answers[user] = each.answers[place]
+        return answers
+
+    def _proposals(self, randomizer: RecordRandomizer, users: int) -> NDArray[np.int64]:
+        law, shape = randomizer.proposals(), (users, self.cap(randomizer))
+        return self._generator.choice(len(law), size=shape, p=law / law.sum())
+
+    def _first_accepted(self, proposals: NDArray[np.int64], chances: Floats) -> list[int]:
+        """Return the first proposal of each row that its chance lets through."""
+        passed = self._generator.random(proposals.shape) < chances[proposals]
+        if not passed.any(axis=1).all():
+            raise NumericalFailure(
+                f"No proposal was accepted in {proposals.shape[1]} rounds; no answer is given."
+            )
+        first = passed.argmax(axis=1)
+        found: list[int] = proposals[np.arange(len(proposals)), first].tolist()
+        return found
+
+    @staticmethod
+    def cap(randomizer: RecordRandomizer) -> int:
+        """Return how many proposals a question gets at the most."""
+        return math.ceil(50 * math.exp(randomizer.epsilon))
+
+    def estimates(self, told: Iterable[Told], *, first: bool) -> list[float]:
+        """Ask one round of queries, and return the mean chances of the answers."""
+        # A chance is at least e^-E times that of the reference, so an error of tau in the query is
+        # a relative error of at most tau e^2E.
+        asked, slack = tuple(told), self.slack(first=first)
+        queries = [each.query(slack * math.exp(-2 * each.epsilon)) for each in asked]
+        answers = self.oracle.answer(queries)
+        return [each.estimate(float(answer)) for each, answer in zip(asked, answers, strict=True)]
+
+    def accepted(
+        self, randomizer: RecordRandomizer, place: int, chance: float, *, first: bool
+    ) -> float:
+        """Return the chance with which a proposal is accepted, given that of the answer."""
+        slack = self.slack(first=first)
+        divisor = 1 + slack if first else 1 + 3 * slack
+        q = float(randomizer.proposals()[place])
+        return chance / (q * divisor * math.exp(randomizer.epsilon))
+
     def slack(self, *, first: bool) -> float:
         """Return the relative error that a first, or a later, question to a user may have."""
         return self.beta / ((3 if first else 9) * self.calls)
@@ -209,34 +293,93 @@ class SimulatedUser:
         if simulation.made >= simulation.calls:
             raise ParameterError(f"Expected at most calls={simulation.calls} questions.")
         law, answers = randomizer.proposals(), randomizer.answers
-        cap = math.ceil(50 * math.exp(randomizer.epsilon))
+        cap = simulation.cap(randomizer)
         for turn in range(1, cap + 1):
             place = simulation.choose(law)
-            if simulation.uniform() < self.acceptance(randomizer, answers[place]):
+            if simulation.uniform() < self.acceptance(randomizer, place):
                 simulation.made += 1
                 self.history = (*self.history, (randomizer, answers[place]))
                 self.rounds.append(turn)
                 return answers[place]
         raise NumericalFailure(f"No proposal was accepted in {cap} rounds; no answer is given.")
 
-    def acceptance(self, randomizer: RecordRandomizer, answer: Any) -> float:
+    def acceptance(self, randomizer: RecordRandomizer, place: int) -> float:
         """Ask the oracle, and return the chance with which a proposal is accepted."""
-        first = not self.history
-        slack = self._simulation.slack(first=first)
-        longer = Told((*self.history, (randomizer, answer)))
+        simulation, first = self._simulation, not self.history
+        told = [Told((*self.history, (randomizer, randomizer.answers[place])))]
         if self.history:
-            shorter = Told(self.history)
-            above, below = self._estimates((longer, shorter), slack)
-            chance = above / below
-        else:
-            (chance,) = self._estimates((longer,), slack)
-        q = randomizer.randomizer.probability(answer, randomizer.reference)
-        divisor = 1 + slack if first else 1 + 3 * slack
-        return chance / (q * divisor * math.exp(randomizer.epsilon))
+            told.append(Told(self.history))
+        found = simulation.estimates(told, first=first)
+        chance = found[0] if first else found[0] / found[1]
+        return simulation.accepted(randomizer, place, chance, first=first)
 
-    def _estimates(self, told: tuple[Told, ...], slack: float) -> list[float]:
-        # A chance is at least e^-E times that of the reference, so an error of tau in the query is
-        # a relative error of at most tau e^2E.
-        queries = [each.query(slack * math.exp(-2 * each.epsilon)) for each in told]
-        answers = self._simulation.oracle.answer(queries)
-        return [each.estimate(float(answer)) for each, answer in zip(told, answers, strict=True)]
+
+class SimulatedOracle(QueryOracle):
+    r"""Queries by local users who are themselves simulated by queries: both ways at once.
+
+    Theorem 5.14 of paper K says that what is learned by statistical queries is what is learned in
+    the local model, without adaptivity if there was none. Here a query is answered as in
+    :class:`~quorate.queries.oracles.local.LocalQueryOracle` (Lemma 5.6): by the randomized
+    responses of so many fresh users. Those users are drawn by :meth:`Simulation.ask_all`
+    (Lemma 5.8), which asks another oracle, once for each round. So an algorithm of queries that
+    runs through this oracle was turned into a local one and back.
+
+    Parameters
+    ----------
+    oracle : QueryOracle
+        One that knows the distribution.
+    users : int
+        How many users answer one query.
+    queries : int
+        At most how many queries there are.
+    epsilon : float, default=1.0
+    beta : float, default=0.1
+        Total variation that the simulation may add to all answers.
+    random_state : public seed
+
+    Examples
+    --------
+    >>> from quorate.concepts import Conjunctions
+    >>> from quorate.queries.algorithms import ConjunctionQueries
+    >>> from quorate.queries.oracles import ExactOracle
+    >>> from quorate.queries.populations import Population
+    >>> exact = ExactOracle(Population.uniform_cube(3, Conjunctions(3).concept(1)))
+    >>> there_and_back = SimulatedOracle(exact, users=20_000, queries=8, random_state=0)
+    >>> print(ConjunctionQueries(3).run(there_and_back), exact.n_rounds)
+    Predict 1 if x0, else 0. 1
+    """
+
+    def __init__(
+        self,
+        oracle: QueryOracle,
+        *,
+        users: int,
+        queries: int,
+        epsilon: float = 1.0,
+        beta: float = 0.1,
+        random_state: RandomState = None,
+    ) -> None:
+        _validate.positive_integer(users=users, queries=queries)
+        super().__init__(oracle.n_features)
+        self.users = users
+        self._response = BinaryResponse(epsilon)
+        self._simulation = Simulation(
+            oracle, calls=users * queries, beta=beta, random_state=random_state
+        )
+
+    def _answer(self, queries: tuple[StatisticalQuery, ...]) -> Floats:
+        asked = [RecordRandomizer(_ShareOf(query), self._response) for query in queries]
+        told = self._simulation.ask_all([each for each in asked for _ in range(self.users)])
+        bits = np.array(told).reshape(len(queries), self.users)
+        shares = np.array([self._response.estimate(row) for row in bits])
+        return np.array([q.low + q.width * s for q, s in zip(queries, shares, strict=True)])
+
+
+@dataclass(frozen=True)
+class _ShareOf:
+    """The value of a query as a share of its range, for each record."""
+
+    query: StatisticalQuery
+
+    def __call__(self, X: Floats, y: Floats) -> Floats:
+        return (self.query.on_records(X, y) - self.query.low) / self.query.width

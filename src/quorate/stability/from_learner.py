@@ -132,8 +132,8 @@ class LearnerRepresentation(Representation):
 
     @property
     def beta(self) -> float:
-        """The probability of a draw without a good rule, if ``holds``."""
-        return 0.01
+        """The probability of a draw without a good rule; 1 where the lemma says nothing."""
+        return 0.01 if self.holds else 1.0
 
     @property
     def holds(self) -> bool:

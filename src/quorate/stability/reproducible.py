@@ -1,4 +1,4 @@
-r"""The neighbouring notion of reproducible algorithms: all heavy hitters, and more stability (G6).
+r"""The neighbouring notion of reproducible algorithms: all heavy hitters, and more stability.
 
 Impagliazzo, Lei, Pitassi and Sorrell studied the same property at the same time [1]_. Two of their
 reductions stand beside those of the paper that this folder follows, which gets one heavy hitter

@@ -28,10 +28,12 @@ How the sum is cut, always upwards:
 * in :math:`N_b`: the inner value falls in it, so a block is priced by its smallest value too;
 * sums have positive terms with a relative error below 1e-7; the result is raised by 1e-6 of itself.
 
-A user without a candidate sends a uniform report. Give every report a tag of its own, independent
-of everything, and let a function of masks and tag take the place of a candidate's hash: averaged
-over all functions its report is uniform, for each function the formula holds, and a divergence is
-convex. So the bound covers such users too.
+A user without a candidate sends a uniform report. Give every report a uniform tag of its own, and
+let a *balanced* function of masks and tag take the place of a candidate's hash: one that takes each
+of the l answers for an l-th of the tags, whatever the masks are. Averaged over all balanced
+functions its report is uniform. For each one its answer is uniform and equals a candidate's hash
+with probability exactly 1/l, so the formula holds; and a divergence is convex. So the bound covers
+such users too.
 
 n counts honest users: reports of others may be anything and are shown to the adversary.
 
