@@ -49,6 +49,43 @@ class TestPeriods:
         with pytest.raises(ParameterError):
             ledger.remaining(f"visits@{bad}")
 
+    @pytest.mark.parametrize(
+        ("period", "label", "others"),
+        [
+            (
+                "day",
+                "2026-11-16",
+                ["20261116", "2026-W47-1", "2026W471", "2026-11-16 ", "2026-11-1６"],
+            ),
+            ("week", "2026-W47", ["2026W47", "2026-w47", "2026-W47-1", "2026-W4７", "2026-W47x"]),
+            ("month", "2026-11", ["202611", "2026-11-01", "2026-1１", "2026-11 ", "11-2026"]),
+            (
+                "quarter",
+                "2026-Q4",
+                ["2026-q4", "2026-Q4 (late)", "2026-Q44", "２０２６-Q4", "2026Q4"],
+            ),
+            ("year", "2026", ["2026 ", "２０２６", "2026-", "2026 (spring)", "20266", "+2026"]),
+        ],
+    )
+    def test_a_stretch_of_time_has_one_label(self, tmp_path, period, label, others):
+        """Another word for it would be another budget for the same people and days."""
+        ledger = Ledger(tmp_path / "ledger.db")
+        unit = f"user x {period}"
+        ledger.set_budget("visits", epsilon=1.0, unit=unit, period=period)
+        promise = Guarantee(epsilon=1.0, unit=unit)
+        ledger.charge(f"visits@{label}", promise, purpose="a mean")
+        for other in others:
+            with pytest.raises((ParameterError, BudgetExceededError)):
+                ledger.charge(f"visits@{other}", promise, purpose="a mean")
+
+    def test_years_that_never_were_are_refused(self, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.db")
+        for period, label in [("year", "0000"), ("quarter", "0000-Q1")]:
+            name = f"visits by {period}"
+            ledger.set_budget(name, epsilon=1.0, unit=f"user x {period}", period=period)
+            with pytest.raises(ParameterError):
+                ledger.remaining(f"{name}@{label}")
+
     def test_the_unit_says_what_a_period_protects(self, tmp_path):
         ledger = Ledger(tmp_path / "ledger.db")
         with pytest.raises(ParameterError, match="user x month"):

@@ -51,6 +51,13 @@ def test_chains_cost_what_their_links_cost():
     assert costs_of(Composed((Pure(1.0), Gaussian(2.0))))[0] is None
 
 
+def test_failures_add_up_over_links_and_repetitions():
+    one = Approximate(0.5, 2.0**-20)
+    assert costs_of(one)[2] == Fraction(1, 2**20)
+    assert costs_of(Repeated(one, 3))[2] == Fraction(3, 2**20)
+    assert costs_of(Composed((one, Repeated(one, 3), Pure(0.1))))[2] == Fraction(4, 2**20)
+
+
 def test_a_huge_pure_draw_has_no_square():
     assert costs_of(Pure(1000.0))[1] is None
 

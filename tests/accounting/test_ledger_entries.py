@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -129,6 +130,38 @@ def _fit(model):
     return model.fit(X, y, users=np.repeat(np.arange(2000), 2))
 
 
+def _fields(document, *path):
+    """Give the path of every number and word of a document."""
+    for name, value in document.items():
+        if isinstance(value, dict):
+            yield from _fields(value, *path, name)
+        else:
+            yield (*path, name)
+            if isinstance(value, list):
+                yield from ((*path, name, place) for place in range(len(value)))
+
+
+def _raised(document, path):
+    for name in path[:-1]:
+        document = document[name]
+    value = document[path[-1]]
+    match value:
+        case str():
+            document[path[-1]] = value + "s"
+        case list():
+            document[path[-1]] = [*value, "a count still fits 9 times"]
+        case None:
+            document[path[-1]] = "month"
+        case _:
+            document[path[-1]] = math.nextafter(value, 9.0)
+
+
+def _removed(document, path):
+    for name in path[:-1]:
+        document = document[name]
+    del document[path[-1]]
+
+
 class TestExport:
     def test_an_export_proves_that_no_line_was_removed_or_changed(self, ledger):
         for _ in range(3):
@@ -153,6 +186,57 @@ class TestExport:
         Ledger.verify_export(early)
         with pytest.raises(LedgerFileError, match="missing or were forged"):
             Ledger.verify_export(early, contains=ledger.verify())
+
+    def several(self, tmp_path):
+        """Return a ledger with a budget of each kind."""
+        ledger = Ledger(tmp_path / "several.db", actor="officer")
+        ledger.set_budget("basic", epsilon=1.0, delta=1e-6, unit="patient")
+        ledger.charge("basic", Guarantee(epsilon=0.3, unit="patient"), purpose="a count")
+        ledger.set_budget("gaussian", epsilon=1.0, delta=1e-5, composition="gaussian")
+        ledger.charge("gaussian", gaussian(0.1, 1e-8), purpose="a mean")
+        plan = {"mean": (gaussian(0.1, 1e-8), 3)}
+        ledger.set_budget("planned", epsilon=1.0, delta=1e-5, composition="pld", plan=plan)
+        ledger.charge("planned", gaussian(0.1, 1e-8), purpose="a mean")
+        unit = "patient x month"
+        ledger.set_budget("monthly", epsilon=1.0, unit=unit, period="month")
+        ledger.charge("monthly@2026-11", Guarantee(epsilon=0.3, unit=unit), purpose="a count")
+        return ledger
+
+    def test_every_field_of_the_summary_follows_from_the_entries(self, tmp_path):
+        """An export whose summary was edited was called whole."""
+        text = self.several(tmp_path).to_json()
+        assert Ledger.verify_export(json.loads(text))
+        fields = list(_fields(json.loads(text)["data"]))
+        assert len(fields) == 4 * 12
+        for path in [("format",), ("version",), *(("data", *path) for path in fields)]:
+            for edit in (_raised, _removed):
+                edited = json.loads(text)
+                edit(edited, path)
+                with pytest.raises(LedgerFileError, match=re.escape(".".join(map(str, path[:3])))):
+                    Ledger.verify_export(edited)
+
+    def test_a_summary_names_every_data_set_and_no_other(self, tmp_path):
+        text = self.several(tmp_path).to_json()
+        for edit in (
+            lambda data: data.pop("basic"),
+            lambda data: data.update(another=data["basic"]),
+            lambda data: data["basic"].update(note="paid back"),
+            lambda data: data["basic"]["spent"].update(users=12),
+        ):
+            edited = json.loads(text)
+            edit(edited["data"])
+            with pytest.raises(LedgerFileError, match=r"data\.\S+ is (missing|too many)"):
+                Ledger.verify_export(edited)
+
+    def test_true_is_not_one(self, ledger):
+        edited = json.loads(ledger.to_json())
+        edited["data"]["visits"]["epsilon"] = True
+        with pytest.raises(LedgerFileError, match=r"data\.visits\.epsilon"):
+            Ledger.verify_export(edited)
+
+    def test_the_order_of_fields_says_nothing(self, tmp_path):
+        ledger = self.several(tmp_path)
+        assert Ledger.verify_export(json.loads(json.dumps(ledger.export(), sort_keys=True)))
 
     def test_costs_pickle_and_infinite_declarations_are_no_cost(self):
         cost = Cost(Fraction(1), Fraction(0), None, Fraction(0))

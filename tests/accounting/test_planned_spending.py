@@ -20,7 +20,7 @@ from quorate.accounting.ledger import Ledger
 from quorate.accounting.ledger_entries import PlannedRelease
 from quorate.accounting.planned_spending import covers_release
 from quorate.exceptions import BudgetExceededError, LedgerError, ParameterError
-from quorate.guarantees import Guarantee, Relation
+from quorate.guarantees import Event, Guarantee, Relation
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-5, "composition": "pld"}
 STEPS = Repeated(Subsampled(Gaussian(2.0), rate=0.01), 20)
@@ -198,6 +198,104 @@ class TestPlans:
             ledger.charge("visits@2026-11", promise, purpose="a mean")
         ledger.charge("visits@2026-12", promise, purpose="a mean")
         Ledger.verify_export(json.loads(ledger.to_json()))
+
+
+class TestDelta:
+    """A plan has a delta: of each release, of all of them, and of the budget."""
+
+    def planned(self, tmp_path, promise, count, **budget):
+        ledger = Ledger(tmp_path / "ledger.db")
+        ledger.set_budget("visits", **(BUDGET | budget), plan={"a release": (promise, count)})
+        return ledger
+
+    @pytest.mark.parametrize("planned", [0.0, 1e-8])
+    def test_a_release_that_declares_more_delta_takes_no_planned_one(self, tmp_path, planned):
+        ledger = self.planned(tmp_path, Guarantee(epsilon=0.1, delta=planned), 3)
+        with pytest.raises(BudgetExceededError, match="no release that is left"):
+            ledger.charge("visits", Guarantee(epsilon=0.1, delta=1e-7), purpose="a mean")
+        assert ledger.fits("visits", Guarantee(epsilon=0.1, delta=1e-7)) == 0
+        ledger.charge("visits", Guarantee(epsilon=0.1, delta=planned), purpose="a mean")
+        assert ledger.fits("visits", Guarantee(epsilon=0.1)) == 2
+
+    def test_declared_deltas_add_up_to_at_most_that_of_the_budget(self, tmp_path):
+        promise = Guarantee(epsilon=0.01, delta=1e-6)
+        with pytest.raises(BudgetExceededError, match="All planned releases"):
+            self.planned(tmp_path, promise, 11)
+        spent = self.planned(tmp_path, promise, 9)
+        for _ in range(9):
+            spent.charge("visits", promise, purpose="a mean")
+        assert spent.spent("visits").delta == 1e-5
+        assert spent.spent("visits").epsilon >= price(
+            Repeated(Approximate(0.01, 1e-6), 9), delta=1e-5
+        )
+
+    def test_all_releases_are_priced_at_the_delta_of_the_budget(self, tmp_path):
+        noise = Gaussian(gaussian_multiplier(epsilon=0.999, delta=1e-5, count=4))
+        promise = Guarantee(epsilon=price(noise, delta=1e-8), delta=1e-8, events=(noise,))
+        for delta in (0.9e-5, 1e-9):
+            with pytest.raises(BudgetExceededError, match="All planned releases"):
+                self.planned(tmp_path, promise, 4, delta=delta)
+        assert self.planned(tmp_path, promise, 4).fits("visits", promise) == 4
+
+    def test_a_lowered_delta_closes_the_plan(self, tmp_path):
+        noise = Gaussian(gaussian_multiplier(epsilon=0.999, delta=1e-5, count=4))
+        promise = Guarantee(epsilon=price(noise, delta=1e-8), delta=1e-8, events=(noise,))
+        ledger = self.planned(tmp_path, promise, 4)
+        ledger.set_budget("visits", epsilon=1.0, delta=1e-6)
+        assert ledger.fits("visits", promise) == 0
+        with pytest.raises(BudgetExceededError, match="nothing"):
+            ledger.charge("visits", promise, purpose="a mean")
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-7])
+    def test_a_delta_at_which_nothing_holds_closes_the_plan_and_the_rest_is_told(
+        self, tmp_path, delta
+    ):
+        promise = Guarantee(epsilon=0.01, delta=1e-6)
+        ledger = self.planned(tmp_path, promise, 5)
+        for _ in range(2):
+            ledger.charge("visits", promise, purpose="a mean")
+        ledger.set_budget("visits", epsilon=1.0, delta=delta)
+        with pytest.raises(BudgetExceededError, match="nothing"):
+            ledger.charge("visits", promise, purpose="a mean")
+        spent = ledger.spent("visits")
+        assert (spent.epsilon, spent.delta) == (0.02, 2e-6)
+        assert Ledger.verify_export(json.loads(ledger.to_json()))
+
+    def test_events_are_priced_at_the_delta_that_is_declared_beside_them(self, tmp_path):
+        noise = gaussian(0.1, 1e-6).events
+        with pytest.raises(ParameterError, match="cost at most"):
+            self.planned(tmp_path, Guarantee(epsilon=0.1, delta=1e-8, events=noise), 1)
+
+    def test_what_was_spent_has_the_delta_at_which_it_was_priced(self, ledger):
+        assert ledger.spent("visits").delta == 0.0
+        ledger.charge("visits", gaussian(0.1, 1e-8), purpose="a mean")
+        assert ledger.spent("visits").delta == 1e-5
+
+    def test_secret_samples_are_priced_for_the_relation_of_the_budget(self, tmp_path):
+        costs = {each: price(STEPS, delta=1e-5, relation=each) for each in Relation}
+        assert costs[Relation.ADD_REMOVE] < costs[Relation.REPLACE]
+        epsilon = sum(costs.values()) / 2
+        for relation in Relation:
+            alone = price(STEPS, delta=1e-7, relation=relation)
+            promise = Guarantee(epsilon=alone, delta=1e-7, relation=relation, events=(STEPS,))
+            ledger = Ledger(tmp_path / f"{relation.name}.db")
+            kind = {"epsilon": epsilon, "relation": relation, "plan": {"model": (promise, 1)}}
+            if relation is Relation.ADD_REMOVE:
+                ledger.set_budget("visits", **(BUDGET | kind))
+            else:
+                with pytest.raises(BudgetExceededError):
+                    ledger.set_budget("visits", **(BUDGET | kind))
+
+    def test_an_event_that_nobody_knows_is_covered_by_no_plan(self, ledger):
+        class Odd(Event):
+            def to_dict(self):
+                return {"event": "odd"}
+
+        unknown = Guarantee(epsilon=0.01, delta=1e-9, events=(Odd(),))
+        held = PlannedRelease(
+            name="x", count=1, epsilon=3.0, delta=1e-6, events=json.dumps([Pure(0.1).to_dict()])
+        )
+        assert not covers_release(held, unknown)
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,34 @@ class TestComposition:
             ledger.set_budget("visits", epsilon=1.0, delta=1e-5, composition="basic")
         assert ledger.set_budget("visits", epsilon=2.0, delta=1e-5).composition == "gaussian"
 
+    @pytest.mark.parametrize(
+        "events", [(), (Approximate(0.01, 2.6e-6),)], ids=["declared", "drawn"]
+    )
+    def test_neither_reading_may_take_more_than_a_quarter_of_delta(self, ledger, events):
+        """Both may fail, beside the half that buys the squares."""
+        promise = Guarantee(epsilon=0.01, delta=2.6e-6, events=events)
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("visits", promise, purpose="a mean")
+        assert ledger.fits("visits", promise) == 0
+        small = Guarantee(epsilon=0.01, delta=2.5e-6)
+        ledger.charge("visits", small, purpose="a mean")
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("visits", Guarantee(epsilon=0.01, delta=1e-9), purpose="a mean")
+
+    def test_failures_of_draws_add_up(self, ledger):
+        """Declared they are beyond the budget from the start; their squares would fit for long."""
+        ledger.charge("visits", Guarantee(epsilon=0.99), purpose="nearly all that is declared")
+        noise = (Gaussian(300.0), Approximate(0.0, 1e-6))
+        promise = Guarantee(epsilon=0.02, delta=1.1e-6, events=noise)
+        admitted = 0
+        for _ in range(5):
+            try:
+                ledger.charge("visits", promise, purpose="a mean")
+            except BudgetExceededError:
+                break
+            admitted += 1
+        assert admitted == ledger.fits("visits", promise) + admitted <= 2
+
     def test_every_event_reads_back_as_it_was_written(self):
         for event in (
             Composed((Pure(0.1), Repeated(Subsampled(Gaussian(2.0), rate=0.1), 3))),

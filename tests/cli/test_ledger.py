@@ -79,6 +79,10 @@ def test_the_ledger_and_its_export_are_verified(book, tmp_path, capsys):
         digests.append(json.loads(capsys.readouterr().out)["digest"])
     assert digests[0] == digests[1]
     document = json.loads(export.read_text())
+    document["data"]["visits"]["remaining"]["epsilon"] = 100.0
+    export.write_text(json.dumps(document))
+    assert main(["ledger", "verify", str(export)]) == 2
+    assert "data.visits.remaining.epsilon" in capsys.readouterr().err
     del document["entries"][0]
     export.write_text(json.dumps(document))
     assert main(["ledger", "verify", str(export)]) == 2

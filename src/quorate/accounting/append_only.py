@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from quorate.exceptions import LedgerError, LedgerFileError
 
-__all__ = ["AppendOnlyFile", "Entry", "Transaction", "check_chain"]
+__all__ = ["AppendOnlyFile", "Entry", "Transaction", "read_chain"]
 
 _APPLICATION_ID = 0x51554F52  # "QUOR", at byte 68 of the SQLite header
 _FORMAT_VERSION = 1  # SQLite's user_version, at byte 60
@@ -255,24 +255,26 @@ class AppendOnlyFile:
         ) from cause
 
 
-def check_chain(document: Mapping[str, Any]) -> list[str]:
-    """Return the digests of an exported file; refuse one whose chain is broken.
+def read_chain(document: Mapping[str, Any]) -> list[Entry]:
+    """Return the entries of an exported file; refuse one whose chain is broken.
 
-    >>> check_chain({"entries": [], "digest": ""})
+    >>> read_chain({"entries": [], "digest": ""})
     []
     """
-    digests = [""]
+    entries: list[Entry] = []
+    digest = ""
     for place, fields in enumerate(document["entries"], start=1):
         text = json.dumps(fields["document"], sort_keys=True)
         entry = Entry(**{**fields, "document": text})
-        digests.append(_digest(digests[-1], entry))
-        if entry.id != place or entry.digest != digests[-1]:
+        digest = _digest(digest, entry)
+        if entry.id != place or entry.digest != digest:
             raise LedgerFileError(
                 f"The export is damaged or was tampered with: the chain breaks at entry {place}."
             )
-    if document["digest"] != digests[-1]:
+        entries.append(entry)
+    if document["digest"] != digest:
         raise LedgerFileError("The export is damaged or was tampered with: its end is missing.")
-    return digests[1:]
+    return entries
 
 
 def _digest(previous: str, entry: Entry) -> str:

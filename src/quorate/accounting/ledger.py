@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 from quorate import _validate
-from quorate.accounting.append_only import AppendOnlyFile, Entry, Transaction, check_chain
+from quorate.accounting.append_only import AppendOnlyFile, Entry, Transaction, read_chain
 from quorate.accounting.calendars import PERIODS, check_period, divide_name
 from quorate.accounting.ledger_entries import (
     Amount,
@@ -319,31 +319,7 @@ class Ledger:
     def export(self) -> dict[str, Any]:
         """Return the whole ledger as plain data; the exact amounts are text such as ``"1/10"``."""
         with self._file.transaction(write=False) as page:
-            entries, digest = page.entries, page.last_digest
-        data = {}
-        for name in _charged_names(entries):
-            spending, left = _spending(entries, name), _remaining(entries, name)
-            spent = spending.spent.rounded_up()
-            data[name] = {
-                "epsilon": spending.change.epsilon,
-                "delta": spending.change.delta,
-                "relation": spending.change.relation.name.lower(),
-                "unit": spending.change.unit,
-                "composition": spending.change.composition,
-                "period": spending.change.period,
-                "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
-                "remaining": {"epsilon": left.epsilon, "delta": left.delta},
-                "buys": list(left.buys),
-            }
-        return {
-            "format": "quorate-ledger",
-            "version": 1,
-            "digest": digest,
-            "data": data,
-            "entries": [
-                entry._asdict() | {"document": json.loads(entry.document)} for entry in entries
-            ],
-        }
+            return _exported(page.entries)
 
     def to_json(self) -> str:
         """Return :meth:`export` as a JSON document."""
@@ -351,12 +327,16 @@ class Ledger:
 
     @staticmethod
     def verify_export(document: Mapping[str, Any], *, contains: str | None = None) -> str:
-        """Check the chain of an exported ledger; return its last digest.
+        """Check the chain of an exported ledger and its summary; return its last digest.
 
-        A line that was changed, inserted or removed breaks the chain. ``contains`` is a digest from
-        an earlier day, which shows whether the end was cut off or everything forged.
+        A line that was changed, inserted or removed breaks the chain. The summary (what was spent,
+        what remains, of which unit) is computed again from the entries and must be the same in
+        every field. ``contains`` is a digest from an earlier day, which shows whether the end was
+        cut off or everything forged.
         """
-        digests = check_chain(document)
+        entries = read_chain(document)
+        _refuse_another_summary(document, _exported(entries))
+        digests = [entry.digest for entry in entries]
         if contains is not None and contains not in ("", *digests):
             raise LedgerFileError(
                 f"Expected the export to contain the entry with digest {contains!r}, got one "
@@ -400,6 +380,54 @@ class Ledger:
             delta=str(amount.delta),
             document=json.dumps(document, sort_keys=True, default=plain_number),
         )
+
+
+def _exported(entries: list[Entry]) -> dict[str, Any]:
+    """Return entries as plain data, with a summary that follows from them."""
+    return {
+        "format": "quorate-ledger",
+        "version": 1,
+        "digest": entries[-1].digest if entries else "",
+        "data": {name: _summary(entries, name) for name in _charged_names(entries)},
+        "entries": [
+            entry._asdict() | {"document": json.loads(entry.document)} for entry in entries
+        ],
+    }
+
+
+def _summary(entries: list[Entry], name: str) -> dict[str, Any]:
+    spending, left = _spending(entries, name), _remaining(entries, name)
+    spent = spending.spent.rounded_up()
+    return {
+        "epsilon": spending.change.epsilon,
+        "delta": spending.change.delta,
+        "relation": spending.change.relation.name.lower(),
+        "unit": spending.change.unit,
+        "composition": spending.change.composition,
+        "period": spending.change.period,
+        "spent": {"epsilon": spent.epsilon, "delta": spent.delta},
+        "remaining": {"epsilon": left.epsilon, "delta": left.delta},
+        "buys": list(left.buys),
+    }
+
+
+def _refuse_another_summary(stated: Any, computed: Any, *path: str) -> None:
+    """Refuse what an export states beside its entries if they do not say it, field by field."""
+    if isinstance(stated, Mapping) and isinstance(computed, dict):
+        for field in {**computed, **stated}:
+            if field not in stated or field not in computed:
+                _refuse_field((*path, field), "is missing" if field in computed else "is too many")
+            _refuse_another_summary(stated[field], computed[field], *path, field)
+    # As text, because True and 1 are equal.
+    elif json.dumps(stated, sort_keys=True) != json.dumps(computed, sort_keys=True):
+        _refuse_field(path, "does not follow from its entries")
+
+
+def _refuse_field(path: tuple[str, ...], what: str) -> NoReturn:
+    raise LedgerFileError(
+        f"The export is damaged or was tampered with: {'.'.join(path)} {what}. Export the ledger "
+        "again, with the version of Quorate that verifies."
+    )
 
 
 def _check_kind_of_budget(

@@ -11,6 +11,7 @@ order releases of the list are taken, may still depend on every earlier answer;
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ def check_plan(plan: tuple[PlannedRelease, ...], limit: Amount, relation: Relati
                 f"some that cost {alone!r}."
             )
     cost = _price(tuple((each, each.count) for each in plan), float_down(limit.delta), relation)
-    if not exact(cost) <= limit.epsilon:
+    if not _is_within(cost, limit):
         raise BudgetExceededError(
             f"All planned releases together cost epsilon={cost:.6g} at delta="
             f"{float(limit.delta):g}, more than the budget of epsilon={float(limit.epsilon):g}. "
@@ -168,6 +169,11 @@ def _price(used: tuple[tuple[PlannedRelease, int], ...], delta: float, relation:
     return price(compose_events(events), delta=delta, relation=relation) if events else 0.0
 
 
+def _is_within(cost: float, limit: Amount) -> bool:
+    """Whether a price, which may be infinite, is at most the epsilon of a budget."""
+    return math.isfinite(cost) and exact(cost) <= limit.epsilon
+
+
 @dataclass(frozen=True)
 class PlannedSpending:
     """A budget that is a list of releases, and how many of each were taken.
@@ -221,12 +227,21 @@ class PlannedSpending:
 
     @property
     def spent(self) -> Amount:
-        """What the releases that were taken cost together."""
+        """What the releases that were taken cost together.
+
+        If the delta of the budget was lowered so far that nothing holds at it any more, it is the
+        sum of what they declared.
+        """
         used = tuple((each, self.taken[each.name]) for each in self.change.plan)
         if not any(count for _, count in used):
             return Amount(Fraction(0), Fraction(0))
         cost = _price(used, float_down(self.limit.delta), self.change.relation)
-        return Amount(exact(cost), self.limit.delta)
+        if math.isfinite(cost):
+            return Amount(exact(cost), self.limit.delta)
+        return Amount(
+            sum((count * decimal_reading(each.epsilon) for each, count in used), Fraction(0)),
+            sum((count * decimal_reading(each.delta) for each, count in used), Fraction(0)),
+        )
 
     @property
     def left(self) -> Amount:
@@ -244,7 +259,7 @@ class PlannedSpending:
         """Return what is left of the plan: nothing if the budget was lowered below its price."""
         whole = tuple((each, each.count) for each in self.change.plan)
         cost = _price(whole, float_down(self.limit.delta), self.change.relation)
-        if not exact(cost) <= self.limit.epsilon:
+        if not _is_within(cost, self.limit):
             return []
         pairs = ((each, each.count - self.taken[each.name]) for each in self.change.plan)
         return [(each, left) for each, left in pairs if left > 0]
