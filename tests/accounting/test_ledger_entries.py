@@ -179,6 +179,13 @@ class TestExport:
         with pytest.raises(LedgerFileError, match="entry 3"):
             Ledger.verify_export(forged)
 
+    def test_an_export_without_its_end_is_refused(self, ledger):
+        early = json.loads(ledger.to_json())
+        ledger.charge("visits", gaussian(0.1, 1e-8), purpose="a mean")
+        cut = json.loads(ledger.to_json()) | {each: early[each] for each in ("entries", "data")}
+        with pytest.raises(LedgerFileError, match="digest does not follow"):
+            Ledger.verify_export(cut)
+
     def test_a_noted_digest_shows_that_the_end_was_cut_off(self, ledger):
         early = json.loads(ledger.to_json())
         charge = ledger.charge("visits", gaussian(0.1, 1e-8), purpose="a mean")

@@ -185,18 +185,14 @@ class TestComposition:
             ledger.charge("visits", Guarantee(epsilon=0.01, delta=1e-9), purpose="a mean")
 
     def test_failures_of_draws_add_up(self, ledger):
-        """Declared they are beyond the budget from the start; their squares would fit for long."""
-        ledger.charge("visits", Guarantee(epsilon=0.99), purpose="nearly all that is declared")
-        noise = (Gaussian(300.0), Approximate(0.0, 1e-6))
-        promise = Guarantee(epsilon=0.02, delta=1.1e-6, events=noise)
-        admitted = 0
-        for _ in range(5):
-            try:
-                ledger.charge("visits", promise, purpose="a mean")
-            except BudgetExceededError:
-                break
-            admitted += 1
-        assert admitted == ledger.fits("visits", promise) + admitted <= 2
+        """The second is beyond what may be declared, and its squares would fit a hundred times."""
+        noise = (*gaussian(0.1, 1e-8).events, Approximate(0.0, 1e-6))
+        promise = Guarantee(epsilon=0.6, delta=1.1e-6, events=noise)
+        for left in (1, 0):
+            ledger.charge("visits", promise, purpose="a mean")
+            assert ledger.fits("visits", promise) == left
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("visits", promise, purpose="a mean")
 
     def test_every_event_reads_back_as_it_was_written(self):
         for event in (

@@ -25,7 +25,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -255,15 +255,15 @@ class AppendOnlyFile:
         ) from cause
 
 
-def read_chain(document: Mapping[str, Any]) -> list[Entry]:
-    """Return the entries of an exported file; refuse one whose chain is broken.
+def read_chain(exported: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    """Return the entries of an exported file; refuse those whose chain is broken.
 
-    >>> read_chain({"entries": [], "digest": ""})
+    >>> read_chain([])
     []
     """
     entries: list[Entry] = []
     digest = ""
-    for place, fields in enumerate(document["entries"], start=1):
+    for place, fields in enumerate(exported, start=1):
         text = json.dumps(fields["document"], sort_keys=True)
         entry = Entry(**{**fields, "document": text})
         digest = _digest(digest, entry)
@@ -272,8 +272,6 @@ def read_chain(document: Mapping[str, Any]) -> list[Entry]:
                 f"The export is damaged or was tampered with: the chain breaks at entry {place}."
             )
         entries.append(entry)
-    if document["digest"] != digest:
-        raise LedgerFileError("The export is damaged or was tampered with: its end is missing.")
     return entries
 
 

@@ -334,7 +334,7 @@ class Ledger:
         every field. ``contains`` is a digest from an earlier day, which shows whether the end was
         cut off or everything forged.
         """
-        entries = read_chain(document)
+        entries = read_chain(document["entries"])
         _refuse_another_summary(document, _exported(entries))
         digests = [entry.digest for entry in entries]
         if contains is not None and contains not in ("", *digests):
