@@ -376,6 +376,9 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 "UserData with target=."
             )
 
+    def refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Raise if public numbers call a fit hopeless; most estimators fit however few come."""
+
     def _forget(self) -> None:
         """Drop what an earlier fit released, so that no old figure stands beside a new promise."""
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:

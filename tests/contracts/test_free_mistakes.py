@@ -28,7 +28,7 @@ from quorate.distributions import (
     HypothesisSelector,
     ProductDistribution,
 )
-from quorate.exceptions import QuorateError
+from quorate.exceptions import NotEnoughUsersError, QuorateError
 from quorate.guarantees import Relation
 from quorate.learners import (
     ConceptLearner,
@@ -57,6 +57,7 @@ from quorate.models import (
     Ridge,
 )
 from quorate.queries.algorithms import ConjunctionQueries
+from quorate.queries.private_score import private_cross_val_score
 from quorate.queries.query_learner import QueryLearner
 from quorate.stability import StableLearner
 from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
@@ -560,6 +561,64 @@ class TestCommands:
         assert main(["fit", f"{visits}.{ending}", *COMMANDS[mistake], *book]) in (1, 2)
         assert charges == []
         assert capsys.readouterr().err
+
+
+FOLDED = {
+    "nobody in some fold": (ConceptLearner(Thresholds(0, 9)), 4, 0.0),
+    "a model of too few": (LogisticRegression(**MODEL), 50, 1e-6),
+    "a search of too few": (MODELS["PrivateGridSearch"], 60, 1e-6),
+    "a parity of too few": (ParityLearner(classes=(0, 1)), 50, 0.0),
+}
+
+
+class TestTooFewPeople:
+    """Where the number of people is public, too few of them are refused for free."""
+
+    @pytest.mark.parametrize("mistake", FOLDED)
+    def test_folds_of_too_few_are_free(self, mistake, ledger):
+        estimator, people, delta = FOLDED[mistake]
+        few = people > IDS
+        asked = {"epsilon": 4.0, "delta": delta, "ledger": ledger, "data_name": "visits"}
+        for X in (X1[few], UserData.from_arrays(X1[few], Y[few], users=IDS[few])):
+            given = {} if isinstance(X, UserData) else {"y": Y[few], "users": IDS[few]}
+            with pytest.raises(NotEnoughUsersError):
+                private_cross_val_score(estimator, X, **given, **asked)
+        assert ledger.charges == 0
+
+    def test_enough_people_are_charged_once(self, ledger):
+        asked = {"users": IDS, "epsilon": 4.0, "ledger": ledger, "data_name": "visits"}
+        private_cross_val_score(ConceptLearner(Thresholds(0, 9)), X1, Y, **asked)
+        assert ledger.charges == 1
+
+    @pytest.mark.parametrize("honest", [0, 0.0, 1e-9, 0.9 / PEOPLE])
+    def test_nobody_who_hides_the_others_is_free(self, honest, ledger):
+        learner = StableLearner(
+            Thresholds(0, 9),
+            "shuffle",
+            delta=1e-2,
+            honest=honest,
+            ledger=ledger,
+            data_name="visits",
+        )
+        with pytest.raises(NotEnoughUsersError, match="honest"):
+            learner.fit(X1, Y, users=IDS)
+        assert ledger.charges == 0
+        learner.set_params(honest=0.5).fit(X1, Y, users=IDS)
+        assert ledger.charges == 1
+
+    def test_where_their_number_is_private_nobody_counts_them(self, tmp_path):
+        book = CountedLedger(tmp_path / "book.db")
+        book.set_budget("visits", epsilon=1e9, relation=Relation.ADD_REMOVE)
+        asked = {"epsilon": 4.0, "ledger": book, "data_name": "visits"}
+        found = private_cross_val_score(
+            ConceptLearner(Thresholds(0, 9)),
+            X1[:2],
+            Y[:2],
+            users=IDS[:2],
+            relation=Relation.ADD_REMOVE,
+            **asked,
+        )
+        assert (len(found.scores), book.charges) == (5, 1)
 
 
 def test_the_contract_lists_enough_mistakes():

@@ -31,8 +31,7 @@ from quorate.mechanisms.parallel import disjoint_accounts
 from quorate.mechanisms.sums import choose_grid
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
-from quorate.users.grouping import group
+from quorate.users.crowd import Crowd, people_told
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["ConciseLearner"]
@@ -146,18 +145,22 @@ class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self._check_parameters()
         return sum(map(sum, self._rounds()))
 
+    def refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Raise if so many users are too few."""
+        if n_users < (needed := self.users_needed()):
+            raise NotEnoughUsersError(
+                f"Expected at least {needed} users for {len(self.classes_of_rules)} classes at "
+                f"error={self.error!r} and epsilon={self.epsilon!r}, got {n_users}."
+            )
+
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ConciseLearner:
         """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
         self._check_parameters()
         check_columns(X, expected=self.classes_of_rules[0].n_features)
         check_labels(y, self.classes)
         self._check_use(X, y, users, target=True)
-        present = X.n_users if isinstance(X, Crowd) else len(group(users).keys)
-        if present < (needed := self.users_needed()):
-            raise NotEnoughUsersError(
-                f"Expected at least {needed} users for {len(self.classes_of_rules)} classes at "
-                f"error={self.error!r} and epsilon={self.epsilon!r}, got {present}."
-            )
+        if (present := people_told(X, users)) is not None:
+            self.refuse_hopeless(present, self.classes_of_rules[0].n_features)
         account = self._charge(X, y, users, target=True)
         data = self._crowd(X, y, users, classes=self.classes)
         blocks = self._blocks(data)

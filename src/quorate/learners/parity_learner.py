@@ -35,8 +35,7 @@ from quorate.mechanisms.choices.universe import ChooseKey
 from quorate.mechanisms.parity import AmplifiedParity, SolveParity
 from quorate.public_randomness import RandomState
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
-from quorate.users.grouping import group
+from quorate.users.crowd import Crowd, people_told
 from quorate.users.tables import check_classes, check_labels
 
 __all__ = ["ParityLearner"]
@@ -180,6 +179,10 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         _validate.one_of(ALGORITHMS[1:], algorithm=algorithm)
         return self._plan(features).users if algorithm == "one_record" else self._voters(features)
 
+    def refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Raise if so many users are too few."""
+        self._decide(n_features, n_users)
+
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> ParityLearner:
         """Learn from records grouped by user: ``(X, y, users=...)`` or a ``UserData``."""
         features = _columns(X)
@@ -187,7 +190,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_classes(self.classes)
         check_labels(y, self.classes)
         self._check_use(X, y, users, target=True)
-        route = self._decide(features, _count_users(X, users))
+        route = self._decide(features, people_told(X, users) or 0)
         account = self._charge(X, y, users, target=True, reserve=self.delta)
         data = self._crowd(X, y, users, classes=self.classes)
         if route.name == "vote":
@@ -362,11 +365,6 @@ def _columns(X: Any) -> int:
     if shape is not None and len(shape) == 2:
         return int(shape[1])
     return len(X[0]) if isinstance(X, list) and X and isinstance(X[0], list | tuple) else 1
-
-
-def _count_users(X: Any, users: Any) -> int:
-    """Count the users; who takes part is public under replacement."""
-    return X.n_users if isinstance(X, Crowd) else len(group(users).keys)
 
 
 def _concept(secret: int, features: int, names: Any) -> Concept:

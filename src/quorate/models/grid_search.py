@@ -186,16 +186,10 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         """
         settings = self._settings()
         X = self.estimator._as_numbers(X)
-        _validate.probability(
-            selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
-        )
-        _validate.positive(epsilon=self.epsilon)
-        for_choice = exact(self.selection_share) * exact(self.epsilon)
-        mu = gdp_mu(float(exact(self.epsilon) - for_choice), float(self.delta))
-        each = mu * math.sqrt(self.fit_share / len(settings))
         # Before the charge, as it follows from public knowledge.
-        for setting in settings:
-            self._configured(setting, each).refuse(X, users, halves=2)
+        for model in self._candidates(settings):
+            model.refuse(X, users, halves=2)
+        for_choice = exact(self.selection_share) * exact(self.epsilon)
         account = self._charge(X, y, users, target=True, aside=for_choice)
         classes = getattr(self.estimator, "classes", None)
         data = self._crowd(X, y, users, classes=classes)
@@ -303,6 +297,22 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         self, data: Crowd, X: Any, setting: Mapping[str, Any], account: Account
     ) -> LinearModel:
         return self._configured(setting, account.mu).fit_from(data, account, told=X)
+
+    def refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Raise if half of so many users are too few for some candidate."""
+        for model in self._candidates(self._settings()):
+            model.refuse_hopeless(n_users // 2, n_features)
+
+    def _candidates(self, settings: list[dict[str, Any]]) -> list[LinearModel]:
+        """Return the models that are fitted on halves, not fitted yet."""
+        _validate.probability(
+            selection_share=self.selection_share, fit_share=self.fit_share, delta=self.delta
+        )
+        _validate.positive(epsilon=self.epsilon)
+        for_choice = exact(self.selection_share) * exact(self.epsilon)
+        mu = gdp_mu(float(exact(self.epsilon) - for_choice), float(self.delta))
+        each = mu * math.sqrt(self.fit_share / len(settings))
+        return [self._configured(setting, each) for setting in settings]
 
     def _configured(self, setting: Mapping[str, Any], mu: float) -> LinearModel:
         model: LinearModel = clone(self.estimator)

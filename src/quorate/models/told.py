@@ -22,7 +22,7 @@ from quorate.exceptions import ParameterError
 from quorate.grid import Box
 from quorate.ranges import as_limits
 from quorate.users import grouping
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, people_told
 
 __all__ = [
     "FeatureRange",
@@ -181,11 +181,9 @@ def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:
     >>> public_sizes(np.zeros((3, 2)), [7, 7, 9])
     (2, 2)
     """
-    if isinstance(X, Crowd):
-        return X.n_users, X.n_features
-    if users is None or not _has_columns(X):
+    if not (isinstance(X, Crowd) or _has_columns(X)) or (n_users := people_told(X, users)) is None:
         return None
-    return len(grouping.group(users).keys), int(X.shape[1])
+    return n_users, X.n_features if isinstance(X, Crowd) else int(X.shape[1])
 
 
 def counted_once(X: Any, users: Any) -> Any:

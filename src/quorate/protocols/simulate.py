@@ -21,7 +21,7 @@ from quorate.protocols.randomizers.hashed import HashedResponse, candidates_of
 from quorate.protocols.randomizers.prefixes import find_popular
 from quorate.protocols.reliability import shuffled_response
 
-__all__ = ["Choice", "local_choice", "shuffle_choice"]
+__all__ = ["Choice", "honest_users", "local_choice", "shuffle_choice"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,21 @@ def local_choice(
     return _choose(candidates_of(keys), response, promise, account)
 
 
+def honest_users(n_users: int, *, honest: float) -> int:
+    """Return how many reports surely hide the others; refuse if none does.
+
+    >>> honest_users(205, honest=0.1)
+    20
+    """
+    _validate.fraction(honest=honest)
+    hiding = math.floor(honest * n_users)
+    if hiding < 1:
+        raise NotEnoughUsersError(
+            f"Expected at least one honest user, got honest={honest!r} of {n_users} users."
+        )
+    return hiding
+
+
 def shuffle_choice(
     keys: NDArray[np.int64],
     *,
@@ -114,13 +129,8 @@ def shuffle_choice(
     >>> shuffle_choice(np.full(200, 5), candidates=2**14, epsilon=1.0, delta=1e-6).key
     5
     """
-    _validate.fraction(honest=honest)
     keys = candidates_of(keys)
-    hiding = math.floor(honest * len(keys))
-    if hiding < 1:
-        raise NotEnoughUsersError(
-            f"Expected at least one honest user, got honest={honest!r} of {len(keys)} users."
-        )
+    hiding = honest_users(len(keys), honest=honest)
     response = shuffled_response(int(candidates), float(epsilon), float(delta), hiding)
     promise = _Promise(Approximate(epsilon, delta), Trust.SHUFFLE, unit)
     return _choose(keys, response, promise, account)

@@ -7,6 +7,7 @@ over users gets noise. Folds are made of whole users.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +21,15 @@ from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.estimators import UserEstimator
-from quorate.exceptions import ParameterError
+from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.parallel import disjoint_accounts, prepay
 from quorate.public_randomness import RandomState
 from quorate.queries.oracles.central import CentralOracle
 from quorate.queries.statistical import StatisticalQuery
+from quorate.ranges import features_told
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, people_told
 
 __all__ = ["CrossValidation", "Metric", "PrivateScore", "private_cross_val_score", "private_score"]
 
@@ -276,16 +278,20 @@ class _Scorer(UserEstimator):
     ) -> CrossValidation:
         self._check()
         _validate.probability(score_share=share)
+        _validate.positive(epsilon=self.epsilon)
+        _validate.delta(delta=self.delta)
         if not (_validate._is_integer(folds) and folds >= 2):
             raise ParameterError(f"Expected an integer folds >= 2, got folds={folds!r}.")
         estimator = self._fold_estimator(1.0, 0.0)
         if isinstance(X, Crowd) and not (estimator._takes_crowds or isinstance(X, UserData)):
             raise ParameterError(f"{type(estimator).__name__} takes a UserData only.")
-        account = self._charge(X, y, users, target=True, reserve=self.delta)
-        data = self._crowd(X, y, users, classes=self._labels)
         whole, part = exact(self.epsilon), exact(share)
         fit_epsilon = float_down((1 - part) * whole / (folds - 1))
         fit_delta = float_down(exact(self.delta) / (folds - 1))
+        if self.relation is Relation.REPLACE:
+            self._refuse_few(X, users, folds, self._fold_estimator(fit_epsilon, fit_delta))
+        account = self._charge(X, y, users, target=True, reserve=self.delta)
+        data = self._crowd(X, y, users, classes=self._labels)
         # A user is in all folds but one while models are fitted, and in one score.
         prepay(account, epsilon=fit_epsilon, delta=fit_delta, times=folds - 1)
         accounts = disjoint_accounts(account, epsilon=part * whole, groups=folds)
@@ -301,6 +307,18 @@ class _Scorer(UserEstimator):
             beta=self.beta,
             guarantee=self._promise(account),
         )
+
+    def _refuse_few(self, X: Any, users: Any, folds: int, model: UserEstimator) -> None:
+        """Raise, before the charge, if a fold has nobody or a fit on the others is hopeless."""
+        present, features = people_told(X, users), features_told(X)
+        if present is None:
+            return
+        if present < folds:
+            raise NotEnoughUsersError(
+                f"Expected at least one user in each of {folds} folds, got {present} users."
+            )
+        if features is not None:
+            model.refuse_hopeless(present - math.ceil(present / folds), features)
 
     def _fold_estimator(self, epsilon: float, delta: float) -> Any:
         if not isinstance(self.model, UserEstimator):

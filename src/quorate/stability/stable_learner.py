@@ -30,13 +30,13 @@ from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.choices.universe import LARGEST_UNIVERSE, ChooseKey
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.votes import count_votes
-from quorate.protocols.simulate import local_choice, shuffle_choice
+from quorate.protocols.simulate import honest_users, local_choice, shuffle_choice
 from quorate.public_randomness import RandomState, SharedSeed, public_generator
 from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
 from quorate.stability.softmax import SoftmaxRule
 from quorate.users import UserData
-from quorate.users.crowd import Crowd, call_quietly
+from quorate.users.crowd import Crowd, call_quietly, people_told
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["REPORTS", "SEEDS", "Selection", "StableLearner", "choose_selection"]
@@ -268,6 +268,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         check_labels(y, self.classes)
         # Before any record is read: a seed chosen afterwards could be chosen against somebody.
         seed = int(public_generator(self.random_state).integers(2**62))
+        if self.trust == "shuffle" and (present := people_told(X, users)) is not None:
+            self.refuse_hopeless(present, rule.n_features)
         account = self._charge(X, y, users, target=True, reserve=self._charged_delta)
         data = self._crowd(X, y, users, classes=self.classes)
         if self.trust == "central":
@@ -284,6 +286,11 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.error_ = released.error
         self.classes_ = np.asarray(self.classes)
         return self
+
+    def refuse_hopeless(self, n_users: int, n_features: int) -> None:
+        """Raise if among so many users nobody is honest, whose report could hide the others'."""
+        if self.trust == "shuffle":
+            honest_users(n_users, honest=self.honest)
 
     def predict(self, X: Any) -> Any:
         """Predict one of the two classes for every row of ``X`` by the released rule."""

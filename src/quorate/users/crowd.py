@@ -39,6 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.grid import Bound, Grid
+from quorate.users import grouping
 from quorate.users.public_choices import KeyedUsers
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ __all__ = [
     "check_statistic",
     "counts_up_to",
     "encode_users",
+    "people_told",
     "silence",
     "sum_users",
 ]
@@ -228,6 +230,19 @@ def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[
             f"{grid.bound.dimension}), got another shape or dtype."
         )
     return values
+
+
+def people_told(X: Any, users: Any) -> int | None:
+    """Return how many people there are if that is told without reading a record, else None.
+
+    For what may be refused for free where this number is public.
+
+    >>> people_told([[1.0], [2.0], [3.0]], [7, 7, 9])
+    2
+    """
+    if isinstance(X, Crowd):
+        return X.n_users
+    return None if users is None else len(grouping.group(users).keys)
 
 
 def arguments_of(each: Sequence[Any] | None, n_parts: int = 1) -> list[tuple[Any, ...]]:
