@@ -41,7 +41,7 @@ def listening(collector, lose=0):
                     body, token=token, key=self.headers["Quorate-Key"]
                 )
             else:
-                code, said = collector.take(body, token=token, address="here")
+                code, said = collector.take(body, token=token)
             if lost[0] > 0:
                 lost[0] -= 1
                 self.close_connection = True

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quorate.cli.printing import Json, print_json, print_table
-from quorate.cli.serve import listen
 from quorate.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -52,6 +51,7 @@ def collect(  # noqa: PLR0913 - one option for each public number
     """Collect messages over HTTP until interrupted; what was acknowledged is on disk."""
     from quorate.protocols.task import Task
     from quorate.serve.collector import Collector, RateLimit
+    from quorate.serve.listening import listen
     from quorate.serve.message_store import MessageStore
 
     key = None if key_file is None else key_file.read_text().strip()

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from quorate.cli.printing import Json
-from quorate.exceptions import MissingExtraError
 
-__all__ = ["listen", "serve"]
-
-_MOST_AT_ONCE = 1_000
-"""Open connections; more are told to come back."""
+__all__ = ["serve"]
 
 
 def serve(
@@ -26,6 +21,7 @@ def serve(
     as_json: Json = False,
 ) -> None:
     """Open the planner as a page, until interrupted; no data are read."""
+    from quorate.serve.listening import listen
     from quorate.serve.planner import LOOPBACK, PlannerPage
 
     if ledger is not None:
@@ -39,25 +35,3 @@ def serve(
     # Who opens it to others says so by --host; by which names they come is then their business.
     hosts = LOOPBACK if host in LOOPBACK else ("*",)
     listen(PlannerPage(ledger, hosts).app(), host, port, announce)
-
-
-def listen(app: Any, host: str, port: int, announce: Callable[[str], str]) -> None:
-    """Serve an application until interrupted; print what ``announce`` says of its address."""
-    try:
-        import uvicorn
-    except ImportError:
-        raise MissingExtraError(
-            "This command needs starlette and uvicorn: pip install 'quorate[serve]'."
-        ) from None
-    import socket
-
-    settings = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,  # addresses are nobody's business
-        limit_concurrency=_MOST_AT_ONCE,
-        timeout_keep_alive=5,
-    )
-    with socket.create_server((host, port)) as listener:
-        print(announce(f"http://{host}:{listener.getsockname()[1]}"), flush=True)
-        uvicorn.Server(settings).run(sockets=[listener])

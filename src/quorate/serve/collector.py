@@ -5,6 +5,9 @@ takes one message as raw bytes with an admission token in the header ``Quorate-T
 with the same token changes nothing. ``POST /batches`` takes what a shuffler has mixed, with its
 key.
 
+Strangers cost little: the rate limit and the key are asked for before a body is read, a body is
+read up to its limit and for so many seconds, and what touches the disk runs beside the event loop.
+
 A token says that somebody may take part, not who. Give each user a random one, or let clients draw
 their own where nothing stops a person from answering twice anyway. No access is logged: addresses
 serve the rate limit, in memory, and are forgotten.
@@ -12,6 +15,7 @@ serve the rate limit, in memory, and are forgotten.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import threading
 import time
@@ -34,9 +38,15 @@ KEY_HEADER = "Quorate-Key"
 _TOKEN_BYTES = range(8, 65)
 _MAX_BATCH = 64 * 2**20
 """Bytes of one batch; a shuffler with more sends several."""
+_MESSAGE_SECONDS = 5.0
+"""Until a message of some bytes is there; the slowest telephone takes less."""
+_BATCH_SECONDS = 120.0
+"""Until a batch is there, from a shuffler that has shown its key: half a megabyte a second."""
 
 Answer = tuple[int, dict[str, str]]
 """A status code and what to say."""
+
+_NO_KEY: Answer = (403, {"status": "refused", "reason": "expected the shuffler's key"})
 
 
 @dataclass
@@ -104,7 +114,7 @@ class Collector:
     >>> folder = tempfile.TemporaryDirectory()
     >>> store = MessageStore(pathlib.Path(folder.name) / "messages.db")
     >>> collector = Collector(task=Task.local(name="t", candidates=8, epsilon=1.0), store=store)
-    >>> collector.take(b"?", token="00" * 16, address="somewhere")
+    >>> collector.take(b"?", token="00" * 16)
     (400, {'status': 'dropped', 'reason': 'another length'})
     >>> store.close(); folder.cleanup()
     """
@@ -125,12 +135,8 @@ class Collector:
         """How messages of the task are written."""
         return MessageFormat(self.task)
 
-    def take(
-        self, message: bytes, *, token: str | None, address: str
-    ) -> tuple[int, dict[str, Any]]:
+    def take(self, message: bytes, *, token: str | None) -> Answer:
         """Judge one message and keep it; return the status code and what to answer."""
-        if not self.limit.allows(address):
-            return 429, {"status": "refused", "reason": "too many requests"}
         if self.task.trust is Trust.SHUFFLE and self.batch_key is not None:
             return 403, {"status": "refused", "reason": "messages come through the shuffler"}
         held = _token(token)
@@ -146,11 +152,16 @@ class Collector:
         code = {Kept.NEW: 201, Kept.ALREADY: 200, Kept.OTHER: 409}[kept]
         return code, {"status": kept.value}
 
+    def knows(self, key: str | None) -> bool:
+        """Whether somebody has shown the shuffler's key; how much of it is right is not told."""
+        if self.batch_key is None or key is None:
+            return False
+        return hmac.compare_digest(key.encode(), self.batch_key.encode())
+
     def take_batch(self, messages: bytes, *, token: str | None, key: str | None) -> Answer:
         """Keep what a shuffler has mixed; return the status code and what to answer."""
-        known = self.batch_key is not None and key is not None
-        if not (known and hmac.compare_digest(str(key).encode(), str(self.batch_key).encode())):
-            return 403, {"status": "refused", "reason": "expected the shuffler's key"}
+        if not self.knows(key):
+            return _NO_KEY
         held = _token(token)
         if held is None:
             return 401, {"status": "refused", "reason": f"expected a token in {TOKEN_HEADER}"}
@@ -175,35 +186,38 @@ class Collector:
                 "A collector needs starlette and uvicorn: pip install 'quorate[serve]'."
             ) from None
 
+        script = client_script()
+
         async def give_task(request: Request) -> Response:
             return Response(self.task.to_json(), media_type="application/json")
 
         async def give_client(request: Request) -> Response:
-            return Response(client_script(), media_type="text/javascript")
+            return Response(script, media_type="text/javascript")
 
         async def health(request: Request) -> Response:
             return JSONResponse({"status": "open", "task_id": self.task.id})
 
         async def post_message(request: Request) -> Response:
-            body = await _body(request, self.format.length)
-            if body is None:
-                return JSONResponse({"status": "dropped", "reason": "too long"}, 413)
-            address = request.client.host if request.client else "unknown"
-            code, answer = await run_in_threadpool(
-                self.take, body, token=request.headers.get(TOKEN_HEADER), address=address
-            )
+            body = await _body(request, self.format.length, _MESSAGE_SECONDS)
+            if isinstance(body, bytes):
+                token = request.headers.get(TOKEN_HEADER)
+                code, answer = await run_in_threadpool(self.take, body, token=token)
+            else:
+                code, answer = body
             return JSONResponse(answer, code)
 
         async def post_batch(request: Request) -> Response:
-            body = await _body(request, _MAX_BATCH)
-            if body is None:
-                return JSONResponse({"status": "dropped", "reason": "too long"}, 413)
-            code, answer = await run_in_threadpool(
-                self.take_batch,
-                body,
-                token=request.headers.get(TOKEN_HEADER),
-                key=request.headers.get(KEY_HEADER),
-            )
+            # The key comes first: a body of a stranger is not read.
+            key, token = request.headers.get(KEY_HEADER), request.headers.get(TOKEN_HEADER)
+            code, answer = _NO_KEY
+            if self.knows(key):
+                body = await _body(request, _MAX_BATCH, _BATCH_SECONDS)
+                if isinstance(body, bytes):
+                    code, answer = await run_in_threadpool(
+                        self.take_batch, body, token=token, key=key
+                    )
+                else:
+                    code, answer = body
             return JSONResponse(answer, code)
 
         # Any page may post: what a browser sends is the user's own message, with no cookie.
@@ -220,17 +234,44 @@ class Collector:
             Route("/messages", post_message, methods=["POST"]),
             Route("/batches", post_batch, methods=["POST"]),
         ]
-        return Starlette(routes=routes, middleware=[anywhere])
+        refused = JSONResponse({"status": "refused", "reason": "too many requests"}, 429)
+        refused.headers["Access-Control-Allow-Origin"] = "*"
+        limited = Middleware(_Limited, limit=self.limit, refused=refused)
+        return Starlette(routes=routes, middleware=[limited, anywhere])
 
 
-async def _body(request: Any, most: int) -> bytes | None:
-    """Read a body of at most ``most`` bytes; stop at the first byte too many."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            return None
-    return body
+class _Limited:
+    """The rate limit before everything else: whatever is asked, by whatever method."""
+
+    def __init__(self, app: Any, limit: RateLimit, refused: Any) -> None:
+        self._app, self._limit, self._refused = app, limit, refused
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            address = scope["client"][0] if scope.get("client") else "unknown"
+            if not self._limit.allows(address):
+                await self._refused(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+async def _body(request: Any, most: int, seconds: float) -> bytes | Answer:
+    """Read a body; stop at the first byte too many and when the time is over, and say so."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            more = True
+            while more:
+                event = await request.receive()
+                if event["type"] == "http.disconnect":
+                    return 400, {"status": "dropped", "reason": "broken off"}
+                body += event.get("body", b"")
+                if len(body) > most:
+                    return 413, {"status": "dropped", "reason": "too long"}
+                more = event.get("more_body", False)
+    except TimeoutError:
+        return 408, {"status": "dropped", "reason": "too slow"}
+    return bytes(body)
 
 
 def _token(text: str | None) -> bytes | None:

@@ -1,0 +1,147 @@
+"""A socket that strangers cannot keep busy: who dawdles is cut off, who floods makes room.
+
+Every connection has a few seconds to say what it wants. There are only so many at once, and where
+all places are taken the oldest connection of whoever holds most of them gives up its place: an
+honest client is always let in, whatever the others do. What was answered without its body being
+read is closed, so nobody makes the server read for nothing. Bodies have limits of their own, in the
+application that asked for them.
+
+Nothing about who came is written anywhere: no access log, no addresses, and no warnings that a
+stranger could fill a disk with.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from quorate import _validate
+from quorate.exceptions import MissingExtraError
+
+__all__ = ["Doorkeeping", "listen", "settings"]
+
+
+@dataclass(frozen=True)
+class Doorkeeping:
+    """How many connections there are at once, and how long one may take to say what it wants.
+
+    Parameters
+    ----------
+    connections : int, default=400
+        Processes may hold 1,024 files on most machines; the store and the answers need some.
+    request_seconds : float, default=5.0
+        Until the last header of a request is there.
+
+    Examples
+    --------
+    >>> Doorkeeping().connections
+    400
+    """
+
+    connections: int = 400
+    request_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        _validate.positive_integer(connections=self.connections)
+        _validate.positive(request_seconds=self.request_seconds)
+
+
+def settings(app: Any, keeping: Doorkeeping | None = None) -> Any:
+    """Return the settings of a uvicorn server for an application.
+
+    >>> made = settings(None)
+    >>> made.access_log, made.log_level
+    (False, 'error')
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingExtraError(
+            "This command needs starlette and uvicorn: pip install 'quorate[serve]'."
+        ) from None
+    return uvicorn.Config(
+        app,
+        http=_protocol(Doorkeeping() if keeping is None else keeping),
+        ws="none",
+        log_level="error",
+        access_log=False,  # addresses are nobody's business
+        timeout_keep_alive=5,
+        server_header=False,
+    )
+
+
+def listen(app: Any, host: str, port: int, announce: Callable[[str], str]) -> None:
+    """Serve an application until interrupted; print what ``announce`` says of its address."""
+    ready = settings(app)
+    import socket
+
+    import uvicorn
+
+    with socket.create_server((host, port)) as listener:
+        print(announce(f"http://{host}:{listener.getsockname()[1]}"), flush=True)
+        uvicorn.Server(ready).run(sockets=[listener])
+
+
+def _protocol(keeping: Doorkeeping) -> type:
+    """Return uvicorn's protocol with a doorkeeper; the places are those of one server."""
+    import asyncio
+
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    places: dict[Guarded, str] = {}  # the oldest first
+
+    class Guarded(H11Protocol):  # type: ignore[misc]
+        """One connection, which has to say what it wants before its time is over."""
+
+        deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            places[self] = self.client[0] if self.client else ""
+            self.watch()
+            if len(places) > keeping.connections:
+                self.make_room()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            places.pop(self, None)
+            if self.deadline is not None:
+                self.deadline.cancel()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self.watch()
+
+        def on_response_complete(self) -> None:
+            if self.conn.their_state is h11.SEND_BODY:
+                # The answer did not need the body: reading on would be work for nobody.
+                self.transport.close()
+            super().on_response_complete()
+            self.watch()
+
+        def watch(self) -> None:
+            """Start the clock when a request is waited for; a byte more does not start it anew."""
+            waited_for = self.conn.their_state is h11.IDLE
+            if waited_for and self.deadline is None:
+                later = self.loop.call_later
+                self.deadline = later(keeping.request_seconds, self.transport.abort)
+            elif not waited_for and self.deadline is not None:
+                self.deadline.cancel()
+                self.deadline = None
+
+        def make_room(self) -> None:
+            """Close the oldest connection that owes us something, of whoever has most of those."""
+            dawdling = {each: address for each, address in places.items() if each.owes_something()}
+            ((busiest, _),) = Counter(dawdling.values()).most_common(1)
+            oldest = next(each for each, address in dawdling.items() if address == busiest)
+            places.pop(oldest)
+            oldest.transport.abort()
+
+        def owes_something(self) -> bool:
+            """Whether we wait for the other side, and not the other side for us."""
+            return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
+
+    return Guarded
