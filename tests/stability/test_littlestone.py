@@ -57,7 +57,6 @@ class TestDimension:
             assert spaces.dimension(spaces.everything) == littlestone_dimension(table)
 
 
-@pytest.mark.claim("G3: Theorem 17")
 class TestOptimalLearner:
     def test_predictions_are_those_of_the_larger_side(self):
         for members in all_classes(3, 5):

@@ -2,9 +2,10 @@
 
 Read :mod:`~quorate.stability.rules` first: a stable rule maps one user's records and a seed that
 all users share to the key of a hypothesis. ``softmax`` is the rule for finite and ordered classes,
-``list_stable`` the one for classes of small Littlestone dimension, ``query_rule`` makes one of any
-algorithm of statistical queries, and ``decision_lists`` is the best one for lists. They stand on
-``correlated_sampling`` and ``gumbel_tree``. ``stable_learner`` is the estimator.
+``list_stable`` the one for classes of small Littlestone dimension (``proved_lists`` with a
+theorem), ``query_rule`` makes one of any algorithm of statistical queries, and ``decision_lists``
+is the best one for lists. They stand on ``correlated_sampling`` and ``gumbel_tree``.
+``stable_learner`` is the estimator.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from quorate.stability.correlated_sampling import agreement_probability
 from quorate.stability.decision_lists import DecisionListRule
 from quorate.stability.from_learner import LearnerRepresentation
 from quorate.stability.list_stable import ListLearner, ListRule
+from quorate.stability.proved_lists import ProvedListLearner
 from quorate.stability.query_rule import QueryRule
 from quorate.stability.representations import HashedPoints, Representation, WholeClass
 from quorate.stability.reproducible import AmplifiedRule, HeavyHitterRule
@@ -28,6 +30,7 @@ __all__ = [
     "LearnerRepresentation",
     "ListLearner",
     "ListRule",
+    "ProvedListLearner",
     "QueryRule",
     "Representation",
     "SoftmaxRule",

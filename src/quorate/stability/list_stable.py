@@ -3,9 +3,11 @@ r"""A short list of hypotheses that most samples share, and one hypothesis from 
 :class:`ListLearner` keeps the hypotheses of small error on a sample and reduces them to at most
 :math:`2^d` predictions of the optimal online learner, where d is the Littlestone dimension. It
 follows the reduction of [1]_ in spirit and in primitives, in a simpler form without a theorem about
-its stability, which is measured (``benchmarks/agreement.py``). :class:`ListRule` is Algorithm 1 of
-[2]_: a user cuts the records into chunks, keeps what is in many lists of the first chunks, weighs
-it by how often it is in lists of the others, and lets the shared seed choose.
+its stability, which is measured (``benchmarks/agreement.py``);
+:class:`~quorate.stability.proved_lists.ProvedListLearner` has one, with longer lists.
+:class:`ListRule` is Algorithm 1 of [2]_: a user cuts the records into chunks, drops what errs on
+fresh ones, keeps what is in many lists of the first chunks, weighs it by how often it is in lists
+of the others, and lets the shared seed choose.
 
 References
 ----------
@@ -121,20 +123,25 @@ class ListLearner:
             found += [self.list_of(space_of(row)) for row in fits]
         return found
 
-    def errors(self, hypotheses: tuple[int, ...], user: UserData) -> NDArray[np.float64]:
-        """Return the share of one user's records that each hypothesis gets wrong."""
-        if not hypotheses:
-            return np.zeros(0)
-        listed = FiniteTable(
-            np.array([_row(h, self.concepts.table.shape[1]) for h in hypotheses]),
-            domain=self.concepts.points,
-        )
-        return np.asarray(listed.mistakes(user)[0] / max(1, user.n_records))
+    def filtered(self, lists: list[tuple[int, ...]], fresh: UserData) -> list[tuple[int, ...]]:
+        """Keep what errs on at most 1.5 alpha of a sample's fresh records (Lemma 19).
 
-    def filtered(self, hypotheses: tuple[int, ...], fresh: UserData) -> tuple[int, ...]:
-        """Keep what errs at most 1.5 alpha on fresh records of one user (Lemma 19)."""
-        kept = self.errors(hypotheses, fresh) <= 1.5 * self.alpha
-        return tuple(h for h, keep in zip(hypotheses, kept, strict=True) if keep)
+        ``fresh`` has one user for each list.
+        """
+        different = list(dict.fromkeys(h for each in lists for h in each))
+        if not different:
+            return lists
+        rows = np.array([_row(h, self.concepts.table.shape[1]) for h in different])
+        listed = FiniteTable(rows, domain=self.concepts.points)
+        place = {h: i for i, h in enumerate(different)}
+        allowed, kept = 1.5 * self.alpha * fresh.record_counts(), []
+        for block, mistakes in listed.mistakes_in_batches(fresh):
+            fine = mistakes <= allowed[block, np.newaxis]
+            kept += [
+                tuple(h for h in each if row[place[h]])
+                for each, row in zip(lists[block], fine, strict=True)
+            ]
+        return kept
 
 
 def filter_records(*, longest: int, alpha: float, zeta: float) -> tuple[int, int]:
@@ -176,7 +183,8 @@ def published_chunks(*, longest: int, eta: float, beta: float) -> tuple[float, f
 class ListRule(StableRule):
     r"""Decide by many lists and a shared seed (G4, Algorithm 1).
 
-    A user's records are put into an order by the shared seed and cut into chunks. Hypotheses that
+    A user's records are put into an order by the shared seed and cut into chunks. What errs on more
+    than :math:`1.5\alpha` of a chunk's fresh records leaves its list (Lemma 19). Hypotheses that
     are in at least ``share`` of the lists of the first ``first`` chunks stay; each gets the weight
     :math:`e^{\gamma Q}`, where Q is its share of the lists of the other chunks; the shared seed
     chooses one by what it is, not by where it stands. Without a hypothesis, or with fewer than two
@@ -187,6 +195,10 @@ class ListRule(StableRule):
     learner : ListLearner
     chunk : int, default=64
         Records a chunk; what does not fill one is left out.
+    fresh : int, optional
+        So many more records of each chunk filter its list, as Theorem 20 assumes;
+        :func:`filter_records` says how many. By default the records of the next chunk do, which
+        costs nothing and leaves lists of neighbouring chunks slightly dependent.
     first, others : int, default=8
         Chunks that propose and chunks that weigh.
     share : float, default=0.5
@@ -209,9 +221,12 @@ class ListRule(StableRule):
     others: int = 8
     share: float = 0.5
     gamma: float = 20.0
+    fresh: int | None = None
 
     def __post_init__(self) -> None:
         _validate.positive_integer(chunk=self.chunk, first=self.first, others=self.others)
+        if self.fresh is not None:
+            _validate.positive_integer(fresh=self.fresh)
         _validate.fraction(share=self.share)
         _validate.positive(gamma=self.gamma)
 
@@ -239,11 +254,26 @@ class ListRule(StableRule):
     def decide(self, users: UserData, seed: SharedSeed) -> Keys:
         """Return the hypothesis of each user."""
         samples, owner = self._chunks(users, seed)
-        lists = self.learner.lists(samples)
+        lists = self._filtered_lists(samples, owner)
         keys_of_stream = seed.keys("lists")
         bounds = np.searchsorted(owner, np.arange(users.n_users + 1)).tolist()
         keys = [self._one(lists[start:stop], keys_of_stream) for start, stop in pairwise(bounds)]
         return key_array(keys, size=self.size)
+
+    def _filtered_lists(self, samples: UserData, owner: NDArray[np.int64]) -> list[tuple[int, ...]]:
+        """Return the list of each chunk without what errs on its fresh records."""
+        held = self.chunk + (self.fresh or 0)
+        places = np.arange(samples.n_records).reshape(-1, held)
+        learning, fresh = places[:, : self.chunk], places[:, self.chunk :]
+        if self.fresh is None:
+            # The next chunk of the same user; the first one follows the last.
+            following = np.arange(len(owner)) + 1
+            starts = np.searchsorted(owner, owner)
+            last = np.append(owner[1:] != owner[:-1], True) if len(owner) else owner.astype(bool)
+            following[last] = starts[last]
+            fresh = learning[following]
+        lists = self.learner.lists(_samples(samples, learning))
+        return self.learner.filtered(lists, _samples(samples, fresh))
 
     def _one(self, lists: list[tuple[int, ...]], stream: tuple[int, int]) -> int:
         proposing = lists[: max(1, len(lists) * self.first // (self.first + self.others))]
@@ -273,16 +303,24 @@ class ListRule(StableRule):
         order = np.lexsort((within, words, records.user))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order)) - (ends - counts)[records.user[order]]
-        number = place // self.chunk
-        most = np.minimum(counts // self.chunk, self.first + self.others)
+        held = self.chunk + (self.fresh or 0)
+        number = place // held
+        most = np.minimum(counts // held, self.first + self.others)
         kept = order[number[order] < most[records.user[order]]]
         owner = np.repeat(np.arange(records.n_users), most)
         chunks = UserData.from_arrays(
             records.X[kept],
             records.y[kept].astype(np.int64),
-            users=np.repeat(np.arange(len(owner)), self.chunk),
+            users=np.repeat(np.arange(len(owner)), held),
         )
         return chunks, owner
+
+
+def _samples(users: UserData, places: NDArray[np.int64]) -> UserData:
+    """Return one user for each row of places of records."""
+    y = None if users.y is None else users.y[places.ravel()]
+    offsets = np.arange(len(places) + 1) * places.shape[1]
+    return UserData(users.X[places.ravel()], y, offsets=offsets)
 
 
 def _row(hypothesis: int, points: int) -> NDArray[np.int8]:
