@@ -6,15 +6,29 @@
 import copy
 import os
 import pickle
+import sys
+import threading
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from forks import in_a_fork
-from quorate import Ledger, LogisticRegression, UserData, UserMean, UserQueries
+from quorate import (
+    Ledger,
+    LogisticRegression,
+    ThresholdLearner,
+    UserData,
+    UserMean,
+    UserQueries,
+    UserScaler,
+    private_cross_val_score,
+    private_score,
+)
 from quorate.accounting.account import Account
 from quorate.accounting.account_parts import SampleAccount, SharedAccount, disjoint_groups
 from quorate.exceptions import (
@@ -24,10 +38,12 @@ from quorate.exceptions import (
     ParameterError,
     QueriesExhaustedError,
 )
+from quorate.files.model_files import StoredModel
 from quorate.guarantees import Composed, Gaussian, Repeated, Subsampled
 from quorate.mechanisms.local.local_oracle import LocalOracle, Report
 from quorate.mechanisms.local.randomizers import BinaryResponse
 from quorate.mechanisms.noisy_count import NoisyCount
+from quorate.once import OnceOnly
 from quorate.protocols.messages import MessageFormat
 from quorate.protocols.shuffler import Shuffler
 from quorate.protocols.task import Task
@@ -197,6 +213,33 @@ class TestForks:
         store.close()
 
 
+@pytest.mark.parametrize(
+    "name",
+    sorted({*OPEN} - {"a fit that borrows"}),  # once: then they have a budget of their own
+)
+def test_threads_get_no_more_answers_than_one_would(name):
+    opened, ask = OPEN[name]
+    held, found = opened(), []
+    begin = threading.Barrier(4)
+    switching = sys.getswitchinterval()
+
+    def work():
+        begin.wait()
+        found.append(answers(ask, [held]))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switching)
+    assert len(found) == 4
+    assert 0 < sum(found) <= answers(ask, [opened()])
+
+
 def copies(held):
     for twice in (copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
         try:
@@ -287,6 +330,39 @@ class TestLedgers:
         model = LogisticRegression(1.0, delta=1e-6, bounds=1.0, warm_start=True, **paid)
         model.fit(X, sides, users=range(400)).fit(X, sides, users=range(400))
         assert self.spent(paid) == 2.0
+
+    def test_a_score_and_a_cross_validation(self, paid):
+        sides = (X[:, 0] > 0.5).astype(int)
+        learner = ThresholdLearner(1.0, domain=(0, 1), step=0.25)
+        told = {"users": range(400), "random_state": 0, **paid}
+        for _ in range(2):
+            private_cross_val_score(learner, X, sides, epsilon=1.0, folds=2, **told)
+        with pytest.raises(BudgetExceededError):
+            private_cross_val_score(learner, X, sides, epsilon=1.0, folds=2, **told)
+        fitted = learner.fit(X, sides, users=range(400))
+        with pytest.raises(BudgetExceededError):
+            private_score(fitted, X, sides, epsilon=1.0, users=range(400), **paid)
+        private_score(fitted, X, sides, epsilon=0.5, users=range(400), **paid)
+        assert self.spent(paid) == 2.5
+
+    def test_a_pipeline_and_its_clone(self, paid):
+        with config_context(enable_metadata_routing=True):
+            scaler = UserScaler(1.0, delta=1e-6, bounds=1.0, **paid).set_fit_request(users=True)
+            pipeline = make_pipeline(scaler)
+            pipeline.fit(X, users=range(400))
+            clone(pipeline).fit(X, users=range(400))
+            with pytest.raises(BudgetExceededError):
+                pipeline.fit(X, users=range(400))
+        assert self.spent(paid) == 2.0
+
+    def test_a_model_file_holds_what_was_released_and_nothing_that_spends(self, paid, tmp_path):
+        mean = UserMean(1.0, bounds=1.0, **paid).fit(PEOPLE)
+        path = StoredModel(mean).write(tmp_path / "model.json")
+        read = StoredModel.read(path).estimator
+        assert read.guarantee_.epsilon == mean.guarantee_.epsilon
+        assert np.array_equal(read.mean_, mean.mean_)
+        assert not any(isinstance(held, OnceOnly) for held in vars(read).values())
+        assert self.spent(paid) == 1.0
 
     def test_a_partial_fit_is_refused(self, paid):
         with pytest.raises(AttributeError):

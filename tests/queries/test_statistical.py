@@ -2,13 +2,16 @@
 
 import itertools
 import math
+import os
+import threading
+import time
 
 import numpy as np
 import pytest
 
 from quorate import UserData
 from quorate.concepts import Constant
-from quorate.exceptions import ParameterError
+from quorate.exceptions import OtherProcessError, ParameterError
 from quorate.queries import (
     NonAdaptive,
     OneRound,
@@ -221,3 +224,29 @@ def test_a_function_of_the_caller_that_promises_to_look_at_rows_is_called_by_use
         return query(Relative()).on_users(data)[1:].tolist()
 
     assert others(1.0) == others(99.0) == [1.0, 0.5]
+
+
+class _Slow(QueryOracle):
+    def _answer(self, queries):
+        turn = self.n_rounds
+        time.sleep(0.02)
+        return np.full(len(queries), float(turn))
+
+
+def test_two_threads_do_not_share_a_round():
+    oracle, found = _Slow(), []
+    query = StatisticalQuery(function=lambda X, y: y, tolerance=0.1)
+    threads = [threading.Thread(target=lambda: found.append(oracle.ask(query))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [0.0, 1.0, 2.0]
+
+
+def test_an_oracle_answers_in_its_process_alone(monkeypatch):
+    oracle = _Slow()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(OtherProcessError):
+        oracle.ask(StatisticalQuery(function=lambda X, y: y, tolerance=0.1))
+    assert oracle.asked == []

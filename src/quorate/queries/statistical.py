@@ -20,6 +20,7 @@ References
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from quorate import _validate
 from quorate._validate import is_of_caller
 from quorate.concepts.base import Concept
 from quorate.exceptions import ParameterError
+from quorate.once import OnceOnly
 from quorate.users import UserData
 from quorate.users.crowd import call_quietly
 
@@ -208,14 +210,16 @@ class StatisticalQuery:
         return np.clip(whole, self.low, self.high)
 
 
-class QueryOracle(ABC):
-    """Answers queries, one round at a time, and counts them.
+class QueryOracle(OnceOnly, ABC):
+    """Answers queries, one round at a time whoever asks, and counts them.
 
     Subclasses write ``_answer``. ``asked`` holds the rounds: what was asked, never an answer. With
     ``n_features`` every query is tried on made-up records first, so that a mistake in it is told.
     """
 
     def __init__(self, n_features: int | None = None) -> None:
+        super().__init__()
+        self._one_round = threading.RLock()
         self.n_features = n_features
         self.asked: list[tuple[StatisticalQuery, ...]] = []
 
@@ -229,8 +233,10 @@ class QueryOracle(ABC):
                 query.check(self.n_features)
         if not batch:
             return np.zeros(0)
-        answers = self._answer(batch)
-        self.asked.append(batch)
+        self.refuse_elsewhere()
+        with self._one_round:
+            answers = self._answer(batch)
+            self.asked.append(batch)
         return answers
 
     def ask(self, query: StatisticalQuery) -> float:
