@@ -20,10 +20,11 @@ from crowd_worlds import (
     released,
     visits,
 )
+from quorate.engines import capping
 from quorate.engines.capping import CappedRecords
 from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users import UserData
+from quorate.users import UserData, own_order
 
 pytest.importorskip("pyspark.sql")
 if shutil.which("java") is None:
@@ -73,13 +74,17 @@ class TestGiantUsers:
         assert digest(crowd) == digest(whole.cap(4, random_state=1))
 
     def test_pieces_pass_one_by_one(self, monkeypatch):
-        """Between two pieces at most the cap of each user is held."""
+        """Between two pieces what the cap remembers of each user is held."""
+        monkeypatch.setattr(own_order, "_REMEMBERED", 10)
+        monkeypatch.setattr(capping, "_WAITING", 1)
         table = pa.table({"id": [1] * 500 + [2] * 3, "x": np.arange(503.0)})
         layout = Layout.of(table.schema, user="id", cap=10, random_state=0)
         held = []
         add = CappedRecords.add
         monkeypatch.setattr(
-            CappedRecords, "add", lambda kept, piece: (add(kept, piece), held.append(kept.records))
+            CappedRecords,
+            "add",
+            lambda kept, piece: (add(kept, piece), held.append(kept._different)),
         )
         pieces = [layout.records(batch).tobytes() for batch in table.to_batches(50)]
         rows = [(0, "file", 50 * i, piece) for i, piece in enumerate(pieces)]

@@ -1,5 +1,7 @@
 """A public choice about a user follows from the id and the seed, whoever else is there."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,8 +10,6 @@ from hypothesis import strategies as st
 from quorate import UserData
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
-from quorate.users.grouping import mix
-from quorate.users.public_choices import keep_smallest
 from recognised_records import ids_of_records, records_by_user, table_of
 
 
@@ -58,7 +58,7 @@ class TestCap:
         capped = data.cap(records, random_state=seed)
         assert (capped.record_counts() == np.minimum(data.record_counts(), records)).all()
         for mine, kept in zip(records_by_user(data), records_by_user(capped), strict=True):
-            assert [record for record in mine if record in kept] == kept
+            assert not Counter(map(str, kept)) - Counter(map(str, mine))
         assert (capped.y == capped.X[:, 0]).all()
 
     def test_what_is_kept_of_the_others_does_not_depend_on_one_user(self):
@@ -172,15 +172,3 @@ class TestPublicDraws:
     def test_ids_beside_offsets_are_one_for_each_user(self, ids):
         with pytest.raises(SchemaError, match="different id"):
             UserData(np.zeros(2), offsets=[0, 1, 2], ids=ids)
-
-
-@given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 7))
-@settings(max_examples=60)
-def test_the_smallest_numbers_of_each_user_stay(counts, records):
-    counts = np.array(counts)
-    numbers = mix(np.arange(counts.sum(), dtype=np.uint64))
-    keep = keep_smallest(numbers, counts, records)
-    for start, count in zip(np.cumsum(counts) - counts, counts, strict=True):
-        mine = slice(start, start + count)
-        kept = sorted(numbers[mine][keep[mine]].tolist())
-        assert kept == sorted(numbers[mine].tolist())[:records]

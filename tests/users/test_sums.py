@@ -77,7 +77,7 @@ def test_hashes_that_need_all_their_bits_are_told_apart(monkeypatch):
     def close(rows, targets):
         return np.array([table[row.tobytes()] for row in rows], dtype=np.uint64)
 
-    monkeypatch.setattr("quorate.users.grouping._end_hashes", close)
+    monkeypatch.setattr("quorate.users.own_order._end_hashes", close)
     mixed = rng.permutation(60)
     assert same(sums(values, codes, 3), sums(values[mixed], codes[mixed], 3))
 

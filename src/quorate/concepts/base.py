@@ -32,6 +32,8 @@ from quorate.concepts.dimensions import Dimension
 from quorate.concepts.mistake_events import MistakeEvents, alone, joined
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users.crowd import call_quietly
+from quorate.users.own_order import random_places, without_signs_of_zero
+from quorate.users.public_choices import in_own_order
 
 if TYPE_CHECKING:
     from quorate.concepts.labelings import Labelings
@@ -84,6 +86,11 @@ class LabelledRecords:
             key, weights=np.where(self.y, 1.0, -1.0), minlength=self.n_users * n_cells
         )
         return votes.astype(np.int64).reshape(self.n_users, n_cells)
+
+    def own_places(self) -> NDArray[Any]:
+        """Return the places of the records, user by user, in an order of each user's own."""
+        offsets = np.searchsorted(self.user, np.arange(self.n_users + 1))
+        return random_places(self.X.astype(np.float64), self.y.astype(np.float64), offsets)
 
     def positives(self) -> NDArray[np.int64]:
         """Count the records of each user that carry label 1."""
@@ -202,13 +209,14 @@ class Concept(ABC):
         """
         if self.keeps_users_apart:
             return np.asarray(self.predict(records.X) == 1)
-        found = ~records.y
+        found, order = ~records.y, records.own_places()
+        X = without_signs_of_zero(records.X[order])
         # Records stand in the order of their users.
         starts = np.flatnonzero(np.diff(records.user, prepend=-1))
         for start, stop in pairwise([*starts.tolist(), len(found)]):
-            alone = call_quietly(partial(self._truths, records.X[start:stop]))
+            alone = call_quietly(partial(self._truths, X[start:stop]))
             if alone is not None and alone.shape == (stop - start,):
-                found[start:stop] = alone
+                found[order[start:stop]] = alone
         return found
 
     def _truths(self, X: NDArray[Any]) -> NDArray[np.bool_]:
@@ -363,6 +371,7 @@ class ConceptClass(ABC):
         step = max(1, _BLOCK_CELLS // self.size) if max_users is None else max_users
         alone = not self.keeps_users_apart
         step = 1 if alone else step
+        users = in_own_order(users) if alone else users
         for start in range(0, users.n_users, step):
             stop = min(start + step, users.n_users)
             records = labelled_records(users, n_features=self.n_features, start=start, stop=stop)
@@ -416,6 +425,7 @@ class OrderedConceptClass(ConceptClass):
         """Return ``mistake_events``, of a class of the caller's as it describes each user alone."""
         if self.keeps_users_apart:
             return self.mistake_events(users)
+        users = in_own_order(users)
         held = labelled_records(users, n_features=self.n_features).counts().tolist()
         lone = [
             alone(

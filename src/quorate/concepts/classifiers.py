@@ -20,6 +20,7 @@ from quorate.concepts.base import (
 )
 from quorate.exceptions import ParameterError
 from quorate.users.crowd import call_quietly
+from quorate.users.own_order import without_signs_of_zero
 
 __all__ = ["Classifier", "Classifiers"]
 
@@ -174,11 +175,12 @@ def _wrong(model: Any, X: NDArray[np.float64], y: NDArray[np.bool_]) -> NDArray[
 
 def _wrong_by_user(model: Any, X: NDArray[np.float64], records: LabelledRecords) -> Truths:
     """Tell where the model is wrong if it sees one user at a time; everywhere if it raised."""
-    wrong = np.ones(len(X), dtype=np.bool_)
+    wrong, order = np.ones(len(X), dtype=np.bool_), records.own_places()
+    X, y = without_signs_of_zero(X[order]), records.y[order]
     # Records stand in the order of their users.
     starts = np.flatnonzero(np.r_[True, records.user[1:] != records.user[:-1]])
     for start, stop in itertools.pairwise([*starts.tolist(), len(X)]):
-        alone = _wrong(model, X[start:stop], records.y[start:stop])
+        alone = _wrong(model, X[start:stop], y[start:stop])
         if alone is not None:
-            wrong[start:stop] = alone
+            wrong[order[start:stop]] = alone
     return wrong

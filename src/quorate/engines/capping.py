@@ -1,9 +1,10 @@
 """Giant users: a public cap on each user's records, kept while the records stream by.
 
 A part must fit into memory, and one user may hold more than that. With a cap nobody's records are
-ever held all at once: those of a part pass piece by piece in the order of the source, and what is
-kept between two pieces is at most the cap of each user. The records that stay are those of
-:meth:`~quorate.users.crowd.Crowd.cap` for the same seed, to the last one.
+ever held all at once: those of a part pass piece by piece, in any order, and of each user the
+different records that may still be chosen are remembered with the number of their copies
+(:mod:`quorate.users.own_order`), which are at most 2^16, or the cap. The records that stay are
+those of :meth:`~quorate.users.crowd.Crowd.cap` for the same seed.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.users import grouping
-from quorate.users.public_choices import keep_smallest
+from quorate.users import own_order
+from quorate.users.public_choices import chosen_words
 
 if TYPE_CHECKING:
     from quorate.engines.layout import Layout, Records
+    from quorate.users.own_order import Contents
 
 __all__ = ["CappedRecords"]
+
+# New records wait until there are so many, or as many as are remembered: sorting costs less so.
+_WAITING = 2**16
 
 
 class CappedRecords:
@@ -39,59 +44,51 @@ class CappedRecords:
     >>> kept = CappedRecords(layout)
     >>> for batch in table.to_batches(max_chunksize=1):
     ...     kept.add(layout.records(batch))
-    >>> len(kept.records)
+    >>> len(kept.with_places())
     3
     """
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self.records: Records = np.empty(0, layout.dtype)
-        self._numbers = np.empty(0, np.uint64)
-        self._keys, self._counts = np.empty(0, np.uint64), np.empty(0, np.int64)
+        self._different: Records = np.empty(0, layout.dtype)
+        self._copies = np.empty(0, np.int64)
+        self._keys = np.empty(0, np.uint64)
+        self._waiting: tuple[Records, ...] = ()
 
     def add(self, piece: Records) -> None:
-        """Take the next records, in the order of the source."""
-        held = ~np.isnan(piece["x"][:, 0])
-        # Whoever holds nothing but missing values keeps a place, so all keys are counted.
-        keys, codes = np.unique(np.concatenate([self._keys, piece["key"]]), return_inverse=True)
-        counts = np.zeros(len(keys), np.int64)
-        counts[codes[: len(self._keys)]] = self._counts
-        owners = codes[len(self._keys) :][held]
-        numbers = self._random_numbers(keys[owners], counts[owners] + _ranks(owners))
-        counts += np.bincount(owners, minlength=len(keys))
-        self._keys, self._counts = keys, counts
-        self._keep(
-            np.concatenate([self.records, piece[held]]), np.concatenate([self._numbers, numbers])
-        )
+        """Take some more records."""
+        self._waiting = (*self._waiting, piece)
+        if sum(map(len, self._waiting)) >= max(_WAITING, len(self._different)):
+            self._remember()
 
     def with_places(self) -> Records:
         """Return the records that are kept, and one without numbers for users who have none."""
-        absent = np.zeros(np.count_nonzero(self._counts == 0), self._layout.dtype)
-        absent["key"], absent["x"] = self._keys[self._counts == 0], np.nan
-        return np.concatenate([self.records, absent])
+        found = self._remember()
+        chosen = self._different[found.chosen(self._layout.cap)]
+        keys = np.setdiff1d(self._keys, self._different["key"])
+        absent = np.zeros(len(keys), self._layout.dtype)
+        absent["key"], absent["x"] = keys, np.nan
+        return np.concatenate([chosen, absent])
 
-    def _random_numbers(
-        self, keys: NDArray[np.uint64], ranks: NDArray[np.int64]
-    ) -> NDArray[np.uint64]:
-        own = grouping.mix(keys + np.uint64(self._layout.word))
-        return grouping.mix(own + ranks.astype(np.uint64))
+    def _remember(self) -> Contents:
+        """Put what waits beside the different records that are remembered; say what these are."""
+        new = np.concatenate([np.empty(0, self._layout.dtype), *self._waiting])
+        # Whoever holds nothing but missing values keeps a place, so all keys are remembered.
+        self._keys = np.unique(np.concatenate([self._keys, new["key"]]))
+        new = new[~np.isnan(new["x"][:, 0])]
+        records = np.concatenate([self._different, new])
+        copies = np.concatenate([self._copies, np.ones(len(new), np.int64)])
+        found = self._contents(records, copies).remembered(int(self._layout.cap or 0))
+        self._different, self._copies = records[found.places], found.copies
+        self._waiting = ()
+        return found
 
-    def _keep(self, records: Records, numbers: NDArray[np.uint64]) -> None:
-        order = np.argsort(records["key"], kind="stable")
-        records, numbers = records[order], numbers[order]
-        counts = np.unique(records["key"], return_counts=True)[1]
-        stay = keep_smallest(numbers, counts, int(self._layout.cap or 0))
-        self.records, self._numbers = records[stay], numbers[stay]
-
-
-def _ranks(owners: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many earlier entries have the same owner.
-
-    >>> _ranks(np.array([3, 5, 3, 3]))
-    array([0, 0, 1, 2])
-    """
-    order = np.argsort(owners, kind="stable")
-    counts = np.unique(owners, return_counts=True)[1]
-    ranks = np.empty(len(owners), np.int64)
-    ranks[order] = grouping.ranges(np.zeros(len(counts), np.int64), counts)
-    return ranks
+    def _contents(self, records: Records, copies: NDArray[np.int64]) -> Contents:
+        rows, targets = records["x"], records["y"] if self._layout.target is not None else None
+        held = np.argsort(records["key"], kind="stable")
+        _, first = np.unique(records["key"][held], return_index=True)
+        offsets = np.append(first, len(held))
+        words = chosen_words(
+            rows, targets, held, records["key"][held], np.uint64(self._layout.word)
+        )
+        return own_order.contents_of(rows, targets, held, offsets, words, copies=copies[held])

@@ -30,6 +30,7 @@ from quorate.public_randomness import RandomState
 from quorate.ranges import as_limits
 from quorate.users import UserData
 from quorate.users.crowd import Crowd, call_quietly
+from quorate.users.public_choices import in_own_order
 
 __all__ = ["LossSelector", "decide_selection", "sums_from"]
 
@@ -414,6 +415,7 @@ class _OwnLosses:
     def __call__(self, users: UserData) -> NDArray[np.float64]:
         if self.candidates is None or self.loss is None:
             return users.user_means()
+        users = in_own_order(users)
         lower, upper = self.range
         columns = []
         for candidate in self.candidates:

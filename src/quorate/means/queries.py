@@ -39,6 +39,7 @@ from quorate.ranges import as_bound, half_widths
 from quorate.rotation import Rotation
 from quorate.users import UserData
 from quorate.users.crowd import Crowd, call_quietly, silence
+from quorate.users.public_choices import in_own_order
 
 __all__ = ["Answer", "UserQueries"]
 
@@ -382,7 +383,7 @@ class _Evaluated:
     dimension: int
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        rows, offsets = _unwritable(users.X), users.offsets
+        rows, offsets = _unwritable(in_own_order(users).X), users.offsets
         values = np.full((users.n_users, self.dimension), np.nan)
         for user in range(users.n_users):
             records = rows[offsets[user] : offsets[user + 1]]

@@ -33,6 +33,7 @@ from quorate.public_randomness import RandomState
 from quorate.ranges import as_bound, half_widths, told_bound
 from quorate.users import UserData
 from quorate.users.crowd import Crowd
+from quorate.users.public_choices import in_own_order
 from quorate.users.tables import names_told
 
 __all__ = [
@@ -335,12 +336,14 @@ def _laplace(count: int, epsilon: Fraction) -> LaplaceSum:
 class _Halves:
     """A row for each user: the mean in units of the widths, and its variance by the two halves.
 
-    A user's records are dealt out in turn, as they arrived. NaN for whom it cannot be said.
+    A user's records are dealt out in turn, in an order of the user's own. NaN for whom it cannot
+    be said.
     """
 
     bound: Bound
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
+        users = in_own_order(users)
         rows = self.bound.clip(users.X) / np.maximum(half_widths(self.bound), _TINY)
         turn = np.arange(users.n_records) - np.repeat(users.offsets[:-1], users.record_counts())
         fine = ~np.isnan(users.X).any(axis=1)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from quorate._validate import is_of_caller
 from quorate.users import UserData, grouping
 from quorate.users.crowd import call_quietly
+from quorate.users.public_choices import in_own_order
 from quorate.users.store import (
     added_up,
     offsets_of,
@@ -118,7 +119,7 @@ class _OneByOne(Loss):
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
         gradients = np.zeros((batch.n_users, self.dimension(batch.n_features)))
-        for place, user in enumerate(batch.batches(users=1)):
+        for place, user in enumerate(in_own_order(batch).batches(users=1)):
             found = call_quietly(partial(_as_row, self.inner, user, theta))
             if found is not None and found.shape == (1, gradients.shape[1]):
                 gradients[place] = found[0]

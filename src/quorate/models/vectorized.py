@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from quorate.models.losses import Loss
 from quorate.users import UserData
+from quorate.users.public_choices import in_own_order
 
 __all__ = ["Vectorized"]
 
@@ -36,7 +37,7 @@ class Vectorized(Loss):
 
     def user_gradients(self, batch: UserData, theta: Vector) -> Vector:
         """Return the gradients of the loss inside."""
-        return self.inner.user_gradients(batch, theta)
+        return self.inner.user_gradients(in_own_order(batch), theta)
 
     def unpenalized(self, n_features: int) -> NDArray[np.bool_]:
         """Return the places of the intercepts."""

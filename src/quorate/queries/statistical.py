@@ -38,6 +38,7 @@ from quorate.exceptions import ParameterError
 from quorate.once import OnceOnly
 from quorate.users import UserData
 from quorate.users.crowd import call_quietly
+from quorate.users.public_choices import in_own_order
 
 __all__ = [
     "Evaluation",
@@ -157,11 +158,12 @@ class StatisticalQuery:
 
     def on_users(self, users: UserData) -> Floats:
         """Return the value of each user; the middle for those without records."""
-        X, y = users.X, _targets(users)
         offsets, counts = users.offsets, users.record_counts()
         together = getattr(self.function, "row_wise", False) and not is_of_caller(self.function)
-        values = self._called(X, y) if together else None
+        values = self._called(users.X, _targets(users)) if together else None
         if values is None:
+            users = in_own_order(users)
+            X, y = users.X, _targets(users)
             values = np.full(len(X), math.nan)
             # Warnings are silenced once for all calls: that takes longer than most functions.
             call_quietly(lambda: self._fill_by_user(values, X, y, offsets))

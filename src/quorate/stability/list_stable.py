@@ -37,6 +37,7 @@ from quorate.stability.correlated_sampling import outcome_id
 from quorate.stability.littlestone import VersionSpaces, space_of
 from quorate.stability.rules import Keys, StableRule, key_array
 from quorate.users import UserData
+from quorate.users.public_choices import in_own_order
 
 __all__ = ["ListLearner", "ListRule", "filter_records", "published_chunks"]
 
@@ -294,19 +295,14 @@ class ListRule(StableRule):
 
     def _chunks(self, users: UserData, seed: SharedSeed) -> tuple[UserData, NDArray[np.int64]]:
         """Return all chunks as users of their own, and whose they are."""
+        # Which records lie together is drawn by the seed from what the user holds.
+        users = in_own_order(users, word=seed.words("order", np.zeros(1, np.int64))[0])
         records = labelled_records(users, n_features=self.n_features)
         counts = records.counts()
-        ends = np.cumsum(counts)
-        within = np.arange(len(records.user)) - (ends - counts)[records.user]
-        # The order of places in a user's records is public: it is read from the seed alone.
-        words = seed.words("order", within)
-        order = np.lexsort((within, words, records.user))
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order)) - (ends - counts)[records.user[order]]
+        within = np.arange(len(records.user)) - (np.cumsum(counts) - counts)[records.user]
         held = self.chunk + (self.fresh or 0)
-        number = place // held
         most = np.minimum(counts // held, self.first + self.others)
-        kept = order[number[order] < most[records.user[order]]]
+        kept = np.flatnonzero(within // held < most[records.user])
         owner = np.repeat(np.arange(records.n_users), most)
         chunks = UserData.from_arrays(
             records.X[kept],

@@ -31,6 +31,7 @@ from quorate.stability.codes import Code, DecisionListCode, HalfspaceCode, Liter
 from quorate.stability.rules import Keys, StableRule, key_array
 from quorate.users import UserData
 from quorate.users.crowd import call_quietly
+from quorate.users.public_choices import in_own_order
 
 __all__ = ["QueryRule", "RoundedOracle", "code_of", "query_records", "round_together"]
 
@@ -179,6 +180,7 @@ class QueryRule(StableRule):
         """Return the number of the rule that each user finds."""
         code, parts = self.numbers, self.algorithm.max_queries if self.fresh else None
         offsets = seed.uniforms("offsets", np.arange(self.algorithm.max_queries))
+        users = in_own_order(users, word=seed.words("records", np.zeros(1, np.int64))[0])
         y = np.zeros(users.n_records) if users.y is None else users.y
         keys = []
         for first, last in pairwise(users.offsets.tolist()):

@@ -27,6 +27,7 @@ from quorate.exceptions import ParameterError
 from quorate.public_randomness import SharedSeed
 from quorate.stability.rules import Keys, StableRule, key_array
 from quorate.users import UserData
+from quorate.users.public_choices import in_own_order
 
 __all__ = ["AmplifiedRule", "HeavyHitterRule", "Members"]
 
@@ -208,6 +209,7 @@ class AmplifiedRule(StableRule):
 
     def _parts(self, users: UserData) -> UserData:
         """Return every user's chunks as users of their own; empty ones stay empty."""
+        users = in_own_order(users)
         counts = users.record_counts()
         cuts = np.arange(self.chunks + 1) * counts[:, np.newaxis] // self.chunks
         starts = users.offsets[:-1, np.newaxis] + cuts

@@ -37,6 +37,7 @@ from quorate.stability.rules import Keys, StableRule
 from quorate.stability.softmax import SoftmaxRule
 from quorate.users import UserData
 from quorate.users.crowd import Crowd, call_quietly, people_told
+from quorate.users.public_choices import in_own_order
 from quorate.users.tables import check_classes, check_columns, check_labels
 
 __all__ = ["REPORTS", "SEEDS", "Selection", "StableLearner", "choose_selection"]
@@ -450,7 +451,8 @@ def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
     together = rule.keeps_users_apart
     keys = call_quietly(partial(_decide, rule, data, seed)) if together else None
     if keys is None or keys.shape != (data.n_users,):
-        people = (data.take([user]) for user in range(data.n_users))
+        own = in_own_order(data)
+        people = (own.take([user]) for user in range(data.n_users))
         alone = (call_quietly(partial(_decide, rule, person, seed)) for person in people)
         keys = np.array(
             [-1 if key is None or key.shape != (1,) else key[0] for key in alone], dtype=object

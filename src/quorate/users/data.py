@@ -34,6 +34,7 @@ from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.keys import keys_of
+from quorate.users.own_order import without_signs_of_zero
 from quorate.users.sources import TableSources
 from quorate.users.store import RecordStore, Rows, offsets_of
 
@@ -232,6 +233,11 @@ class UserData(TableSources, Crowd):
         """Return how many records each user holds. Private."""
         return np.diff(self._offsets)
 
+    @property
+    def marks(self) -> NDArray[np.int64] | None:
+        """The place of each row of ``X`` in its user's ``order=``, or None. Private."""
+        return self._by_user().marks
+
     def user_index(self) -> NDArray[Any]:
         """Return for each row of ``X`` the number of its user."""
         numbers = np.arange(self.n_users, dtype=grouping.index_type(self.n_users))
@@ -282,6 +288,12 @@ class UserData(TableSources, Crowd):
         """Return the same users with the records at these places of ``X``, so many each."""
         store = self._store.gather(places, n_users=self.n_users)
         return self._derived(store, offsets_of(counts), self._keys)
+
+    def with_plain_zeros(self) -> Self:
+        """Return the same records, in which no zero has a sign."""
+        rows, targets = without_signs_of_zero(self.X), self.y
+        targets = None if targets is None else without_signs_of_zero(targets)
+        return self._derived(self._ordered().changed(rows, targets), self._offsets, self._keys)
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
         """Return what ``work`` makes of all users: they are one part."""

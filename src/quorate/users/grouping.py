@@ -1,6 +1,4 @@
-"""Whose record is it, and which comes first: both follow from what rows hold, not from arrival.
-
-Ids become small integers, without a loop over records.
+"""Whose record is it: ids become small integers, without a loop over records.
 
 Ids may be integers, text, bytes or dates, in one column or in several ("person x day"). The dtype
 of a column is its schema and hence public: floats and truth values are refused by dtype. What
@@ -20,15 +18,10 @@ depends on the set of ids, which is the same for two tables that differ in the r
 user also gets a 64-bit *key* that depends on nothing but the id. Public choices about a user (which
 records to keep, which side of a split) are drawn from that key and a public seed, so that one
 user's records have no influence on what is chosen for another.
-
-Sums of floats depend on the order of their terms. Where users hold several records, these are
-ordered by a hash of a few of their numbers, each user's by itself: only equal ones may change
-places. Who holds different ones that meet has them ordered by all numbers, and by a second hash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,20 +44,12 @@ __all__ = [
     "index_type",
     "mix",
     "numbered",
-    "order_by_hash",
     "order_by_user",
     "ranges",
 ]
 
-Floats = NDArray[np.float64]
-Rows = NDArray[Any]
 Words = NDArray[np.uint64]
 Places = NDArray[np.int64]
-_ONE = np.uint64(1)
-_BITS = 64
-_MINUS_ZERO = np.iinfo(np.int64).min  # the bits of -0.0 as an integer
-# Numbers sorted at once, and hashed, which fit into a processor's cache.
-_SORTED, _HASHED = 1 << 16, 1 << 18
 _BLOCK = 2**16
 # Integers within so many times their number are numbered by a table.
 _SPAN = 4
@@ -174,38 +159,6 @@ def index_type(size: int) -> type[np.signedinteger[Any]]:
     ('int32', 'int64')
     """
     return np.int32 if size < 2**31 else np.int64
-
-
-def order_by_hash(
-    rows: Rows, targets: Floats | None, offsets: Places, codes: NDArray[Any] | None
-) -> NDArray[Any]:
-    """Return the places of the rows, user by user, each user's in the order of their hashes.
-
-    See :func:`~quorate.users.store.order_of_addition`.
-
-    >>> rows, offsets = np.array([[3.0], [1.0], [2.0]]), np.array([0, 3])
-    >>> order, turned = (order_by_hash(each, None, offsets, None) for each in (rows, rows[::-1]))
-    >>> bool((rows[order] == rows[::-1][turned]).all())
-    True
-    """
-    counts, hashes = np.diff(offsets), _end_hashes(rows, targets)
-    came: NDArray[Any] = np.arange(len(rows), dtype=index_type(len(rows)))
-    if codes is not None:
-        came = order_by_user(codes, len(counts))
-        hashes = hashes[came]
-    order, close = _by_hash(hashes, offsets)
-    order = order if codes is None else came[order]
-    users = _who_differ(rows, targets, order, close, offsets)
-    # Records that share the last hash too were made to, and lie as they came, whoever is there.
-    for of in (_folded, _bits):
-        if not users.size:
-            break
-        places = ranges(offsets[users], counts[users])
-        held, starts = came[places], np.append(0, np.cumsum(counts[users]))
-        again, close = _by_hash(_hashes(rows, targets, held, of), starts)
-        order[places] = held = held[again]
-        users = users[_who_differ(rows, targets, held, close, starts)]
-    return order
 
 
 def id_columns(users: Any) -> list[Any]:
@@ -367,134 +320,3 @@ def _hash(texts: Any) -> Words:
     scrambled = mix(places.astype(np.uint64) * np.uint64(256) + octets)
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(scrambled, dtype=np.uint64)])
     return mix(sums[starts + lengths] - sums[starts] + lengths.astype(np.uint64))
-
-
-def _who_differ(
-    rows: Rows, targets: Floats | None, order: NDArray[Any], close: Places, offsets: Places
-) -> Places:
-    """Return the users of whom two records that lie side by side and meet are different.
-
-    Records that meet are equal, and may change places, or have few values: then the first ones of a
-    user that meet mostly differ, and the others need no look.
-    """
-    differ = np.zeros(len(offsets) - 1, dtype=np.bool_)
-    owners = np.repeat(np.arange(len(differ)), np.diff(offsets))[close]
-    for first in (True, False):
-        some = np.diff(owners, prepend=-1) > 0 if first else ~differ[owners]
-        left, right = order[close[some]], order[close[some] + 1]
-        differ[owners[some][~_same_records(rows, targets, left, right)]] = True
-    return np.flatnonzero(differ)
-
-
-def _by_hash(hashes: Words, offsets: Places) -> tuple[NDArray[Any], Places]:
-    """Return the places by leading bits of the hash, user by user; where two share these.
-
-    Users lie one after the other. Many short sorts, of words that end in their place among the
-    user's: a third of the time of one sort of everybody's, and no places to sort along. How many
-    bits lead depends on how many records the user holds, and not on the others.
-    """
-    counts = np.diff(offsets)
-    digits = np.frexp(counts)[1]
-    starts = np.repeat(offsets[:-1].astype(index_type(len(hashes))), counts)
-    last = np.repeat((_ONE << digits.astype(np.uint64)) - _ONE, counts)
-    words = hashes & ~last
-    words |= (np.arange(len(hashes), dtype=starts.dtype) - starts).astype(np.uint64)
-    # Users whose numbers of records have as many binary digits are sorted side by side.
-    for digit in np.unique(digits[counts > 1]).tolist():
-        alike = np.flatnonzero(digits == digit)
-        few = max(1, _SORTED >> digit)
-        for first in range(0, len(alike), few):
-            some = alike[first : first + few]
-            _sort_each(words, offsets[some], counts[some])
-    order = starts + (words & last).astype(starts.dtype)
-    meet = (words[1:] ^ words[:-1]) <= last[1:]
-    meet &= starts[1:] == starts[:-1]  # two of one user
-    return order, np.flatnonzero(meet)
-
-
-def _sort_each(words: Words, starts: Places, counts: Places) -> None:
-    """Sort the words of each of these users, in their place."""
-    begin, width = int(starts[0]), int(counts.max())
-    if counts.min() == width and int(starts[-1]) - begin == (len(starts) - 1) * width:
-        words[begin : begin + len(starts) * width].reshape(-1, width).sort(axis=1)
-        return
-    theirs = np.arange(width) < counts[:, np.newaxis]
-    places = (starts[:, np.newaxis] + np.arange(width))[theirs]
-    each = np.full(theirs.shape, ~np.uint64(0))
-    each[theirs] = words[places]
-    each.sort(axis=1)
-    words[places] = each[theirs]
-
-
-def _same_records(
-    rows: Rows, targets: Floats | None, left: NDArray[Any], right: NDArray[Any]
-) -> NDArray[np.bool_]:
-    """Tell for each pair of places whether the records there are equal."""
-    same = np.empty(len(left), dtype=np.bool_)
-    for start in range(0, len(left), few := _rows_at_once(rows)):
-        one, other = left[start : start + few], right[start : start + few]
-        alike = (_bits(rows[one]) == _bits(rows[other])).all(axis=1)
-        if targets is not None:
-            alike &= _bits(targets[one]) == _bits(targets[other])
-        same[start : start + few] = alike
-    return same
-
-
-def _bits(values: Rows) -> Words:
-    """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
-
-    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
-    """
-    told = values.astype(np.float64, copy=False)
-    # A minimum is NaN if any number is, and is found sooner than a sum.
-    if told.min(initial=0.0) <= 0.0 and told.view(np.int64).min(initial=0) > _MINUS_ZERO:
-        return told.view(np.uint64)
-    told = np.add(told, 0.0, order="C")
-    told[np.isnan(told)] = np.nan
-    return told.view(np.uint64)
-
-
-def _folded(values: Rows) -> Words:
-    """Return the bits, the first half also over the second: of small integers mere bits meet."""
-    bits = _bits(values)
-    folded = bits >> np.uint64(_BITS // 2)
-    folded ^= bits
-    return folded
-
-
-def _end_hashes(rows: Rows, targets: Floats | None) -> Words:
-    """Return one word for each row, of its target and both ends: neighbours are often alike."""
-    odd, words = _odd(3), np.zeros(len(rows), dtype=np.uint64)
-    ends = rows[:, :: max(1, rows.shape[1] - 1)]
-    for start in range(0, len(rows), _HASHED):
-        sums = words[part := slice(start, start + _HASHED)]
-        for bits, factor in zip(_bits(ends[part].T.copy()), odd, strict=False):
-            sums += bits * factor
-        if targets is not None:
-            sums += _bits(targets[part]) * odd[-1]
-    return words
-
-
-def _hashes(
-    rows: Rows, targets: Floats | None, places: NDArray[Any], of: Callable[[Rows], Words]
-) -> Words:
-    """Return one word for each row at these places: a sum of its bits times odd numbers."""
-    width, odd = rows.shape[1], _odd(rows.shape[1] + 1)
-    words = np.empty(len(places), dtype=np.uint64)
-    for start in range(0, len(places), few := _rows_at_once(rows)):
-        some = places[start : start + few]
-        beside = np.all(np.diff(some) == 1)  # then they need no copy
-        own = rows[some[0] : some[-1] + 1] if beside else rows.take(some, axis=0)
-        sums = np.einsum("ij,j->i", of(own), odd[:width])
-        if targets is not None:
-            sums += of(targets[some]) * odd[width]
-        words[start : start + few] = mix(sums)
-    return words
-
-
-def _odd(count: int) -> Words:
-    return mix(np.arange(count, dtype=np.uint64)) | _ONE
-
-
-def _rows_at_once(rows: Rows) -> int:
-    return max(1, _HASHED // max(1, int(rows.shape[1])))

@@ -1,8 +1,9 @@
-"""Public choices about users, by the key of each and a public seed alone.
+"""Public choices about users, by the key of each, their own records and a public seed.
 
-Who is on which side of a split and which records a cap keeps may follow from a user's id, never
-from what anybody holds: the choice for one user is the same whoever else is there, and two
-neighbouring data sets stay neighbours for every seed, even one that the attacker knows.
+Who is on which side of a split follows from a user's id, and which records a cap keeps from the id
+and from what the user holds: never from what anybody else holds, and never from the order of the
+rows. The choice for one user is the same whoever else is there, and two neighbouring data sets stay
+neighbours for every seed, even one that the attacker knows.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from quorate import _validate
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState, public_generator
-from quorate.users import grouping
+from quorate.users import grouping, own_order
 
 if TYPE_CHECKING:
     from quorate.users.data import UserData
 
-__all__ = ["KeyedUsers", "keep_smallest", "public_word"]
+__all__ = ["KeyedUsers", "chosen_words", "in_own_order", "public_word"]
 
 
 def public_word(random_state: RandomState) -> np.uint64:
@@ -34,23 +35,6 @@ def public_word(random_state: RandomState) -> np.uint64:
     np.True_
     """
     return np.uint64(public_generator(random_state).integers(0, 2**64, dtype=np.uint64))
-
-
-def keep_smallest(
-    numbers: NDArray[np.uint64], counts: NDArray[np.int64], records: int
-) -> NDArray[np.bool_]:
-    """Mark the ``records`` smallest numbers of each user; users lie one after the other.
-
-    >>> keep_smallest(np.array([7, 5, 6, 1], dtype=np.uint64), np.array([3, 1]), 2)
-    array([False,  True,  True,  True])
-    """
-    owners = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
-    ascending = np.argsort(numbers)
-    by_owner = ascending[grouping.order_by_user(owners[ascending], len(counts))]
-    first = np.cumsum(counts) - counts
-    keep = np.empty(len(numbers), dtype=np.bool_)
-    keep[by_owner] = np.arange(len(numbers)) - np.repeat(first, counts) < records
-    return keep
 
 
 class KeyedUsers(ABC):
@@ -95,17 +79,29 @@ class KeyedUsers(ABC):
         numbers = grouping.mix(self.keys() + public_word(random_state))
         return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    def cap(self, records: int, *, random_state: RandomState = None) -> Self:
-        """Keep at most ``records`` random records of each user, in their old order.
+    def cap(
+        self,
+        records: int,
+        *,
+        random_state: RandomState = None,
+        words_of: Callable[[NDArray[Any]], NDArray[np.uint64]] | None = None,
+    ) -> Self:
+        """Keep at most ``records`` random records of each user, or the first ones of an ``order=``.
 
-        A user's j-th record gets the random number mix(mix(key + seed) + j): a function of the
-        public seed, of the user's own id and of j. The smallest numbers stay. What is kept of one
-        user therefore does not depend on any other user's records, and two neighbouring data sets
-        stay neighbours *for every seed*, even one that the attacker knows. (Numbers drawn row by
-        row would shift all later users when one user's records change.) The numbers of one user
-        differ, since mix is a bijection: no tie is broken by what lies around it.
+        A record gets a random number made of the public seed, of its user's id, of what it holds
+        and of how many equal ones the user holds (:mod:`quorate.users.own_order`). The smallest
+        numbers stay; with an ``order=`` the first records stay, and the numbers decide among those
+        of one place. What is kept of one user therefore depends neither on any other user's
+        records nor on the order of the rows, and two neighbouring data sets stay neighbours *for
+        every seed*, even one that the attacker knows.
 
-        Both parameters are public.
+        Parameters
+        ----------
+        records : int
+        random_state : int, generator or None
+        words_of : callable, optional
+            Returns what the numbers of rows stand for, where these are codes that depend on what
+            everybody holds.
 
         Examples
         --------
@@ -114,7 +110,7 @@ class KeyedUsers(ABC):
         array([1, 1])
         """
         _validate.positive_integer(records=records)
-        return self.derive(_Cap(int(records), public_word(random_state)), keep=True)
+        return self.derive(_Cap(int(records), public_word(random_state), words_of), keep=True)
 
     def split(
         self,
@@ -153,21 +149,70 @@ class KeyedUsers(ABC):
         return left, right
 
 
+def in_own_order(users: UserData, *, word: int | np.uint64 = 0) -> UserData:
+    """Return users with their records in an order of their own, for whom an order matters.
+
+    That is their ``order=``, if there is one, and then a random order that follows from what the
+    user holds and a public word: the order in which records arrived is nobody's. Zeros have no
+    sign, so that not even equal records can be told apart.
+
+    >>> from quorate.users import UserData
+    >>> one = UserData.from_arrays([[1.0], [2.0], [3.0]], users=["ann"] * 3)
+    >>> other = UserData.from_arrays([[3.0], [1.0], [2.0]], users=["ann"] * 3)
+    >>> bool((in_own_order(one).X == in_own_order(other).X).all())
+    True
+    """
+    places = own_order.random_places(users.X, users.y, users.offsets, word=word, marks=users.marks)
+    return users.with_records(places, users.record_counts()).with_plain_zeros()
+
+
 @dataclass(frozen=True)
 class _Cap:
     records: int
     word: np.uint64
+    words_of: Callable[[NDArray[Any]], NDArray[np.uint64]] | None = None
 
     def __call__(self, users: UserData) -> UserData:
-        streams = grouping.mix(users.keys() + self.word)
         offsets, counts = users.offsets, users.record_counts()
+        # Who holds no more keeps everything: a choice that follows from the own records, too.
         full = np.flatnonzero(counts > self.records)
-        places = grouping.ranges(offsets[full], counts[full])
-        ranks = places - np.repeat(offsets[full], counts[full])
-        numbers = grouping.mix(np.repeat(streams[full], counts[full]) + ranks.astype(np.uint64))
-        keep = np.ones(users.n_records, dtype=np.bool_)
-        keep[places] = keep_smallest(numbers, counts[full], self.records)
-        return users.with_records(np.flatnonzero(keep), np.minimum(counts, self.records))
+        kept = np.minimum(counts, self.records)
+        places = grouping.ranges(offsets[:-1], kept)
+        if full.size:
+            own = grouping.ranges((np.cumsum(kept) - kept)[full], kept[full])
+            places[own] = self._chosen(users, full)
+        return users.with_records(places, kept)
+
+    def _chosen(self, users: UserData, full: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the places of the records that stay, of users who hold too many."""
+        counts, marks = users.record_counts()[full], users.marks
+        held = grouping.ranges(users.offsets[full], counts)
+        words = chosen_words(
+            users.X, users.y, held, np.repeat(users.keys()[full], counts), self.word, self.words_of
+        )
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        own = None if marks is None else marks[held]
+        found = own_order.contents_of(users.X, users.y, held, offsets, words, marks=own)
+        return found.remembered(self.records).placed(self.records)
+
+
+def chosen_words(
+    rows: NDArray[Any],
+    targets: NDArray[np.float64] | None,
+    held: NDArray[Any],
+    keys: NDArray[np.uint64],
+    word: np.uint64,
+    words_of: Callable[[NDArray[Any]], NDArray[np.uint64]] | None = None,
+) -> NDArray[np.uint64]:
+    """Return the random word of each record under a cap: of its numbers, its user and the seed.
+
+    >>> rows, keys = np.array([[1.0], [1.0]]), np.array([7, 8], np.uint64)
+    >>> words = chosen_words(rows, None, np.arange(2), keys, np.uint64(0))
+    >>> bool(words[0] != words[1])
+    True
+    """
+    words = own_order.content_words(rows, targets, held, word=word, of=words_of)
+    return grouping.mix(words + grouping.mix(keys + word))
 
 
 @dataclass(frozen=True)

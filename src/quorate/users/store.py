@@ -4,7 +4,7 @@ Floating-point addition is not associative: added up in another order, the recor
 other last bits. So they are added up in the order of a hash of what they hold, and the sum of a
 user is, to the last bit, a function of *which* records the user holds, and of nobody else's.
 
-The order costs a sort when it is first needed (:mod:`quorate.users.grouping`), a sum one pass. Who
+The order costs a sort when it is first needed (:mod:`quorate.users.own_order`), a sum one pass. Who
 passes over the records many times has them lie in that order.
 
 What is computed of a single record, such as its length, depends on that record alone: a matrix
@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.users.exact_sums import sums_in_any_order
-from quorate.users.grouping import index_type, order_by_hash, order_by_user, ranges
+from quorate.users.grouping import index_type, order_by_user, ranges
+from quorate.users.own_order import order_by_hash
 
 if TYPE_CHECKING:
     from quorate.users.data import UserData
@@ -70,9 +71,10 @@ class RecordStore:
     Rows may be 32-bit floats, which hold what a narrow table declares; :meth:`wide` makes them 64
     bits, and sums are computed as if they were. Only those that were ``_rounded`` to 32 bits stay.
     Records that are ``_deferred`` count as if they lay at those places, one behind the other, and
-    are put there when somebody asks for all of them. ``_upright`` are stretches of users who hold
-    equally many records, from the first one to the last and how many each holds: there the numbers
-    of a user lie feature by feature, and :meth:`lying` turns them back.
+    are put there when somebody asks for all of them. ``marks`` are the places of the records in an
+    order of their user's own, if they have one (``order=``). ``_upright`` are stretches of users
+    who hold equally many records, from the first one to the last and how many each holds: there the
+    numbers of a user lie feature by feature, and :meth:`lying` turns them back.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class RecordStore:
     _pattern: Any = field(default=None, repr=False, compare=False)
     _deferred: NDArray[Any] | None = field(default=None, repr=False, compare=False)
     _upright: tuple[tuple[int, int, int], ...] = field(default=(), repr=False, compare=False)
+    marks: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def numbered(
@@ -99,10 +102,11 @@ class RecordStore:
         rows: Rows,
         targets: NDArray[np.float64] | None,
         codes: NDArray[Any],
+        marks: NDArray[np.int64] | None = None,
     ) -> RecordStore:
         """Return records under the numbers of their users, which may lie in order already."""
         in_order = bool(np.all(codes[1:] >= codes[:-1]))
-        return cls(rows, targets, None if in_order else codes)
+        return cls(rows, targets, None if in_order else codes, marks=marks)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_pattern": None}  # quickly built where the records are sent
@@ -129,9 +133,13 @@ class RecordStore:
             order = order.take(ranges(offsets[ranks], np.diff(offsets)[ranks]))
         places = np.arange(len(order), dtype=index_type(len(order)))
         if self.codes is None and np.array_equal(order, places):
-            return RecordStore(_wide(self.rows), self.targets, None, places, _is_settled=True)
+            rows, marks = _wide(self.rows), self.marks
+            return RecordStore(rows, self.targets, None, places, _is_settled=True, marks=marks)
         targets = None if self.targets is None else self.targets.take(order)
-        settled = RecordStore(self.rows, targets, None, places, _is_settled=True, _deferred=order)
+        marks = None if self.marks is None else self.marks.take(order)
+        settled = RecordStore(
+            self.rows, targets, None, places, _is_settled=True, _deferred=order, marks=marks
+        )
         return settled if self.rows.dtype == np.float64 else settled.wide()
 
     def wide(self) -> RecordStore:
@@ -239,8 +247,16 @@ class RecordStore:
             if a < end and b > begin
         )
         rows = self.rows[places]
+        marks = None if self.marks is None else self.marks[places]
         return RecordStore(
-            rows, targets, None, order, self._is_settled, self._rounded, _upright=upright
+            rows,
+            targets,
+            None,
+            order,
+            self._is_settled,
+            self._rounded,
+            _upright=upright,
+            marks=marks,
         )
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
@@ -248,7 +264,8 @@ class RecordStore:
         if self.codes is not None:
             places = order_by_user(self.codes, n_users)[places]
         targets = None if self.targets is None else self.targets.take(places)
-        return RecordStore(self.some(places), targets, None, _rounded=self._rounded)
+        marks = None if self.marks is None else self.marks.take(places)
+        return RecordStore(self.some(places), targets, None, _rounded=self._rounded, marks=marks)
 
 
 def settled_users(

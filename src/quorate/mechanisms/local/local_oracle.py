@@ -31,6 +31,7 @@ from quorate.guarantees import Approximate, Guarantee, Relation, Trust
 from quorate.mechanisms.local.randomizers import Randomizer
 from quorate.users import UserData
 from quorate.users.crowd import Crowd, call_quietly
+from quorate.users.public_choices import in_own_order
 
 __all__ = ["Exchange", "LocalOracle", "Report", "Transcript"]
 
@@ -81,8 +82,9 @@ class Report:
         # One user's odd value must not change how another's is read: each is converted alone.
         dtype = np.float64 if self.randomizer.numeric else object
         found = np.full((users.n_users, *self.randomizer.shape), math.nan, dtype=dtype)
+        own = in_own_order(users)
         for place in range(users.n_users):
-            value = self._alone(users.take([place]))
+            value = self._alone(own.take([place]))
             if value is not None:
                 found[place] = value
         return found
