@@ -28,7 +28,8 @@ from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
 from quorate.tabulate.gathering.short_texts import ShortTexts
 from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
+from quorate.users.data import UserData, ordered_users
+from quorate.users.keys import LabelWords, label_words
 
 __all__ = [
     "LabelNumbers",
@@ -214,6 +215,10 @@ class LabelNumbers:
         """Return the number of a label."""
         return float(label)
 
+    def words(self) -> NDArray[np.uint64] | None:
+        """Return the word of each label that a number is a place of; None if numbers are labels."""
+        return None
+
 
 class PrivateLabels(LabelNumbers):
     """A column of labels of any kind as numbers; private, like the labels.
@@ -250,6 +255,10 @@ class PrivateLabels(LabelNumbers):
         """Return the number of a label."""
         return self._places[label]
 
+    def words(self) -> NDArray[np.uint64]:
+        """Return the word of each label, which does not depend on the others."""
+        return label_words(self.labels)
+
 
 def _plain(label: Any) -> int | str | None:
     if label is None or isinstance(label, str):
@@ -262,11 +271,18 @@ def _plain(label: Any) -> int | str | None:
 
 
 @dataclass(frozen=True)
-class _FirstColumns:
+class _Keys:
+    """The same people with the numbers of their records' keys alone."""
+
     columns: tuple[int, ...]
 
-    def __call__(self, part: UserData) -> Floats:
-        return np.ascontiguousarray(part.X[:, self.columns])
+    def __call__(self, part: UserData) -> UserData:
+        rows, keys = np.ascontiguousarray(part.X[:, self.columns]), part.keys()
+        return ordered_users(rows, None, part.offsets, keys, part.unit, None, part.marks)
+
+
+def _rows_of(part: UserData) -> Floats:
+    return part.X
 
 
 def popular_keys(
@@ -281,9 +297,9 @@ def popular_keys(
 ) -> tuple[Row, ...]:
     """Release the keys that many people hold, in the order of keys.
 
-    Every person votes for the key of one record, drawn by a public seed and the person's own id;
-    what is released is a :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without
-    its counts.
+    Every person votes for the key of one record, drawn by a public seed, the person's own id and
+    the keys that this person holds (or the first one of an ``order=``); what is released is a
+    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts.
 
     Parameters
     ----------
@@ -312,8 +328,15 @@ def popular_keys(
     ... )
     ((3,),)
     """
-    drawn = crowd.cap(1, random_state=random_state)
-    rows = np.concatenate([np.empty((0, len(columns))), *drawn.map(_FirstColumns(columns))])
+    # A place among labels depends on who else holds what, so votes are drawn by the labels' words.
+    words = [of.words() for of in labels]
+    known = tuple(each for each in words if each is not None)
+    drawn = crowd.derive(_Keys(columns)).cap(
+        1,
+        random_state=random_state,
+        words_of=LabelWords(known) if len(known) == len(columns) else None,
+    )
+    rows = np.concatenate([np.empty((0, len(columns))), *drawn.map(_rows_of)])
     votes = []
     for row in rows.tolist():
         key = [of.label(number) for of, number in zip(labels, row, strict=True)]

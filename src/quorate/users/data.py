@@ -333,6 +333,9 @@ class UserData(TableSources, Crowd):
         """
         every = [self, *parts]
         targets = [part.y for part in every if part.y is not None]
+        # An order counts if everybody has one; who brings no record has any.
+        held = [part for part in every if part.n_records]
+        marks = [part.marks for part in held if part.marks is not None]
         return ordered_users(
             np.concatenate([part.X for part in every]),
             np.concatenate(targets) if targets else None,
@@ -340,6 +343,7 @@ class UserData(TableSources, Crowd):
             np.concatenate([part.keys() for part in every]),
             self.unit,
             self.feature_names,
+            np.concatenate(marks) if marks and len(marks) == len(held) else None,
         )
 
     def keys(self) -> NDArray[np.uint64]:
@@ -432,6 +436,7 @@ def numbered_users(
     keys: NDArray[np.uint64],
     unit: str,
     names: tuple[str, ...] | None,
+    marks: NDArray[np.int64] | None = None,
 ) -> UserData:
     """Return the records of users who have numbers and keys already; nothing is missing.
 
@@ -439,7 +444,7 @@ def numbered_users(
     >>> numbered_users(np.ones((3, 1)), None, np.array([1, 0, 1]), keys, "user", None).X.shape
     (3, 1)
     """
-    store = RecordStore.numbered(rows, targets, codes)
+    store = RecordStore.numbered(rows, targets, codes, marks)
     if store.codes is None:  # numbers that lie in order need not be counted
         offsets = np.searchsorted(codes, np.arange(len(keys) + 1, dtype=codes.dtype))
     else:
@@ -454,6 +459,7 @@ def ordered_users(
     keys: NDArray[np.uint64],
     unit: str,
     names: tuple[str, ...] | None,
+    marks: NDArray[np.int64] | None = None,
 ) -> UserData:
     """Return the records of users who lie one after the other, under their keys.
 
@@ -461,7 +467,7 @@ def ordered_users(
     >>> ordered_users(np.ones((3, 1)), None, np.array([0, 1, 3]), keys, "user", None).n_users
     2
     """
-    store = RecordStore(rows, targets, None)
+    store = RecordStore(rows, targets, None, marks=marks)
     return UserData.__new__(UserData)._set(store, offsets, keys, unit, names)
 
 

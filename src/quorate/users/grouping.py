@@ -46,6 +46,7 @@ __all__ = [
     "numbered",
     "order_by_user",
     "ranges",
+    "text_words",
 ]
 
 Words = NDArray[np.uint64]
@@ -302,9 +303,22 @@ def _keys(distinct: Any) -> Words:
 
     if pa.types.is_integer(distinct.type):
         return mix(distinct.to_numpy().astype(np.int64).view(np.uint64))
+    return text_words(distinct)
+
+
+def text_words(texts: Any) -> Words:
+    """Return a word for each entry of an Arrow array of texts or bytes, of that entry alone.
+
+    >>> import pyarrow as pa
+    >>> one, other = text_words(pa.array(["ann", "bob"])), text_words(pa.array([b"bob"]))
+    >>> bool(one[1] == other[0])
+    True
+    """
+    import pyarrow as pa
+
     parts = [
-        _hash(distinct.slice(start, _BLOCK).cast(pa.large_binary()))
-        for start in range(0, len(distinct), _BLOCK)
+        _hash(texts.slice(start, _BLOCK).cast(pa.large_binary()))
+        for start in range(0, len(texts), _BLOCK)
     ]
     return np.concatenate([np.empty(0, dtype=np.uint64), *parts])
 

@@ -6,15 +6,26 @@ piece, and two pieces agree on who somebody is.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
-from quorate.users.grouping import group, id_columns, mix, numbered
+from quorate.users.grouping import group, id_columns, mix, numbered, text_words
 
-__all__ = ["count_keys", "keys_of", "number_keys", "plain_integers", "row_keys"]
+__all__ = [
+    "LabelWords",
+    "count_keys",
+    "keys_of",
+    "label_words",
+    "number_keys",
+    "plain_integers",
+    "row_keys",
+]
 
 
 def plain_integers(users: Any) -> tuple[NDArray[Any] | None, Any]:
@@ -84,6 +95,39 @@ def keys_of(ids: Any, n_users: int) -> NDArray[np.uint64]:
     if len(groups.codes) != n_users or len(groups.keys) != n_users or np.any(groups.codes < 0):
         raise SchemaError("Expected ids= with a different id for each user of offsets=.")
     return groups.keys[groups.codes]
+
+
+def label_words(labels: Sequence[int | str]) -> NDArray[np.uint64]:
+    """Return a word for each label, a function of the label alone.
+
+    >>> one, other = label_words(["tea", 7]), label_words([7])
+    >>> bool(one[1] == other[0])
+    True
+    """
+    import pyarrow as pa
+
+    # As they are written, so that 7 and "7" are two labels, and any text has plain letters.
+    return text_words(pa.array([json.dumps(label) for label in labels], pa.large_string()))
+
+
+@dataclass(frozen=True, eq=False)
+class LabelWords:
+    """What numbers of rows stand for where they are places among labels that somebody holds.
+
+    The place of a label depends on which others there are; its word does not.
+
+    >>> words = LabelWords((label_words(["mate", "tea"]),))
+    >>> other = LabelWords((label_words(["coffee", "mate", "tea"]),))
+    >>> bool(words(np.array([[1.0]])) == other(np.array([[2.0]])))
+    True
+    """
+
+    words: tuple[NDArray[np.uint64], ...]
+
+    def __call__(self, rows: NDArray[Any]) -> NDArray[np.uint64]:
+        """Return the words of the labels in each column."""
+        columns = zip(self.words, rows.T, strict=True)
+        return np.stack([words[places.astype(np.int64)] for words, places in columns], axis=1)
 
 
 def _plain_integers(column: Any) -> NDArray[Any] | None:

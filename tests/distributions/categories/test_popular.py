@@ -6,7 +6,12 @@ import pytest
 from quorate.accounting.account import Account
 from quorate.auditing import replay
 from quorate.distributions import DiscreteDistribution
-from quorate.distributions.categories.popular import LabelCodes, popular_labels, private_codes
+from quorate.distributions.categories.popular import (
+    LabelCodes,
+    own_votes,
+    popular_labels,
+    private_codes,
+)
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
@@ -90,8 +95,7 @@ class TestPrivacy:
                 codes = LabelCodes(np.array([*labels, *extra], dtype=object))
                 users = [1, 1, 1, 1, *[2] * len(extra)]
                 data = UserData.from_arrays(codes.numbers[:, None], users=users)
-                drawn = data.cap(1, random_state=seed)
-                votes.append(codes.labels[int(drawn.X[0, 0])])
+                votes.append(own_votes(codes, data, seed)[0])
             assert votes[0] == votes[1]
 
     def test_one_vote_a_person_however_many_records(self):

@@ -16,8 +16,9 @@ from quorate.mechanisms.choices.stable_choice import StableHistogram
 from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
 from quorate.users.data import UserData
+from quorate.users.keys import LabelWords, label_words
 
-__all__ = ["LabelCodes", "popular_labels", "private_codes"]
+__all__ = ["LabelCodes", "own_votes", "popular_labels", "private_codes"]
 
 Label = int | str
 
@@ -71,6 +72,19 @@ def private_codes(X: Any) -> LabelCodes:
     return LabelCodes(column)
 
 
+def own_votes(codes: LabelCodes, data: UserData, random_state: RandomState) -> list[Label]:
+    """Return the label of one record of each person who holds any.
+
+    >>> codes = private_codes(["x", "y", "x"])
+    >>> own_votes(codes, UserData.from_arrays(codes.numbers, users=[1, 1, 2]), 0)[1]
+    'x'
+    """
+    # A place among labels depends on who else holds what; the word of a label does not.
+    words = LabelWords((label_words(codes.labels),))
+    drawn = data.cap(1, random_state=random_state, words_of=words)
+    return [codes.labels[int(number)] for number in drawn.X[:, 0]]
+
+
 def popular_labels(
     codes: LabelCodes,
     data: UserData,
@@ -82,8 +96,8 @@ def popular_labels(
 ) -> tuple[Label, ...]:
     """Release the labels that many people hold, in the order of labels.
 
-    Every person votes for the label of one record, drawn by a public seed and the person's own id,
-    so nobody's vote depends on anybody else. What is released is a
+    Every person votes for the label of one record, drawn by a public seed, the person's own id and
+    labels, so nobody's vote depends on anybody else. What is released is a
     :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts.
 
     Parameters
@@ -95,8 +109,7 @@ def popular_labels(
     account : Account
     random_state : int, generator or None
     """
-    drawn = data.cap(1, random_state=random_state)
-    votes = (codes.labels[int(number)] for number in drawn.X[:, 0])
+    votes = own_votes(codes, data, random_state)
     mechanism = StableHistogram(
         epsilon=float_down(epsilon), delta=float_down(delta), relation=account.relation
     )
