@@ -169,14 +169,17 @@ class TestRule:
         assert rule.decide(data, SharedSeed(0)).tolist() == [0]
 
     def test_records_beyond_the_chunks_are_left_out_by_public_coins(self):
-        """Which records take part depends on their places and the seed, not on what they hold."""
+        """Which records take part depends on the seed and what is held, not on what came first."""
         rule = ListRule(ListLearner(CLASSES["points"]), chunk=8, first=2, others=2)
         x = np.arange(50)
         data = UserData.from_arrays(x[:, None].astype(float), np.zeros(50, int), users=[0] * 50)
         kept = rule._chunks(data, SharedSeed(1))[0].X[:, 0]
         assert len(kept) == 32
-        shifted = UserData.from_arrays((x[:, None] + 7.0) % 64, np.ones(50, int), users=[0] * 50)
-        assert np.array_equal(rule._chunks(shifted, SharedSeed(1))[0].X[:, 0], (kept + 7) % 64)
+        turned = UserData.from_arrays(
+            x[::-1, None].astype(float), np.zeros(50, int), users=[0] * 50
+        )
+        assert np.array_equal(rule._chunks(turned, SharedSeed(1))[0].X[:, 0], kept)
+        assert set(rule._chunks(data, SharedSeed(2))[0].X[:, 0]) != set(kept)
         assert not np.array_equal(rule._chunks(data, SharedSeed(2))[0].X[:, 0], kept)
 
     def test_published_constants(self):

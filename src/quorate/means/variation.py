@@ -343,7 +343,7 @@ class _Halves:
     bound: Bound
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        users = in_own_order(users)
+        users = in_own_order(users, by_key=True)
         rows = self.bound.clip(users.X) / np.maximum(half_widths(self.bound), _TINY)
         turn = np.arange(users.n_records) - np.repeat(users.offsets[:-1], users.record_counts())
         fine = ~np.isnan(users.X).any(axis=1)

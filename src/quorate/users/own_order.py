@@ -290,11 +290,13 @@ def random_places(
     offsets: Places,
     *,
     word: int | np.uint64 = 0,
+    keys: Words | None = None,
     marks: Places | None = None,
 ) -> NDArray[Any]:
     """Return the places of rows that lie user by user, each user's in a random order of their own.
 
-    It follows from what the user holds and a public word; with ``marks`` these come first.
+    It follows from what the user holds and a public word, and from the user's key if it is told:
+    then two who hold the same have it in two orders. With ``marks`` these come first.
 
     >>> rows, offsets = np.array([[1.0], [2.0], [3.0]]), np.array([0, 3])
     >>> order, turned = (random_places(each, None, offsets) for each in (rows, rows[::-1]))
@@ -303,7 +305,9 @@ def random_places(
     """
     held = np.arange(len(rows))
     words = content_words(rows, targets, held, word=word)
-    words = mix(words + np.repeat(own_words(words, offsets, word=word), np.diff(offsets)))
+    own = own_words(words, offsets, word=word)
+    own = own if keys is None else mix(own + keys)
+    words = mix(words + np.repeat(own, np.diff(offsets)))
     return contents_of(rows, targets, held, offsets, words, marks=marks).placed()
 
 

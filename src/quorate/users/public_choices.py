@@ -149,12 +149,13 @@ class KeyedUsers(ABC):
         return left, right
 
 
-def in_own_order(users: UserData, *, word: int | np.uint64 = 0) -> UserData:
+def in_own_order(users: UserData, *, word: int | np.uint64 = 0, by_key: bool = False) -> UserData:
     """Return users with their records in an order of their own, for whom an order matters.
 
     That is their ``order=``, if there is one, and then a random order that follows from what the
-    user holds and a public word: the order in which records arrived is nobody's. Zeros have no
-    sign, so that not even equal records can be told apart.
+    user holds and a public word: the order in which records arrived is nobody's. With ``by_key`` it
+    also follows from the user's key, so that chance evens out over users who hold the same. Zeros
+    have no sign, so that not even equal records can be told apart.
 
     >>> from quorate.users import UserData
     >>> one = UserData.from_arrays([[1.0], [2.0], [3.0]], users=["ann"] * 3)
@@ -162,7 +163,10 @@ def in_own_order(users: UserData, *, word: int | np.uint64 = 0) -> UserData:
     >>> bool((in_own_order(one).X == in_own_order(other).X).all())
     True
     """
-    places = own_order.random_places(users.X, users.y, users.offsets, word=word, marks=users.marks)
+    keys = users.keys() if by_key else None
+    places = own_order.random_places(
+        users.X, users.y, users.offsets, word=word, keys=keys, marks=users.marks
+    )
     return users.with_records(places, users.record_counts()).with_plain_zeros()
 
 

@@ -247,17 +247,10 @@ class RecordStore:
             if a < end and b > begin
         )
         rows = self.rows[places]
-        marks = None if self.marks is None else self.marks[places]
-        return RecordStore(
-            rows,
-            targets,
-            None,
-            order,
-            self._is_settled,
-            self._rounded,
-            _upright=upright,
-            marks=marks,
+        made = RecordStore(
+            rows, targets, None, order, self._is_settled, self._rounded, _upright=upright
         )
+        return made if self.marks is None else replace(made, marks=self.marks[places])
 
     def gather(self, places: NDArray[Any], *, n_users: int) -> RecordStore:
         """Return the records at these places of the order by user."""
