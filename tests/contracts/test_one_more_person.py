@@ -10,12 +10,17 @@ switch wherever it lies.
 """
 
 import inspect
+import os
 import re
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from sklearn.base import clone
 
 from asked_tasks import ASKED
@@ -26,6 +31,8 @@ from quorate.catalogue import TASKS
 from quorate.cli import main
 from quorate.concepts import Thresholds
 from quorate.distributions import GaussianDistribution
+from quorate.engines.files import FileCrowd
+from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError
 from quorate.files.model_files import StoredModel
 from quorate.files.table_files import TableFile
@@ -448,6 +455,63 @@ def test_a_task_does_not_count_people_where_their_number_is_private(
     assert counted == []
     fit(make_request("logistic", **ASKED["logistic"]), TableFile(visits))
     assert counted
+
+
+# --- where people lie ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("records", [0, 1, 1023, 1_398_101, 2**40])
+def test_the_number_of_parts_of_a_crowd_does_not_follow_its_records(records, desk):
+    """1,398,101 records of one feature were one part, and one record more made two of it."""
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    layout = Layout.of(schema, user="id")
+
+    def run(rows):
+        crowd = FileCrowd.from_batches([], layout, rows=rows)
+        kept = crowd.cap(1)
+        return [repr(crowd), crowd.n_parts, repr(kept), kept.n_parts]
+
+    compare(run, [(records, records + 1), (1, records)], desk)
+    assert desk.refusals == []
+
+
+@pytest.mark.parametrize("spool", [False, True])
+def test_the_kind_of_a_crowd_does_not_follow_its_files(spool, desk, tmp_path, monkeypatch):
+    """Files of more than 256 megabytes were grouped on disk; whether they were was seen."""
+    sparse, honest = 2**28 + 1, Path.stat
+
+    def as_if_large(self, **how):
+        found = honest(self, **how)
+        large = self.name == "many.parquet" or self.name == "many.csv"
+        return os.stat_result((*found[:6], sparse, *found[7:10])) if large else found
+
+    monkeypatch.setattr(Path, "stat", as_if_large)
+    for name in ("few", "many"):
+        table = pa.table({"id": range(9), "x": np.arange(9.0)})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        csv.write_csv(table, tmp_path / f"{name}.csv")
+
+    def run(name):
+        typed = UserData.from_parquet(tmp_path / f"{name}.parquet", user="id", spool=spool)
+        text = UserData.from_csv(tmp_path / f"{name}.csv", user="id", features=["x"], spool=spool)
+        return [type(typed).__name__, repr(typed), type(text).__name__, repr(text)]
+
+    compare(run, [("few", "many")], desk)
+    assert desk.refusals == []
+
+
+@pytest.mark.parametrize("engine", ["local", "files"])
+def test_what_is_said_about_rows_does_not_follow_the_size_of_a_table(engine, desk, tmp_path):
+    path = tmp_path / "visits.csv"
+    given = ["--task", "median", "--user", "patient", "--features", "age", "--bounds", "0,120"]
+    given += ["--epsilon", "1", "--relation", "add-remove", "--engine", engine]
+
+    def run(n_people):
+        write_visits(path, n_people)
+        return main(["fit", str(path), *given]), main(["fit", str(path), *given, "--json"])
+
+    compare(run, [(1, 2), (64, 65), (1, 65)], desk)
+    assert desk.refusals == []
 
 
 # --- the contract sees ---------------------------------------------------------------------------

@@ -155,8 +155,11 @@ class TestFewPasses:
         together = crowd.derive(_themselves, keep=True)
         monkeypatch.setattr(files, "_KEPT_BYTES", 30_000)
         apart = crowd.derive(_themselves, keep=True)
-        assert (together.n_parts, crowd.n_parts) == (1, 64)
-        assert 1 < apart.n_parts < 64
+        assert (len(together.sizes), len(crowd.sizes)) == (1, 64)
+        assert 1 < len(apart.sizes) < 64
+        # How many they are follows from the records: it is not told.
+        assert {derived.n_parts for derived in (together, apart, together.cap(1))} == {64}
+        assert "n_parts=64" in repr(together)
         for derived in (together, apart):
             assert np.array_equal(derived.keys(), crowd.keys())
             assert sum(derived.sizes) == crowd.n_users
@@ -205,8 +208,7 @@ import os, resource, sys, time
 from quorate.cli import main
 from quorate.engines import files, partition
 from quorate.engines.layout import Layout
-from quorate.tasks import crowds
-crowds._LARGE, files._BATCH_ROWS, partition._BUFFER_BYTES = 10, 100, 1
+files._BATCH_ROWS, partition._BUFFER_BYTES = 100, 1
 records = Layout.records
 def slowly(layout, batch, **options):
     os.write(1, b"piece\\n")
@@ -220,6 +222,7 @@ sys.exit(main(sys.argv[2:]))
 
 def fit_command(folder, tmp_path):
     given = f"fit {folder} --task mean --user id --features a,b,c --bounds -10,10 --epsilon 1"
+    given += " --engine files"
     ledger = f"--delta 1e-5 --ledger {tmp_path / 'book.db'} --data-name visits --json"
     return [*given.split(), *ledger.split()]
 

@@ -70,21 +70,19 @@ def csv_folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("task", [MEAN, MODEL], ids=["mean", "model"])
-def test_a_large_folder_is_grouped_on_disk(folder, capsys, monkeypatch, task):
+def test_a_folder_is_grouped_on_disk(folder, capsys, task):
     expected = fitted(folder, capsys, task=task)
-    monkeypatch.setattr(crowds, "_LARGE", 10)
-    assert fitted(folder, capsys, task=task) == expected
+    assert fitted(folder, capsys, "--engine", "files", task=task) == expected
 
 
-def test_a_large_folder_of_csv_is_grouped_on_disk(csv_folder, folder, capsys, monkeypatch):
+def test_a_folder_of_csv_is_grouped_on_disk(csv_folder, folder, capsys, monkeypatch):
     expected = fitted(csv_folder, capsys)
     grouped = []
     group = crowds.TableFile.group
-    monkeypatch.setattr(crowds, "_LARGE", 10)
     monkeypatch.setattr(
         crowds.TableFile, "group", lambda *given: grouped.append(1) or group(*given)
     )
-    assert fitted(csv_folder, capsys) == expected
+    assert fitted(csv_folder, capsys, "--engine", "files") == expected
     assert grouped == [1]
     # Ids, order and numbers are those of the Parquet files; a release of text also counts its rows.
     columns = {"user": "id", "features": ["a", "b", "c"]}

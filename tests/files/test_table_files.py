@@ -157,11 +157,10 @@ class TestFoldersOfCsv:
             del crowd
         assert times[0] == times[1]
 
-    def test_the_memory_decides_where_they_lie_and_nothing_else(self, folder):
+    def test_the_call_decides_where_they_lie_and_nothing_else(self, folder):
         options = {"user": "person", "features": ["age"], "target": "ill", "classes": ["no", "yes"]}
-        size = TableFile(folder).size_on_disk
-        here = UserData.from_csv(folder, memory=4 * size, **options)
-        there = UserData.from_csv(folder, memory=4 * size - 4, **options)
+        here = UserData.from_csv(folder, **options)
+        there = UserData.from_csv(folder, spool=True, **options)
         assert (type(here), type(there)) == (UserData, FileCrowd)
         assert here.unit == there.unit == "person"
         assert there.n_users == here.n_users
@@ -177,7 +176,7 @@ class TestFoldersOfCsv:
     def test_categories_are_coded_alike_in_memory_and_on_disk(self, folder):
         options = {"user": "person", "features": ["age", "ill"], "categories": {"ill": ["yes"]}}
         here = UserData.from_csv(folder, **options)
-        there = UserData.from_csv(folder, memory=4, **options)
+        there = UserData.from_csv(folder, spool=True, **options)
         assert here.feature_names == there.feature_names
         assert here.n_features == there.n_features > 1
         assert np.array_equal(there.together().X, here.take(np.argsort(here.keys())).X)

@@ -13,7 +13,6 @@ from quorate.exceptions import MissingExtraError, ParameterError
 from quorate.files.table_files import Columns, TableFile
 from quorate.noise import SeededNoise, use_noise
 from quorate.ranges import Limit
-from quorate.tasks import crowds
 from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.fitting import FitRequest, fit
 from quorate.users import UserData
@@ -74,25 +73,26 @@ class TestPlaces:
 
 
 class TestLargeTables:
-    def test_a_large_folder_is_grouped_on_disk_and_releases_the_same(self, folder, monkeypatch):
+    def test_files_release_what_memory_does(self, folder):
         results = []
-        for large in (2**28, 10):
-            monkeypatch.setattr(crowds, "_LARGE", large)
-            assert Place("local").is_in_memory(TableFile(folder)) == (large > 10)
+        for engine in ("local", "files"):
             with use_noise(SeededNoise(0)):
-                results.append(fit(request(), TableFile(folder)))
+                results.append(fit(request(engine=engine), TableFile(folder)))
         assert np.array_equal(results[0].estimator.mean_, results[1].estimator.mean_)
         assert results[0].n_users == results[1].n_users == 300
 
-    def test_from_parquet_follows_the_stated_memory(self, folder):
-        small = UserData.from_parquet(folder, user="id", memory=4000)
-        assert isinstance(small, FileCrowd)
+    def test_the_call_says_where_people_lie_and_the_files_do_not(self, folder, tmp_path):
         assert isinstance(UserData.from_parquet(folder, user="id"), UserData)
+        kept = tmp_path / "kept"
+        for spool in (True, kept):
+            assert isinstance(UserData.from_parquet(folder, user="id", spool=spool), FileCrowd)
+        assert any(kept.iterdir())
+        assert Place("local").is_in_memory
+        assert not Place("files").is_in_memory
 
     def test_the_charge_comes_before_the_first_row(self, folder, monkeypatch):
         order = []
-        place = Place("local")
-        monkeypatch.setattr(crowds, "_LARGE", 10)
+        place = Place("files")
         monkeypatch.setattr(
             Place, "crowd", lambda *_: order.append("read") or UserData([[1.0]], offsets=[0, 1])
         )

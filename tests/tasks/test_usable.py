@@ -19,7 +19,6 @@ from quorate.guarantees import Composed, Guarantee
 from quorate.noise import SeededNoise, use_noise
 from quorate.ranges import Limit
 from quorate.tasks import usable
-from quorate.tasks.crowds import Place
 from quorate.tasks.fitting import FitRequest, fit
 from quorate.users import UserData
 
@@ -203,13 +202,12 @@ def test_few_people_and_a_wide_range_withhold_nothing(tmp_path):
     assert not found.is_nothing
 
 
-def test_crowds_count_people_with_a_row(tmp_path, monkeypatch):
+def test_crowds_count_people_with_a_row(tmp_path):
     lines = table(tmp_path, "{i},12.5,x,north,yes")
     others = "\n".join(f"{i},old,x,north,yes" for i in range(100, 140))
     lines.path.write_text(f"{lines.path.read_text()}\n{others}")
-    monkeypatch.setattr(Place, "is_in_memory", lambda *_: False)
     with use_noise(SeededNoise(0)):
-        result = fit(request(epsilon=200.0), lines)
+        result = fit(request(epsilon=200.0, engine="files"), lines)
     assert not result.usable.rows
     assert abs(result.usable.share - 0.6) < 0.05
     assert "of all units have a row" in str(result.usable)

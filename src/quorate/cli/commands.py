@@ -206,7 +206,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         Path | None, typer.Option(help="Table: write it here, as .csv or .parquet.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="local, dask://host:port, spark://host:port or local[2].")
+        str, typer.Option(help="local, files, dask://host:port, spark://host:port or local[2].")
     ] = "local",
     ledger: Annotated[Path | None, typer.Option(help="Ledger that is charged first.")] = None,
     data_name: Annotated[

@@ -333,7 +333,7 @@ class PartedCrowd(DescribedCrowd):
         # Without n_users, which is private under addition and removal.
         return (
             f"{type(self).__name__}(n_features={self.n_features}, target={self.has_target}, "
-            f"unit={self.unit!r}, n_parts={self._n_parts})"
+            f"unit={self.unit!r}, n_parts={self.n_parts})"
         )
 
 

@@ -4,7 +4,8 @@ The source is read once, piece by piece; each record goes to the file of its use
 order of the source. A part is small enough for memory. The first time somebody needs a part in the
 order of its users it is written down in that order and mapped from then on. Everything lies in a
 :class:`~quorate.engines.spool.Spool`: private, removed when the crowd is, and after a crash by
-whoever comes next.
+whoever comes next. How many parts a crowd is said to have is a public number; in how many files
+they lie follows from the records, and is not told.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from quorate.users.data import UserData
 
 __all__ = ["FileCrowd", "about_file"]
 
-# Records of a part take about this much memory as floats.
+# A public number, whatever the records are: 16 gigabytes of them lie in parts of 32 megabytes.
+_PARTS = 512
+# Small parts lie together: in one file up to the first of these sizes where they are as they came,
+# up to the second where they are kept beside others, since rounds then cost less.
 _PART_BYTES = 2**25
-_MOST_PARTS = 512
-# Small parts that are kept beside others are put together up to this size: rounds cost less.
 _KEPT_BYTES = 2**23
 _BATCH_ROWS = 2**17
 
@@ -61,10 +63,17 @@ class FileCrowd(PartedCrowd):
         changes: tuple[Callable[..., UserData], ...] = (),
         arguments: tuple[Arguments, ...] | None = None,
         *,
+        n_parts: int | None = None,
         threads: int = 2,
     ) -> None:
         super().__init__(schema, len(parts), changes, arguments)
         self._parts, self._threads = list(parts), threads
+        self._stated_parts = len(parts) if n_parts is None else n_parts
+
+    @property
+    def n_parts(self) -> int:
+        """The number of parts that was stated, or 512; public, unlike the number of their files."""
+        return self._stated_parts
 
     @classmethod
     def from_parquet(  # noqa: PLR0913 - those of a table, and where it is to lie
@@ -99,7 +108,8 @@ class FileCrowd(PartedCrowd):
             A folder for the grouped records that is kept, and used again for the same files and
             columns. By default they lie in a temporary folder and go away with the crowd.
         n_parts : int, optional
-            By default so many that a part has about 32 megabytes.
+            A part has to fit into memory once for each thread. By default 512, of which small ones
+            lie together; public, and it must not follow from the records.
         threads : int, default=2
         progress : bool, optional
             Whether to draw a bar; by default on a terminal only.
@@ -157,18 +167,17 @@ class FileCrowd(PartedCrowd):
     ) -> FileCrowd:
         """Group the rows of Arrow batches by user, on disk.
 
-        ``rows`` is their number if it is known; ``source`` describes them for a ``spool`` that is
-        used again, and without it the spool is made anew.
+        ``rows`` is their number if it is known, for the bar and the sizes of files; ``source``
+        describes them for a ``spool`` that is used again, and without it the spool is made anew.
         """
-        _validate.positive_integer(threads=threads)
-        if n_parts is None:
+        stored = stated = _PARTS if n_parts is None else n_parts
+        _validate.positive_integer(threads=threads, n_parts=stated)
+        if n_parts is None and rows is not None:
             each = 8 * (len(layout.features) + 2)
-            parts = _MOST_PARTS if rows is None else math.ceil(rows * each / _PART_BYTES)
-            n_parts = min(max(parts, 1), _MOST_PARTS)
-        _validate.positive_integer(n_parts=n_parts)
+            stored = min(max(math.ceil(rows * each / _PART_BYTES), 1), _PARTS)
         place = Spool(spool)
-        about = None if source is None else {**source, "n_parts": n_parts, **_public(layout)}
-        files = [PartFiles(place, f"{i:05d}", layout.schema, layout) for i in range(n_parts)]
+        about = None if source is None else {**source, "n_parts": stored, **_public(layout)}
+        files = [PartFiles(place, f"{i:05d}", layout.schema, layout) for i in range(stored)]
         if about is None or not place.is_complete(about):
             with disk_errors(place), Progress(rows, label="grouping by user", show=progress) as bar:
                 place.clear()
@@ -177,7 +186,7 @@ class FileCrowd(PartedCrowd):
                     deque(ahead(PartFiles.settle, files, threads), maxlen=0)
                 if about is not None:
                     place.complete(about)
-        return cls(files, layout.schema, threads=threads)
+        return cls(files, layout.schema, n_parts=stated, threads=threads)
 
     @property
     def is_empty(self) -> bool:
@@ -207,7 +216,7 @@ class FileCrowd(PartedCrowd):
             for few in _joined(results, schema):
                 files.append(PartFiles(place, f"{len(files):05d}", schema))
                 files[-1].write(few)
-        return type(self)(files, schema, threads=self._threads)
+        return type(self)(files, schema, n_parts=self.n_parts, threads=self._threads)
 
     def _changed(
         self,
@@ -215,7 +224,9 @@ class FileCrowd(PartedCrowd):
         changes: tuple[Callable[..., UserData], ...],
         arguments: tuple[Arguments, ...],
     ) -> Self:
-        return type(self)(self._parts, schema, changes, arguments, threads=self._threads)
+        return type(self)(
+            self._parts, schema, changes, arguments, n_parts=self.n_parts, threads=self._threads
+        )
 
 
 def _joined(parts: Iterable[UserData], schema: Schema) -> Iterator[UserData]:

@@ -10,7 +10,6 @@ What a database says when a query fails may quote the row that it stumbled over,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
@@ -25,6 +24,7 @@ from quorate.users.coding import coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 from quorate.users.id_forms import as_text
+from quorate.users.sources import Spooled, spool_folder
 
 __all__ = ["from_sql", "query_batches"]
 
@@ -45,7 +45,7 @@ def from_sql(
     classes: Sequence[Any] | None = None,
     categories: Mapping[str, Sequence[Any]] | None = None,
     dates: Mapping[str, tuple[Any, Any]] | None = None,
-    spool: bool | str | os.PathLike[str] = False,
+    spool: Spooled = False,
 ) -> Crowd:
     """Group the rows of a query by user; see :meth:`quorate.UserData.from_sql`.
 
@@ -84,8 +84,7 @@ def from_sql(
         )
         layout = Layout.of(schema, **options)
         if spool:
-            place = None if isinstance(spool, bool) else spool
-            return FileCrowd.from_batches(batches, layout, spool=place)
+            return FileCrowd.from_batches(batches, layout, spool=spool_folder(spool))
         table = pa.Table.from_batches(batches, schema)
     return UserData.from_frame(table.select(layout.columns), **options)
 

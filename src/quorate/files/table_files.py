@@ -31,6 +31,7 @@ from quorate.files.csv_lines import (
 from quorate.users import UserData, frames, grouping, tables
 from quorate.users.coding import Coding, coded_columns, names_given
 from quorate.users.keys import row_keys
+from quorate.users.sources import Spooled, spool_folder
 
 __all__ = ["Columns", "LoadedRows", "TableFile", "users_of_csv"]
 
@@ -176,13 +177,6 @@ class TableFile:
         return [file for file in found if not file.name.startswith((".", "_"))]
 
     @property
-    def size_on_disk(self) -> int:
-        """How many bytes the files take together."""
-        if self.separator is None:
-            return frames.size_on_disk(frames.open_parquet(self.path))
-        return sum(file.stat().st_size for file in self.files)
-
-    @property
     def column_names(self) -> list[str]:
         """The names of all columns; of a CSV file only the first line is read."""
         if self.separator is None:
@@ -238,7 +232,7 @@ class TableFile:
         columns = self.resolve(columns)
         if self.separator is None:
             people: UserData = UserData.from_parquet(
-                self.path, features=columns.features, memory=2**62, **columns.given
+                self.path, features=columns.features, **columns.given
             )
             return people
         table = self._csv(columns.named, _numeric(columns), columns.user)
@@ -400,7 +394,7 @@ def users_of_csv(
     *,
     user: str | Sequence[str],
     features: Sequence[str],
-    memory: int,
+    spool: Spooled = False,
     classes: Sequence[Any] | None = None,
     categories: Mapping[str, Sequence[Any]] | None = None,
     dates: Mapping[str, tuple[Any, Any]] | None = None,
@@ -411,7 +405,7 @@ def users_of_csv(
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "1.csv").write_text("id,age\n7,30\n5,61\n")
-    ...     users_of_csv(folder, user="id", features=["age"], memory=4).n_users
+    ...     users_of_csv(folder, user="id", features=["age"], spool=True).n_users
     2
     """
     if features is None:
@@ -429,8 +423,7 @@ def users_of_csv(
     if Path(path).exists() and table.separator is None:
         raise SchemaError(f"Expected a file or a folder of .csv or .tsv, got {str(path)!r}.")
     table.resolve(columns)
-    is_large = table.size_on_disk > memory // 4
-    return table.group(columns) if is_large else table.read(columns)
+    return table.group(columns, spool=spool_folder(spool)) if spool else table.read(columns)
 
 
 def _texts(cells: Any) -> Any:

@@ -1,7 +1,9 @@
 """Where the users of a table are to lie: in memory, in files, on Dask or on Spark.
 
-The command line names a place in one word: ``local`` (memory, or files where a table is large),
-``dask://host:port`` for a running scheduler, ``spark://host:port`` or ``local[2]`` for Spark.
+The command line names a place in one word: ``local`` (memory), ``files`` (for more than memory
+holds), ``dask://host:port`` for a running scheduler, ``spark://host:port`` or ``local[2]`` for
+Spark. The size of a table does not choose: it follows from the records, and what is said about
+rows that could be read depends on the place.
 """
 
 from __future__ import annotations
@@ -26,20 +28,19 @@ __all__ = ["Place", "UnreadCrowd"]
 
 _PATTERNS = {
     "local": re.compile(r"local"),
+    "files": re.compile(r"files"),
     "dask": re.compile(r"dask://[^/\s]+:\d+"),
     "spark": re.compile(r"spark://\S+|local\[(\d+|\*)\]"),
 }
 _MODULES = {"dask": "distributed", "spark": "pyspark"}
-# Tables above this size on disk are grouped in files.
-_LARGE = 2**28
 
 
 @dataclass(frozen=True)
 class Place:
     """Where users lie, in one word; refused here if it means nothing or is not installed.
 
-    >>> Place("local").kind, Place("local[2]").kind, Place("dask://127.0.0.1:8786").kind
-    ('local', 'spark', 'dask')
+    >>> [Place(name).kind for name in ("local", "files", "local[2]", "dask://127.0.0.1:8786")]
+    ['local', 'files', 'spark', 'dask']
     """
 
     name: str
@@ -50,28 +51,30 @@ class Place:
 
     @property
     def kind(self) -> str:
-        """The engine: ``"local"``, ``"dask"`` or ``"spark"``."""
+        """The engine: ``"local"``, ``"files"``, ``"dask"`` or ``"spark"``."""
         for kind, pattern in _PATTERNS.items():
             if isinstance(self.name, str) and pattern.fullmatch(self.name):
                 return kind
         raise ParameterError(
-            "Expected the engine 'local', 'dask://host:port', 'spark://host:port' or 'local[2]', "
-            f"got {self.name!r}."
+            "Expected the engine 'local', 'files', 'dask://host:port', 'spark://host:port' or "
+            f"'local[2]', got {self.name!r}."
         )
 
-    def is_in_memory(self, table: TableFile) -> bool:
-        """Whether a table is simply read: it is small, by its size on disk, and nobody asks."""
-        if self.kind == "local":
-            return table.size_on_disk <= _LARGE
-        if table.separator is not None:
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether a table is simply read."""
+        return self.kind == "local"
+
+    def check(self, table: TableFile) -> None:
+        """Refuse a kind of table that this place does not read; read nothing."""
+        if self.kind in _MODULES and table.separator is not None:
             raise ParameterError(
                 f"The engine {self.name!r} reads Parquet files, got {str(table.path)!r}."
             )
-        return False
 
     def connect(self) -> Any:
         """Return the Dask client or the Spark session, None for this machine; read nothing."""
-        if self.kind == "local":
+        if self.kind not in _MODULES:
             return None
         cluster = None
         with suppress(Exception):
@@ -82,7 +85,7 @@ class Place:
 
     def crowd(self, table: TableFile, columns: Columns, cluster: Any = None) -> Crowd:
         """Group the rows of a table by user, at this place, where ``cluster`` is connected."""
-        if self.kind == "local":
+        if self.kind not in _MODULES:
             return table.group(columns)
         given = columns.given | {"features": columns.features}
         if self.kind == "dask":

@@ -227,7 +227,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         n_users = people.n_users if is_public else None
     usable = None
     if counts:
-        in_rows = task.frame is not None or Place(request.engine).is_in_memory(table)
+        in_rows = task.frame is not None or Place(request.engine).is_in_memory
         seen = readable_rows(table, counted) if in_rows else people.derive(held_by_users)
         usable = release_usable(seen, whole, epsilon=count, rows=in_rows)
     estimator.guarantee_ = _promise(estimator.guarantee_, whole)
@@ -323,7 +323,8 @@ def _people(
     table: TableFile, columns: Columns, place: Place, charge: Callable[[], None], *, public: bool
 ) -> Crowd:
     """Return users whom nobody has read yet; reading them begins with the charge."""
-    if place.is_in_memory(table):
+    place.check(table)
+    if place.is_in_memory:
 
         def read() -> UserData:
             charge()

@@ -32,7 +32,6 @@ __all__ = [
     "load",
     "open_frame",
     "open_parquet",
-    "size_on_disk",
 ]
 
 _BLOCK_ROWS = 2**16
@@ -98,11 +97,6 @@ def open_parquet(path: str | os.PathLike[str]) -> Any:
     if dataset is None:
         raise SchemaError(f"Expected a Parquet file or folder, could not read {str(path)!r}.")
     return dataset
-
-
-def size_on_disk(dataset: Any) -> int:
-    """Return how many bytes the files of a dataset take together."""
-    return sum(Path(file).stat().st_size for file in dataset.files)
 
 
 def batches_of(dataset: Any, columns: Sequence[str], **options: Any) -> Iterator[Any]:

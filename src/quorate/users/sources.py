@@ -20,7 +20,7 @@ from quorate.users.coding import coding_of, names_given
 if TYPE_CHECKING:
     from quorate.users.crowd import Crowd
 
-__all__ = ["TableSources", "asked_columns"]
+__all__ = ["Spooled", "TableSources", "asked_columns", "spool_folder"]
 
 
 def asked_columns(
@@ -33,6 +33,19 @@ def asked_columns(
     """
     others = [*names_given(user), *([] if target is None else names_given(target))]
     return None if features is None else list(dict.fromkeys([*names_given(features), *others]))
+
+
+Spooled = bool | str | os.PathLike[str]
+"""Whether rows are grouped on disk, or the folder in which they are to stay."""
+
+
+def spool_folder(spool: Spooled) -> str | os.PathLike[str] | None:
+    """Return the folder that ``spool=`` names; None for one that goes away with its crowd.
+
+    >>> spool_folder(True) is None, spool_folder("grouped")
+    (True, 'grouped')
+    """
+    return None if isinstance(spool, bool) else spool
 
 
 class TableSources(ABC):
@@ -100,20 +113,20 @@ class TableSources(ABC):
         path: str | os.PathLike[str],
         *,
         user: str | Sequence[str],
-        memory: int = 2**30,
+        spool: Spooled = False,
         **columns: Any,
     ) -> Any:
         """Group the rows of a Parquet file, or of a folder of them, by user.
 
-        Columns as in :meth:`from_frame`. Files that together take more than a quarter of
-        ``memory``, in bytes, are grouped on disk: a :class:`~quorate.engines.files.FileCrowd`.
+        Columns as in :meth:`from_frame`. For more than memory holds, ``spool=True`` or a folder:
+        the rows are then grouped on disk, a :class:`~quorate.engines.files.FileCrowd`. The sizes of
+        the files decide nothing, since they follow from the records.
         """
-        source = frames.open_parquet(path)
-        if frames.size_on_disk(source) > memory // 4:
+        if spool:
             from quorate.engines.files import FileCrowd
 
-            return FileCrowd.from_parquet(path, user=user, **columns)
-        return cls._loaded(source, user=user, **columns)
+            return FileCrowd.from_parquet(path, user=user, spool=spool_folder(spool), **columns)
+        return cls._loaded(frames.open_parquet(path), user=user, **columns)
 
     @classmethod
     def from_csv(
@@ -122,7 +135,7 @@ class TableSources(ABC):
         *,
         user: str | Sequence[str],
         features: Sequence[str],
-        memory: int = 2**30,
+        spool: Spooled = False,
         **columns: Any,
     ) -> Any:
         r"""Group the rows of a CSV or TSV file, or of a folder of them, by user.
@@ -139,7 +152,7 @@ class TableSources(ABC):
         """
         from quorate.files.table_files import users_of_csv
 
-        return users_of_csv(path, user=user, features=features, memory=memory, **columns)
+        return users_of_csv(path, user=user, features=features, spool=spool, **columns)
 
     @classmethod
     def from_sql(cls, connection: Any, query: str, **columns: Any) -> Crowd:
