@@ -9,12 +9,14 @@ import threading
 import time
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
 from browser import CHROMIUM, open_browser
 from quorate.cli import main
 from quorate.protocols.client import Client
 from quorate.protocols.device_memory import new_token
+from quorate.protocols.messages import MessageFormat
 from quorate.protocols.task import Task
 from quorate.serve.forwarding import fetch_task, send_message
 from quorate.serve.message_store import MessageStore
@@ -155,6 +157,21 @@ class TestTally:
         store.close()
         assert main(["tally", str(tmp_path / "m.db")]) == 1
         assert "5 messages" in capsys.readouterr().err
+
+    def test_a_shuffled_tally_is_the_same_again_whoever_came_since(self, tmp_path, capsys):
+        task = Task.shuffle(name="s", candidates=8, epsilon=1.0, delta=1e-6, users=5)
+        wire, said = MessageFormat(task), []
+        for first, count in ((0, 5), (5, 4)):
+            store = MessageStore(tmp_path / "m.db")
+            store.open_task(task)
+            for i, row in enumerate(wire.write(task.response.respond(np.full(count, first % 8)))):
+                store.keep(task, b"%d" % (first + i), row.tobytes())
+            store.close()
+            assert main(["tally", str(tmp_path / "m.db")]) == 0
+            said.append(capsys.readouterr().out)
+        assert said[0] == said[1]
+        assert "5 messages" in said[0]
+        assert "Later messages are counted once 5 of them make a crowd." in said[0]
 
     def test_a_missing_store_is_wrong_use(self, tmp_path, capsys):
         assert main(["tally", str(tmp_path / "no.db")]) == 2

@@ -11,6 +11,7 @@ import typer
 
 from quorate.cli.printing import Json, print_json, print_table
 from quorate.exceptions import ParameterError
+from quorate.guarantees import Trust
 
 if TYPE_CHECKING:
     from quorate.protocols.server import Tally
@@ -85,7 +86,10 @@ def tally(
     task_id: Annotated[str | None, typer.Option(help="Which task, if there are several.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Count what was collected: the most popular candidates, and what is promised to whom."""
+    """Count what was collected: the most popular candidates, and what is promised to whom.
+
+    Through a shuffler a tally closes its crowd: later messages wait for a crowd of their own.
+    """
     from quorate.serve.message_store import MessageStore
     from quorate.serve.tallying import tally_store, the_task
 
@@ -167,5 +171,7 @@ def _print_tally(result: Tally) -> None:
         print_table("Dropped", ("reason", "messages", ""), rows)
     influence = float(result.task.response.influence)
     print(f"One liar moves the difference of two candidates by at most {influence:.2f} votes.")
+    if result.task.trust is Trust.SHUFFLE:
+        print(f"Later messages are counted once {result.task.users} of them make a crowd.")
     for role, promise in result.guarantees.items():
         print(f"{role}: {promise}")

@@ -132,7 +132,7 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that no entry was changed, inserted or removed, and print the last digest."""
+    """Check that no entry was changed, inserted or removed; of an export its summary, too."""
     from quorate.accounting.ledger import Ledger
 
     if path.suffix == ".json":
