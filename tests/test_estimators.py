@@ -76,8 +76,9 @@ class TestCharging:
     def test_the_budget_is_charged_before_the_data_are_touched(self, tmp_path):
         ledger = Ledger(tmp_path / "ledger.sqlite")
         ledger.set_budget("visits", epsilon=1.0)
-        with pytest.raises(RuntimeError, match="the data were read"):
+        with pytest.raises(SchemaError, match="withheld") as caught:
             Half(ledger=ledger, data_name="visits").fit(Unreadable(), users=USERS)
+        assert caught.value.__context__ is None
         assert ledger.spent("visits").epsilon == 1.0
 
     def test_an_over_budget_fit_is_refused_and_reads_nothing(self, tmp_path):

@@ -1,20 +1,17 @@
 """Parameters are refused in one wording, numbers are exact, arrays are read without a word."""
 
 import math
-import warnings
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate import _validate
 from quorate._validate import exact, float_down, float_up, pure_loss, root_down, root_up
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users.tables import as_feature_matrix
 
 NAN = float("nan")
 rationals = st.builds(Fraction, st.integers(-(10**30), 10**30), st.integers(1, 10**30))
@@ -116,70 +113,6 @@ class TestFloats:
         assert Fraction(float(Fraction(1, 3))) < Fraction(1, 3)
         assert float_up(Fraction(1, 3)) > float(Fraction(1, 3))
         assert Fraction(float(tenth)) > tenth > Fraction(float_down(tenth))
-
-
-NO_NUMBERS = [None, "x", {}, 10**400, 1j, object(), pd.NA, [1, 2], {1}, np.ma.masked]
-
-
-class Bomb:
-    """A value that quotes itself when it is read."""
-
-    def __float__(self):
-        raise RuntimeError("31337")
-
-
-class TestLists:
-    @pytest.mark.parametrize("cell", [*NO_NUMBERS, Bomb()], ids=lambda cell: type(cell).__name__)
-    def test_what_is_no_number_is_missing_and_changes_nothing_else(self, cell):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            read = _validate.as_array([[1, "2.5"], [cell, True], [2**70, Decimal("0.5")]])
-        expected = [[1.0, 2.5], [np.nan, 1.0], [2.0**70, 0.5]]
-        assert np.array_equal(read, expected, equal_nan=True)
-        assert read.dtype == np.float64
-        matrix, _ = as_feature_matrix([[1.0], [cell], [2.0]])
-        assert np.array_equal(matrix, [[1.0], [np.nan], [2.0]], equal_nan=True)
-
-    numbers = st.one_of(
-        st.floats(),
-        st.integers(-(2**80), 2**80),
-        st.booleans(),
-        st.decimals(allow_nan=False),
-        st.sampled_from(["1.5", " 2 ", "1_0", "nan", b"3", np.float32(0.1), np.int8(3)]),
-    )
-
-    @given(st.lists(numbers, min_size=1, max_size=6))
-    @settings(max_examples=150)
-    def test_numbers_read_one_by_one_are_those_read_at_once(self, held):
-        at_once = np.asarray(held, dtype=np.float64)
-        one_by_one = _validate.as_array([*held, None, {}])[:-2]
-        assert np.array_equal(at_once, one_by_one, equal_nan=True)
-
-    @pytest.mark.parametrize(
-        "ragged", [[[1], [31337, 2]], [[1], 31337], [np.zeros((2, 2)), np.zeros((2, 3))]]
-    )
-    def test_rows_of_several_lengths_are_a_wrong_shape(self, ragged):
-        with pytest.raises(SchemaError, match="several lengths") as caught:
-            _validate.as_array(ragged)
-        assert "31337" not in str(caught.value)
-        assert caught.value.__context__ is None
-
-    def test_shapes_are_kept(self):
-        assert _validate.as_array([]).shape == (0,)
-        assert _validate.as_array([[], []]).shape == (2, 0)
-        assert _validate.as_array([[[1]], [["x"]]]).shape == (2, 1, 1)
-
-
-class TestArrays:
-    def test_an_array_keeps_its_type(self):
-        for dtype in ("i2", "f4", "U3", "O"):
-            assert _validate.as_array(np.zeros(2, dtype)).dtype == np.dtype(dtype)
-
-    @pytest.mark.parametrize("dtype", ["i8", "f4", "?"])
-    def test_what_is_masked_is_missing(self, dtype):
-        masked = np.ma.array(np.ones((2, 1), dtype), mask=[[False], [True]])
-        assert np.array_equal(_validate.as_array(masked), [[1.0], [np.nan]], equal_nan=True)
-        assert np.array_equal(as_feature_matrix(masked)[0], [[1.0], [np.nan]], equal_nan=True)
 
 
 class TestFinite:

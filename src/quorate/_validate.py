@@ -1,4 +1,4 @@
-"""What is taken from a caller: parameters in one wording, exact numbers, and arrays as they are.
+"""What is taken from a caller: parameters in one wording, and exact numbers.
 
 A parameter is refused by a function that takes keyword arguments, so that the message can name it.
 Pass parameters, sizes and dtypes there, never records: the message quotes the value. Comparisons
@@ -7,10 +7,6 @@ are written so that NaN fails them.
 A number that carries privacy is taken for exactly the rational number that it is, and leaves
 exact arithmetic again, as a float or as a root, in a named direction: no cost becomes smaller on
 the way.
-
-What an array holds never decides whether it is read. Its dtype is declared and public. A list
-declares nothing: it is read as floats, number by number, and what is no number is missing; only its
-shape may be wrong.
 """
 
 from __future__ import annotations
@@ -18,9 +14,7 @@ from __future__ import annotations
 import math
 import numbers
 import sys
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from fractions import Fraction
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, SupportsFloat, TypeVar
@@ -34,7 +28,6 @@ __all__ = [
     "LARGEST_SIZE",
     "LONGEST_VECTOR",
     "all_finite",
-    "as_array",
     "boolean",
     "delta",
     "described",
@@ -384,48 +377,6 @@ def scale_of(**given: Any) -> float:
     if rational > sys.float_info.max:
         raise ParameterError(f"Expected a {name} that a float can hold, got {name}={value!r}.")
     return float_up(rational)
-
-
-def as_array(values: Any) -> NDArray[Any]:
-    """Return an array: the one door for everything that is no frame.
-
-    An array keeps its type, and what it masks is missing. A list is read as floats, with NaN for
-    everything that is no number.
-
-    >>> as_array([[1], ["two"], [None], [10**400]]).ravel()
-    array([ 1., nan, nan, nan])
-    """
-    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "fiub":
-        return np.where(np.ma.getmaskarray(values), np.nan, np.ma.getdata(values))
-    if not isinstance(values, list | tuple):
-        return np.asarray(values)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numpy warns about single values
-        array = _convert(values, np.float64)
-        if array is not None:
-            return array
-        cells = _convert(values, object)
-        if cells is not None and not (cells.ndim == 1 and any(map(_is_nested, cells))):
-            floats = np.array([_as_float(cell) for cell in cells.ravel()], dtype=np.float64)
-            return floats.reshape(cells.shape)
-    raise SchemaError("Expected a list with rows of one length, got rows of several lengths.")
-
-
-def _convert(values: Any, dtype: Any) -> NDArray[Any] | None:
-    """Return an array of this type; None, and no word about the reason, if there is none."""
-    with suppress(Exception):
-        return np.asarray(values, dtype=dtype)
-    return None
-
-
-def _is_nested(cell: Any) -> bool:
-    return isinstance(cell, list | tuple) or getattr(cell, "ndim", 0) > 0
-
-
-def _as_float(cell: Any) -> float:
-    """Return what numpy makes of a cell alone, which is what it makes of it among others."""
-    array = None if _is_nested(cell) else _convert(cell, np.float64)
-    return math.nan if array is None else float(array)
 
 
 def all_finite(array: NDArray[np.float64]) -> bool:

@@ -41,6 +41,7 @@ from quorate.guarantees import Event, Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
 from quorate.ranges import coded_bounds, dates_among
 from quorate.users import UserData
+from quorate.users.closed import closed
 from quorate.users.coding import CodedTable, Coding, coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import named_users
@@ -154,10 +155,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     random_state: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        # What NumPy does about an underflow is set by the caller, and whether there is one follows
-        # from records: a fit that stops or warns there would tell of them.
         for name in _LOOKS & vars(cls).keys():
-            setattr(cls, name, np.errstate(all="ignore")(vars(cls)[name]))
+            setattr(cls, name, closed(vars(cls)[name]))
         super().__init_subclass__(**kwargs)
 
     def __getattr__(self, name: str) -> Any:

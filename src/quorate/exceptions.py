@@ -4,7 +4,8 @@ The tree::
 
     QuorateError
     ├── ParameterError                 (ValueError)      a parameter is outside its range
-    │   └── UnboundedContributionError                   a public bound is missing
+    │   ├── UnboundedContributionError                   a public bound is missing
+    │   └── UnknownArgumentError       (TypeError)       there is no such argument
     ├── SchemaError                    (ValueError)      a table has a wrong shape, column or type
     ├── GridOverflowError              (OverflowError)   public numbers: a sum could overflow
     ├── NotEnoughUsersError            (RuntimeError)    public numbers: the analysis is hopeless
@@ -56,6 +57,7 @@ __all__ = [
     "SchemaError",
     "SpoolError",
     "UnboundedContributionError",
+    "UnknownArgumentError",
     "UnknownDatasetError",
     "UnsupportedEventError",
 ]
@@ -71,6 +73,10 @@ class ParameterError(QuorateError, ValueError):
 
 class UnboundedContributionError(ParameterError):
     """A bound that must be public knowledge is missing; it is never taken from the data."""
+
+
+class UnknownArgumentError(ParameterError, TypeError):
+    """There is no argument of this name."""
 
 
 class SchemaError(QuorateError, ValueError):

@@ -198,7 +198,7 @@ class TestTheOrder:
             raise OSError("disk")
 
         monkeypatch.setattr(TableFile, "read", broken)
-        with pytest.raises(OSError, match="disk"):
+        with pytest.raises(SchemaError, match="withheld"):
             fit(make_request(ledger=ledger.path, data_name="visits"), TableFile(visits))
         assert ledger.spent("visits").epsilon == 1.0
 

@@ -99,7 +99,7 @@ def test_the_charge_comes_before_the_first_row(visits, tmp_path, monkeypatch):
 
     with monkeypatch.context() as broken:
         broken.setattr(TableFile, "read_labels", dies)
-        with pytest.raises(OSError, match="disk"):
+        with pytest.raises(SchemaError, match="could not be read"):
             fit(asked, TableFile(visits / "visits.csv"))
     assert ledger.spent("visits").epsilon == 8.0
     with monkeypatch.context() as broken:

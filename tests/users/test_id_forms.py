@@ -1,25 +1,19 @@
-"""Ids are read from whatever they come in, one by one."""
-
-import uuid
+"""Ids and columns are read from whatever they come in, and refused by their form alone."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from quorate.exceptions import SchemaError
-from quorate.users.id_forms import arrow_columns, as_text, columns_of_rows, is_array
-
-
-def test_a_list_of_ids_is_one_column_and_a_list_of_rows_several():
-    (ids,) = columns_of_rows([7, "ann"])
-    assert ids.dtype == object
-    assert [each.tolist() for each in columns_of_rows([(1, "a"), (2, "b")])] == [[1, 2], ["a", "b"]]
-
-
-@pytest.mark.parametrize("rows", [[[1], [1, 2]], [[], []], [[1], 1]], ids=str)
-def test_rows_of_several_lengths_are_refused(rows):
-    with pytest.raises(SchemaError, match="several lengths"):
-        columns_of_rows(rows)
+from quorate.users.id_forms import (
+    are_columns,
+    arrow_columns,
+    check_form,
+    check_same_rows,
+    column_of_pandas,
+    is_array,
+)
 
 
 def test_what_speaks_arrow_is_read_and_all_else_is_left():
@@ -29,18 +23,89 @@ def test_what_speaks_arrow_is_read_and_all_else_is_left():
     assert [each.to_pylist() for each in arrow_columns(pairs)] == [[1], ["x"]]
 
 
-def test_the_text_of_an_object_does_not_depend_on_its_neighbours():
-    known = uuid.UUID(int=7)
-    alone = as_text(np.array(["ann"], dtype=object)).cast(pa.large_binary())
-    beside = as_text(np.array(["ann", known, (1,), 2.0, 1.5], dtype=object))
-    assert beside[0].as_py() == alone[0].as_py()
-    assert beside.to_pylist()[1:] == [str(known).encode(), None, b"2", None]
+class Furious:
+    """An id that raises whatever it is asked."""
+
+    __array__ = None
+
+    def __getattr__(self, name):
+        raise RuntimeError("31337")
 
 
 def test_a_text_is_no_column():
-    assert [is_array(each) for each in (np.zeros(2), pa.array([1]), "ann", 7)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    held = (np.zeros(2), pa.array([1]), "ann", 7, Furious(), np.int64(7))
+    assert [is_array(each) for each in held] == [True, True, False, False, False, False]
+
+
+def test_a_list_of_ids_stays_one_whatever_is_in_it():
+    assert not are_columns(["ann", np.zeros(2)])
+    assert not are_columns([np.zeros(2), "ann"])
+    assert are_columns([np.zeros(2), np.zeros(2)])
+    assert are_columns((["ann"], np.zeros(1)))
+
+
+@pytest.mark.parametrize("users", [("ann", "bob", "cy"), ("ann", ["bob"], "cy"), (7,) * 3])
+def test_a_tuple_of_ids_is_refused_without_their_number(users):
+    with pytest.raises(SchemaError, match="tuple of something else") as caught:
+        are_columns(users)
+    assert "3" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{1, 2}, {"a": 1}, iter([1]), map(str, [1]), "text", b"text", 7])
+def test_what_is_neither_array_nor_list_nor_table_is_refused_by_its_type(given):
+    with pytest.raises(SchemaError, match=type(given).__name__):
+        check_form(X=given)
+
+
+class TestIndex:
+    def test_rows_in_another_order_are_refused(self):
+        frame = pd.DataFrame({"x": [1.0, 2.0, 3.0]}, index=[7, 8, 9])
+        users = pd.Series([1, 2, 3], index=[7, 8, 9])
+        check_same_rows(X=frame, y=None, users=users)
+        for other in (users.sample(frac=1.0, random_state=1), users.reset_index(drop=True)):
+            with pytest.raises(SchemaError, match="same index"):
+                check_same_rows(X=frame, users=other)
+        check_same_rows(X=frame, users=users.to_numpy()[::-1])
+
+    def test_targets_are_looked_at_too(self):
+        frame = pd.DataFrame({"x": [1.0, 2.0]})
+        with pytest.raises(SchemaError, match="same index"):
+            check_same_rows(X=frame, y=pd.Series([0, 1])[::-1], users=[1, 2])
+
+    def test_equal_labels_of_another_kind_are_equal(self):
+        frame = pd.DataFrame({"x": [1.0, 2.0]})
+        check_same_rows(X=frame, users=pd.Series([1, 2], index=pd.Index([0, 1])))
+
+    def test_labels_that_raise_are_other_labels(self):
+        class Odd:
+            def __eq__(self, other):
+                raise RuntimeError("31337")
+
+            __hash__ = object.__hash__
+
+        frame = pd.DataFrame({"x": [1.0]}, index=pd.Index([Odd()], dtype=object))
+        with pytest.raises(SchemaError, match="same index") as caught:
+            check_same_rows(X=frame, users=pd.Series([1], index=pd.Index([Odd()], dtype=object)))
+        assert "31337" not in str(caught.value)
+        assert caught.value.__context__ is None
+
+
+class TestPandas:
+    def test_objects_are_texts_whatever_they_are(self):
+        for held in (["a", "b"], ["a", 7], ["a", b"\xff"], ["a", "\ud800"], ["a", object()]):
+            column = column_of_pandas(pd.Series(held, dtype=object))
+            assert column.type == pa.large_string()
+            assert column[0].as_py() == "a"
+
+    def test_categories_that_are_objects_are_texts(self):
+        column = column_of_pandas(pd.Series([1, "a", None, 1]).astype("category"))
+        assert column.to_pylist() == ["1", "a", None, "1"]
+
+    def test_text_that_is_no_utf8_is_read_beside_others(self):
+        text = pd.Series(["a", "\ud800", None], dtype=pd.StringDtype("python"))
+        column = column_of_pandas(text)
+        assert column.cast(pa.large_binary()).to_pylist() == [b"a", b"\xed\xa0\x80", None]
+        assert column.type == column_of_pandas(text[:1]).cast(pa.large_string()).type
+
+    def test_a_type_that_arrow_does_not_know_is_none(self):
+        assert column_of_pandas(pd.Series([1j])) is None

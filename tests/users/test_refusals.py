@@ -58,8 +58,13 @@ class TestColumns:
             check_columns(np.zeros(3), expected=2, single=True)
 
     def test_what_does_not_tell_is_let_through(self):
-        check_columns([[1.0, 2.0]], expected=1)
+        check_columns(object(), expected=1)
         check_columns(np.zeros(3), expected=2)
+
+    def test_a_list_is_as_wide_as_most_of_its_rows(self):
+        check_columns([[1.0, 2.0], [3.0], [4.0, 5.0]], expected=2)
+        with pytest.raises(SchemaError, match="got 2"):
+            check_columns([[1.0, 2.0], [3.0], [4.0, 5.0]], expected=1)
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
-import numpy as np
-
-from quorate._validate import as_array
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.users import cells, kinds
 from quorate.users.coding import coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
-from quorate.users.id_forms import as_text
 from quorate.users.sources import Spooled, spool_folder
 
 __all__ = ["from_sql", "query_batches"]
@@ -155,10 +152,9 @@ def _fetched(cursor: Any, names: list[str], numbers: list[str], texts: list[str]
     if not rows:
         return None
     columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    arrays = [pa.array(as_array(list(columns[name])), pa.float64()) for name in numbers]
+    arrays = [pa.array(cells.numbers(columns[name])) for name in numbers]
     for name in texts:
-        objects = np.fromiter(columns[name], dtype=object, count=len(rows))
-        arrays.append(as_text(objects).cast(pa.large_binary()))
+        arrays.append(kinds.as_octets(cells.texts(cells.objects(columns[name]))))
     return pa.RecordBatch.from_arrays(arrays, schema=_declared(numbers, texts))
 
 

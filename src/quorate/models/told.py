@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import described
-from quorate.exceptions import ParameterError
+from quorate.exceptions import ParameterError, UnknownArgumentError
 from quorate.grid import Box
 from quorate.ranges import as_limits
 from quorate.users import grouping
@@ -172,7 +172,9 @@ def refuse_weights(name: str, given: Mapping[str, Any]) -> None:
         )
     strange = [key for key in given if key != "sample_weight"]
     if strange:
-        raise TypeError(f"{name}.fit() got an unexpected keyword argument {strange[0]!r}")
+        raise UnknownArgumentError(
+            f"{name}.fit() got an unexpected keyword argument {strange[0]!r}"
+        )
 
 
 def public_sizes(X: Any, users: Any) -> tuple[int, int] | None:

@@ -33,6 +33,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
+from quorate.users.id_forms import check_form, check_same_rows
 from quorate.users.keys import keys_of
 from quorate.users.own_order import without_signs_of_zero
 from quorate.users.sources import TableSources
@@ -156,6 +157,8 @@ class UserData(TableSources, Crowd):
         array([1, 0])
         """
         tables.check_missing(missing)
+        check_form(X=X, y=y)
+        check_same_rows(X=X, y=y, users=users)
         groups = grouping.group(users)
         rows, names = tables.as_matrix(X)
         if unit is None:

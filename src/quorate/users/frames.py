@@ -2,13 +2,14 @@
 
 Which columns exist and of which type they are is the schema, which is public and may raise. What
 stands in a row never does: null is NaN, and of a page that cannot be read nothing is said. A column
-of objects declares no type: it is read as text.
+of objects declares no type: it is read as text (:mod:`quorate.users.cells`), or as numbers where
+numbers are declared elsewhere.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 
 from quorate._validate import is_frame
 from quorate.exceptions import SchemaError
-from quorate.users.id_forms import as_text
+from quorate.users import cells
+from quorate.users.closed import quietly
+from quorate.users.id_forms import column_of_pandas, holds_objects, is_pandas
 from quorate.users.kinds import check_numeric, is_numeric
 
 if TYPE_CHECKING:
@@ -47,8 +50,12 @@ class Loaded:
     target: Any
 
 
-def open_frame(table: Any, columns: Sequence[str] | None = None) -> Any:
+def open_frame(
+    table: Any, columns: Sequence[str] | None = None, *, numeric: Collection[str] = ()
+) -> Any:
     """Return ``table`` (pandas, polars, duckdb, pyarrow, any Arrow stream) as an Arrow table.
+
+    Columns of objects are texts, and those that are ``numeric`` are numbers.
 
     >>> import pyarrow as pa
     >>> open_frame(pa.table({"a": [1, 2], "b": [3, 4]}), ["b"]).column_names
@@ -61,21 +68,22 @@ def open_frame(table: Any, columns: Sequence[str] | None = None) -> Any:
             "Expected a table with an Arrow stream (pandas, polars, duckdb, pyarrow), "
             f"got {type(table).__name__}."
         )
-    known = [str(name) for name in table.columns] if _is_pandas(table) else None
+    known = [str(name) for name in table.columns] if is_pandas(table) else None
     if known is not None:
         asked = known if columns is None else columns
         _check_columns(asked, known)
         if len(set(asked)) < len(asked):
             raise SchemaError("Expected different column names, got some of them twice.")
         table, known = table.iloc[:, [known.index(name) for name in asked]], list(asked)
-    try:
-        arrow = pa.table(table) if known is None else _from_pandas(table, known)
-    except (pa.ArrowException, TypeError, ValueError):
-        arrow = None
+    arrow = None
+    if known is not None:
+        arrow = _from_pandas(table, known, numeric)
+    else:
+        arrow = quietly(lambda: pa.table(table))
     if arrow is None:
-        # Arrow's own message quotes the value that it stumbled over.
         raise SchemaError(
-            "A column holds objects of several types; give every column a declared type."
+            "The table could not be read through Arrow; give every column a declared type that "
+            "Arrow knows."
         )
     # A pandas index travels along as a column; it is no feature unless somebody asks for it.
     wanted = columns if columns is not None else known or arrow.column_names
@@ -224,20 +232,25 @@ def floats(column: Any, *, single: bool = False) -> NDArray[Any]:
     return values
 
 
-def _from_pandas(frame: Any, names: list[str]) -> Any:
-    """Return an Arrow table of a pandas frame, columns of objects as text."""
+def _from_pandas(frame: Any, names: list[str], numeric: Collection[str]) -> Any:
+    """Return an Arrow table of a pandas frame, columns of objects as text; None if there is none.
+
+    At once where every column declares a type and Arrow reads every cell; else column by column.
+    """
     import pyarrow as pa
 
-    if not any(dtype == "O" for dtype in frame.dtypes):
-        return pa.table(frame)
+    if not any(map(holds_objects, frame.dtypes)):
+        whole = quietly(lambda: pa.table(frame))
+        if whole is not None:
+            return whole
     columns = [frame.iloc[:, j] for j in range(len(names))]
-    return pa.table(
-        [as_text(c.to_numpy()) if c.dtype == "O" else pa.array(c) for c in columns], names=names
-    )
-
-
-def _is_pandas(table: Any) -> bool:
-    return type(table).__module__.partition(".")[0] == "pandas"
+    made = [
+        pa.array(cells.numbers(column.to_numpy()))
+        if column.dtype == "O" and name in numeric
+        else column_of_pandas(column)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return None if any(column is None for column in made) else pa.table(made, names=names)
 
 
 def _check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:

@@ -5,12 +5,12 @@ of a column is its schema and hence public: floats and truth values are refused 
 stands in a single row never raises. The public rules are:
 
 * a record without an id (null, None, NaN, NaT) belongs to nobody and is dropped;
-* ids in object arrays and lists are compared as text, so that ``1``, ``1.0`` and ``"1"`` are the
-  same user: two people taken for one are protected together, one person taken for two would not
-  be. What has no plain text (a fraction, a tuple) counts as no id. A list declares no type, so
-  whole floats in it are read rather than refused: whether it has the dtype of floats would depend
-  on single entries;
-* a list of rows is a table like a 2-d array; rows of several lengths are a wrong shape.
+* ids in object arrays and lists are compared as text (:mod:`quorate.users.cells`), so that ``1``,
+  ``1.0`` and ``"1"`` are the same user: two people taken for one are protected together, one person
+  taken for two would not be. What has no plain text (a fraction, a tuple) counts as no id. A list
+  declares no type, so whole floats in it are read rather than refused: whether it has the dtype of
+  floats would depend on single entries;
+* a list of rows is a table like a 2-d array; a row of another width is no id.
 
 Users are numbered in the order of their ids, whatever the order of the rows: the number of a user
 depends on the set of ids, which is the same for two tables that differ in the records of one user.
@@ -29,13 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
-from quorate.users.id_forms import (
-    WHAT_TO_DO,
-    arrow_columns,
-    as_text,
-    columns_of_rows,
-    is_array,
-)
+from quorate.users import cells, kinds
+from quorate.users.id_forms import WHAT_TO_DO, are_columns, arrow_columns
 
 __all__ = [
     "Groups",
@@ -170,20 +165,21 @@ def id_columns(users: Any) -> list[Any]:
     """
     if users is None:
         raise SchemaError(f"Expected the ids of the users, got users=None. {WHAT_TO_DO}")
-    if isinstance(users, tuple) or (isinstance(users, list) and users and is_array(users[0])):
-        if not users:
-            raise SchemaError(f"Expected at least one id column, got none. {WHAT_TO_DO}")
+    if are_columns(users):
         parts = [list(part) if isinstance(part, tuple) else part for part in users]
         return [column for part in parts for column in id_columns(part)]
-    if isinstance(users, list):
-        return columns_of_rows(users)
+    if cells.is_list(users):
+        columns = cells.columns_of_rows(list(users))
+        if not columns:
+            raise SchemaError(f"Expected one id per row, got rows without any. {WHAT_TO_DO}")
+        return columns
     if hasattr(users, "iloc") and users.ndim == 2:
         return [column for j in range(users.shape[1]) for column in id_columns(users.iloc[:, j])]
     # An object column of a frame library has no declared type either, whatever Arrow would infer.
     if not isinstance(users, np.ndarray) and getattr(users, "dtype", None) != "O":
-        columns = arrow_columns(users)
-        if columns is not None:
-            return columns
+        told = arrow_columns(users)
+        if told is not None:
+            return told
     array = np.asanyarray(users)
     if array.ndim == 2 and array.shape[1] > 0:
         return list(array.T)
@@ -197,11 +193,15 @@ def _encode(column: Any) -> tuple[NDArray[Any], Words]:
     import pyarrow as pa
 
     values = _from_numpy(column) if isinstance(column, np.ndarray) else column
-    if isinstance(values, pa.ChunkedArray):
-        values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
     if pa.types.is_null(values.type):
         return np.full(len(values), -1, dtype=np.int32), np.empty(0, dtype=np.uint64)
-    codes, distinct = numbered(_plain(values))
+    if isinstance(values, pa.ChunkedArray):
+        # Chunk by chunk: together they may be longer than a short text can be addressed.
+        chunks = [_plain(chunk) for chunk in values.chunks] or [_plain(values.combine_chunks())]
+        plain = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+    else:
+        plain = _plain(values)
+    codes, distinct = numbered(plain)
     return codes, _keys(distinct)
 
 
@@ -213,13 +213,11 @@ def _plain(values: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(values.storage)
     if types.is_dictionary(kind):
-        return _plain(values.dictionary).take(values.indices)
+        return kinds.taken(_plain(values.dictionary), values.indices)
     if types.is_integer(kind):
         return values
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return values.cast(pa.large_string())
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return values.cast(pa.large_binary())
+    if kinds.is_text(kind):
+        return kinds.as_octets(values)
     if types.is_date(kind) or types.is_timestamp(kind):
         return values.view(pa.int32() if types.is_date32(kind) else pa.int64())
     raise SchemaError(
@@ -249,7 +247,7 @@ def _from_numpy(column: NDArray[Any]) -> Any:
             f"Expected user ids to be integers, text or dates, got dtype={column.dtype}; "
             "convert the column first."
         )
-    return as_text(column.astype(object))
+    return cells.texts(column.astype(object))
 
 
 def numbered(values: Any) -> tuple[NDArray[Any], Any]:

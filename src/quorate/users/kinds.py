@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from quorate.exceptions import SchemaError
 
-__all__ = ["as_octets", "check_numeric", "decoded", "is_numeric", "is_text", "kind_of"]
+__all__ = [
+    "as_octets",
+    "check_numeric",
+    "decoded",
+    "held",
+    "is_numeric",
+    "is_text",
+    "kind_of",
+    "taken",
+]
 
 
 def is_numeric(kind: Any) -> bool:
@@ -82,7 +92,7 @@ def check_numeric(name: str, kind: Any) -> None:
 
 
 def as_octets(column: Any) -> Any:
-    """Return an Arrow array of texts as bytes, by which they are compared.
+    """Return an Arrow array of texts as bytes, by which they are compared, UTF-8 or not.
 
     >>> import pyarrow as pa
     >>> as_octets(pa.array(["a"])).type
@@ -108,4 +118,38 @@ def decoded(column: Any) -> Any:
     if not pa.types.is_dictionary(column.type):
         return column
     values = column.dictionary
-    return (as_octets(values) if is_text(values.type) else values).take(column.indices)
+    return taken(as_octets(values) if is_text(values.type) else values, column.indices)
+
+
+def held(column: Any) -> list[Any]:
+    """Return the values of an Arrow array; None for one that Python cannot hold.
+
+    >>> import pyarrow as pa
+    >>> held(pa.array([1, 2**30], pa.int32()).view(pa.date32()))
+    [datetime.date(1970, 1, 2), None]
+    """
+    with suppress(Exception):  # of a text that is no UTF-8, or of a date beyond the year 9999
+        return list(column.to_pylist())
+    return list(map(_held, column))
+
+
+def _held(scalar: Any) -> Any:
+    with suppress(Exception):
+        return scalar.as_py()
+    return None
+
+
+def taken(values: Any, indices: Any) -> Any:
+    """Return the values at some places; null for a place that there is not.
+
+    >>> import pyarrow as pa
+    >>> taken(pa.array(["a", "b"]), pa.array([1, None, 7])).to_pylist()
+    ['b', None, None]
+    """
+    import pyarrow as pa
+
+    with suppress(pa.ArrowException):
+        return values.take(indices)
+    places = indices.cast(pa.int64(), safe=False).fill_null(-1).to_numpy()
+    outside = (places < 0) | (places >= len(values))
+    return values.take(pa.array(np.where(outside, 0, places), mask=outside))

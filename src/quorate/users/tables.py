@@ -10,8 +10,9 @@ whatever declares a type: an empty table of the same columns raises for the same
 whole one.
 
 A type counts only if it is declared. A column of objects declares none: it is read as text, and
-refused where numbers are expected, whatever it holds. A list declares none either; it is read as
-floats, number by number, and what is no number is missing. Only its shape may be wrong.
+refused where numbers are expected, whatever it holds. A list declares none either: it is read cell
+by cell (:mod:`quorate.users.cells`), and what is no number is missing. Only its shape, which is
+that of most of its rows, may be wrong.
 """
 
 from __future__ import annotations
@@ -24,13 +25,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate._validate import all_finite, as_array, described, finite_rows, is_frame
+from quorate._validate import all_finite, described, finite_rows, is_frame
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users import grouping
+from quorate.users import cells, grouping, kinds
+from quorate.users.cells import as_array
 from quorate.users.coding import CodedTable
 from quorate.users.crowd import Crowd
 from quorate.users.frames import check_features, floats, load, open_frame
-from quorate.users.id_forms import as_text, is_array
+from quorate.users.id_forms import (
+    are_columns,
+    arrow_columns,
+    check_form,
+    check_same_rows,
+)
 from quorate.users.kinds import is_numeric, kind_of
 
 __all__ = [
@@ -106,26 +113,21 @@ def check_ids(users: Any) -> None:
     >>> check_ids(([7, 5], [1, 2]))
     Traceback (most recent call last):
         ...
-    quorate.exceptions.ParameterError: 2 id columns protect a combination of 2 ids, not a user; the
-    guarantee has to say so: pass UserData.from_arrays(X, y, users=..., unit='person x day').
+    quorate.exceptions.ParameterError: Several id columns protect a combination of ids, not a user;
+    the guarantee has to say so: pass UserData.from_arrays(X, y, users=..., unit='person x day').
     """
-    parts = list(users) if isinstance(users, tuple) else [users]
-    if isinstance(users, list) and users and is_array(users[0]):
-        parts = users
     columns = 0
-    for part in parts:
+    for part in users if are_columns(users) else [users]:
         empty = without_rows(part)
         if empty is not None:
             columns += grouping.group(empty).n_columns
-        elif isinstance(part, list) and part and isinstance(part[0], list | tuple):
-            columns += len(part[0])
         else:
-            columns += 1
-    if columns > 1:
+            columns += len(cells.columns_of_rows(part)) if cells.is_list(part) else 1
+    if columns != 1:
+        # How many there are is not told: of a list that was given by mistake it may be records.
         raise ParameterError(
-            f"{columns} id columns protect a combination of {columns} ids, not a user; the "
-            "guarantee has to say so: pass UserData.from_arrays(X, y, users=..., "
-            "unit='person x day')."
+            "Several id columns protect a combination of ids, not a user; the guarantee has to say "
+            "so: pass UserData.from_arrays(X, y, users=..., unit='person x day')."
         )
 
 
@@ -134,17 +136,29 @@ def check_lengths(**columns: Any) -> None:
 
     >>> check_lengths(X=np.zeros((3, 2)), users=[1, 2, 2], y=None)
     """
+    given: dict[str, list[Any]] = {name: [column] for name, column in columns.items()}
+    if are_columns(columns.get("users")):
+        given["users"] = list(columns["users"])
     lengths = {
-        name: column.shape[0] if hasattr(column, "shape") else len(column)
-        for name, column in columns.items()
-        if getattr(column, "shape", None) or isinstance(column, list | range)
+        name: {_length(part) for part in parts} - {None} for name, parts in given.items() if parts
     }
-    if len(set(lengths.values())) > 1:
+    lengths = {name: found for name, found in lengths.items() if found}
+    if len(set().union(*lengths.values())) > 1:
         # How many records there are is private, so the lengths themselves are not told.
         raise SchemaError(
             "Found input variables with inconsistent numbers of samples: expected "
             f"{', '.join(lengths)} of the same length."
         )
+
+
+def _length(column: Any) -> int | None:
+    """Return how many rows something has; None for what would have to be read for it."""
+    import pyarrow as pa
+
+    if hasattr(column, "shape"):
+        return int(column.shape[0]) if column.shape else None
+    tells = isinstance(column, pa.Array | pa.ChunkedArray) or cells.is_list(column)
+    return len(column) if tells else None
 
 
 def check_targets(y: Any, classes: Sequence[Any] | None) -> None:
@@ -155,6 +169,8 @@ def check_targets(y: Any, classes: Sequence[Any] | None) -> None:
     shape: tuple[int, ...] = getattr(y, "shape", ())
     if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
         raise SchemaError("Expected one target per record, got several columns.")
+    if cells.is_list(y) and cells.axes_of(y) > 2:
+        raise SchemaError("Expected one target per record, got rows of rows.")
     empty = without_rows(y)
     if empty is not None:
         as_targets(empty, classes)
@@ -195,6 +211,8 @@ def check_columns(X: Any, *, expected: int, single: bool = False) -> None:
         found = shape[1]
     if found is None and single and len(shape) == 1:
         found = 1
+    if cells.is_list(X):
+        found = cells.width_of(X)
     if found is not None and found != expected:
         raise SchemaError(
             f"Expected {expected} features in X, got {found}; select the columns that the concept "
@@ -236,9 +254,14 @@ def check_rows(
             f"Expected users= to hold one id a row, got the text {users!r}. For a column "
             "name use UserData.from_frame(table, user=...)."
         )
+    check_form(X=X, y=y, users=users)
     check_lengths(X=X, y=y, users=users)
-    if getattr(X, "ndim", 2) != 2 and not (single and X.ndim == 1):
-        raise SchemaError(_two_dimensions(X.ndim))
+    check_same_rows(X=X, y=y, users=users)
+    axes = cells.axes_of(X) if cells.is_list(X) else getattr(X, "ndim", 2)
+    if axes != 2 and not (single and axes == 1):
+        raise SchemaError(_two_dimensions(axes))
+    if cells.is_list(X) and cells.width_of(X) == 0:
+        raise SchemaError(NO_FEATURES)
     check_ids(users)
     if of_numbers and (empty := without_rows(X)) is not None:
         as_feature_matrix(empty, single=single)
@@ -372,11 +395,35 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
         if not known.all():
             places[~known] = np.nan
         return places
-    masked = isinstance(y, np.ma.MaskedArray)
-    objects = y.astype(object).filled(None) if masked else np.asarray(y, dtype=object)
-    texts = as_text(objects.ravel()).cast(pa.large_binary())
-    known = pa.array([str(label).encode() for label in labels], type=pa.large_binary())
-    return floats(pc.index_in(texts, value_set=known))
+    octets = [cells.text_of(label) or str(label).encode() for label in labels]
+    known = pa.array(octets, type=pa.large_binary())
+    return floats(pc.index_in(_octets(y), value_set=known))
+
+
+def _octets(y: Any) -> Any:
+    """Return the texts of labels as an Arrow array of octets, whatever form they are given in."""
+    import pyarrow as pa
+
+    told = None if isinstance(y, np.ndarray) else arrow_columns(y)
+    if told is not None:
+        chunks = [_octets_of(chunk) for chunk in told[0].chunks] if len(told) == 1 else []
+        return pa.concat_arrays([pa.array([], pa.large_binary()), *chunks])
+    if cells.is_list(y):
+        held = cells.columns_of_rows(y)
+        objects = held[0] if len(held) == 1 else np.empty(0, dtype=object)
+    else:
+        objects = np.array(y, dtype=object).ravel()
+        if isinstance(y, np.ma.MaskedArray):
+            objects[np.ma.getmaskarray(y).ravel()] = None
+    return kinds.as_octets(cells.texts(objects))
+
+
+def _octets_of(column: Any) -> Any:
+    """Return the texts of an Arrow array; of a value that Python cannot hold there is none."""
+    column = kinds.decoded(column)
+    if kinds.is_text(column.type):
+        return kinds.as_octets(column)
+    return kinds.as_octets(cells.texts(cells.objects(kinds.held(column))))
 
 
 def without_missing(

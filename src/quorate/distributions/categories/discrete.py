@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate._validate import as_array, described
+from quorate._validate import described
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, draw, new_figure
@@ -23,6 +23,7 @@ from quorate.distributions.shares import CategoryCodes, Coder
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
+from quorate.users import cells
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 from quorate.users.tables import as_labels
@@ -115,21 +116,17 @@ def label_places(values: Any, labels: tuple[Any, ...]) -> NDArray[np.float64]:
     if are_numbers(labels):
         places = _places_of(_as_numbers(values), np.array(labels, dtype=np.float64))
         return np.where(places < 0, np.nan, places)[:, None]
-    column = np.asarray(values, dtype=object) if isinstance(values, list | tuple) else values
-    return as_labels(column, labels)[:, None]
+    return as_labels(values, labels)[:, None]
 
 
 def _as_numbers(values: Any) -> NDArray[np.float64]:
     """Return a column as floats; what is no number, in a column of whatever type, is NaN."""
+    if cells.is_list(values):
+        return cells.numbers(list(values))
     column = np.asarray(values)
     if column.dtype.kind in "fiub":
         return column.astype(np.float64)
-    # A list or a tuple in one cell must not turn the column into a table of rows.
-    cells = [
-        cell if isinstance(cell, str | numbers.Number) else None
-        for cell in column.astype(object).tolist()
-    ]
-    return np.asarray(as_array(cells), dtype=np.float64)
+    return cells.numbers(column.astype(object))
 
 
 class DiscreteDistribution(UserDistribution):

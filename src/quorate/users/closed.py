@@ -1,0 +1,82 @@
+"""The closed zone: what touches rows says nothing about them when it stops.
+
+Readers are total and mechanisms are planned, so nothing unexpected should happen once rows are
+read. If it does, the exception of a library may quote a cell, in its text, in its cause, or in the
+frames that it carries. So whatever looks at rows runs in a closed zone. What Quorate refuses on
+purpose speaks of parameters and types, and passes, without whatever it was raised for. Of
+everything else comes out one sentence, always the same.
+
+Who interrupts a program is not a cell: such exceptions pass as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+import numpy as np
+
+from quorate.exceptions import QuorateError, SchemaError
+
+__all__ = ["WITHHELD", "closed", "quietly"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+WITHHELD = (
+    "A computation on records raised an exception; its text is withheld because it may quote "
+    "records. Try it on made-up users to see it."
+)
+
+
+def closed(function: Callable[P, T]) -> Callable[P, T]:
+    """Return a function that looks at rows, inside the closed zone.
+
+    >>> @closed
+    ... def age(row):
+    ...     return int(row["age"])
+    >>> age({"age": "31337 years"})
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.SchemaError: A computation on records raised an exception; its text is
+    withheld because it may quote records. Try it on made-up users to see it.
+    """
+
+    @wraps(function)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> T:
+        told: Exception
+        try:
+            # What NumPy does about an underflow is set by the caller, and whether there is one
+            # follows from records: what stops or warns there would tell of them.
+            with np.errstate(all="ignore"):
+                return function(*args, **kwargs)
+        except QuorateError as error:
+            told = error
+        except TypeError as error:
+            # Wrong arguments are refused before a line of the function runs.
+            begun = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            told = SchemaError(WITHHELD) if begun else error
+        except Exception:
+            told = SchemaError(WITHHELD)
+        # Here no handler is active any more, and no context leads from the error to the records.
+        told.__cause__ = told.__context__ = None
+        raise told
+
+    return inside
+
+
+def quietly(work: Callable[[], T]) -> T | None:
+    """Return what ``work`` returns; None where a library raises, whose message may quote a cell.
+
+    What Quorate refuses on purpose passes: a table may be charged for when it is first read.
+
+    >>> quietly(lambda: int("31337 years")) is None
+    True
+    """
+    try:
+        return work()
+    except QuorateError:
+        raise
+    except Exception:
+        return None
