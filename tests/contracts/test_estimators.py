@@ -330,7 +330,7 @@ class TestPrivacy:
 
     def test_a_twin_that_reads_first_is_caught(self, tmp_path):
         twin = CountsRecords(**make("UserMean").get_params())
-        with pytest.raises(AssertionError, match="was read"):
+        with pytest.raises(SchemaError, match="withheld"):
             fit_beyond_the_budget("UserMean", twin, tmp_path)
 
     @pytest.mark.parametrize("name", [n for n, d in CATALOGUE.items() if not d.kind._uses_delta])

@@ -31,6 +31,7 @@ from quorate.exceptions import (
     QuorateError,
     SchemaError,
 )
+from quorate.users.closed import WITHHELD
 from quorate.users.crowd import Crowd, arguments_of, call_quietly
 from quorate.users.data import UserData
 
@@ -49,11 +50,6 @@ __all__ = [
 
 Result = TypeVar("Result")
 Arguments = tuple[tuple[Any, ...], ...]
-
-_WITHHELD = (
-    "A computation on records raised an exception; its text is withheld because it may quote "
-    "records. Try it on made-up users to see it."
-)
 
 
 def part_numbers(keys: NDArray[np.uint64], n_parts: int) -> NDArray[np.int64]:
@@ -118,7 +114,7 @@ def guarded(work: Callable[[], Any]) -> Outcome:
         except QuorateError as error:
             return Outcome(refusal=(type(error), str(error)))
 
-    return call_quietly(attempt) or Outcome(refusal=(SchemaError, _WITHHELD))
+    return call_quietly(attempt) or Outcome(refusal=(SchemaError, WITHHELD))
 
 
 def added_outcomes(outcomes: Sequence[Outcome]) -> Outcome:

@@ -275,7 +275,9 @@ def _client(client: Any) -> Any:
 
 
 def _frame_batches(frame: Any, layout: Layout) -> list[Any]:
-    return list(frames.open_frame(frame, layout.columns).to_batches())
+    # A partition may have other types than the frame declares: one cell decides them in pandas.
+    opened = frames.open_frame(frame, layout.columns, numeric=layout.numeric)
+    return list(opened.to_batches())
 
 
 def _row_group(source: tuple[str, int], layout: Layout) -> list[Any]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError
-from quorate.users import cells, kinds
+from quorate.users import cells, kinds, tables
 from quorate.users.coding import coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -112,7 +112,7 @@ def query_batches(
         )
     texts = [*texts, *(name for name in _as_list(user) if name not in texts)]
     if target is not None:
-        labels = classes is not None and not all(isinstance(c, int | float) for c in classes)
+        labels = classes is not None and not tables.are_numbers(classes)
         (texts if labels else numbers).append(target)
     names = [column[0] for column in cursor.description or ()]
     for name in (*numbers, *texts):
@@ -126,15 +126,30 @@ def _cursor(connection: Any) -> Iterator[Any]:
     """Give what runs queries: a cursor of the connection, which is closed in the end, or itself."""
     speaks = hasattr(connection, "execute") and hasattr(connection, "fetch_record_batch")
     if not speaks and hasattr(connection, "cursor"):
-        with closing(connection.cursor()) as cursor:
+        with closing(connection.cursor()) as cursor, _octets(connection):
             yield cursor
     elif hasattr(connection, "execute") and hasattr(connection, "fetchmany"):
-        yield connection
+        with _octets(getattr(connection, "connection", None)):
+            yield connection
     else:
         raise ParameterError(
             "Expected a database connection or cursor (duckdb, ADBC or DBAPI), got "
             f"{type(connection).__name__}."
         )
+
+
+@contextmanager
+def _octets(connection: Any) -> Iterator[None]:
+    """Let SQLite give text as octets meanwhile: of text that is no UTF-8 it gives no row at all."""
+    before = getattr(connection, "text_factory", None)
+    if before is None:
+        yield
+        return
+    connection.text_factory = bytes
+    try:
+        yield
+    finally:
+        connection.text_factory = before
 
 
 def _declared(numbers: Sequence[str], texts: Sequence[str]) -> Any:

@@ -17,6 +17,7 @@ Arrow, all others one by one; a test holds the two against each other.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
+from quorate.users.cells import number_written
 
 __all__ = ["cell_schema", "cell_tables", "count_lines", "read_cells", "read_header", "split_line"]
 
@@ -35,7 +37,6 @@ _LONGEST_HEADER = 2**24
 # Arrow's reader works in blocks of 2^20 bytes and fails at a line that is longer than one.
 _LONGEST_PLAIN = 2**16
 _MARK = b"\xef\xbb\xbf"
-_TRUTH = {b"true": 1.0, b"false": 0.0}
 
 
 def split_line(line: bytes, separator: bytes) -> list[bytes]:
@@ -327,12 +328,5 @@ def _numbers(column: Any) -> Any:
 
 
 def _number(cell: bytes | None) -> float | None:
-    if cell is None:
-        return None
-    truth = _TRUTH.get(cell.strip().lower())
-    if truth is not None:
-        return truth
-    try:
-        return float(cell)
-    except ValueError:
-        return None
+    number = math.nan if cell is None else number_written(cell)
+    return None if math.isnan(number) else number

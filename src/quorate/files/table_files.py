@@ -449,10 +449,7 @@ def _text(cell: bytes) -> str | None:
 
 def _numeric(columns: Columns) -> set[str]:
     """Return the columns that hold numbers: features, and a target without labels."""
-    is_number = columns.target is not None and not _are_texts(columns.classes)
+    texts = columns.classes is not None and not tables.are_numbers(columns.classes)
+    is_number = columns.target is not None and not texts
     features = {column.name for column in columns.coding.columns if not column.is_text}
     return {*features, *([str(columns.target)] if is_number else [])}
-
-
-def _are_texts(classes: tuple[Any, ...] | None) -> bool:
-    return classes is not None and not all(isinstance(c, int | float) for c in classes)

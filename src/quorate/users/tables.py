@@ -42,6 +42,7 @@ from quorate.users.kinds import is_numeric, kind_of
 
 __all__ = [
     "NO_FEATURES",
+    "are_numbers",
     "as_feature_matrix",
     "as_labels",
     "as_matrix",
@@ -369,6 +370,15 @@ def as_targets(y: Any, classes: Sequence[Any] | None) -> NDArray[np.float64] | N
     return as_vector(y) if classes is None else as_labels(y, classes)
 
 
+def are_numbers(labels: Sequence[Any]) -> bool:
+    """Tell whether public labels are compared as numbers: all of them are.
+
+    >>> are_numbers((0, 1.5)), are_numbers(("0", 1))
+    (True, False)
+    """
+    return all(isinstance(label, numbers.Real) for label in labels)
+
+
 def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
     """Return the place of each label among the public ``classes``; NaN for any other label.
 
@@ -383,7 +393,7 @@ def as_labels(y: Any, classes: Sequence[Any]) -> NDArray[np.float64]:
     labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise ParameterError(f"Expected at least two different classes, got {described(classes)}.")
-    if all(isinstance(label, numbers.Real) for label in labels):
+    if are_numbers(labels):
         values = as_vector(y)
         places, known = np.zeros(len(values)), np.zeros(len(values), dtype=np.bool_)
         for place, label in enumerate(labels):
