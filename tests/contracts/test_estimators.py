@@ -28,7 +28,7 @@ from quorate.auditing import replay
 from quorate.catalogue import CATALOGUE, Target
 from quorate.catalogue.examples import N_USERS
 from quorate.estimators import Route
-from quorate.exceptions import BudgetExceededError, ParameterError, QuorateError
+from quorate.exceptions import BudgetExceededError, ParameterError, QuorateError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.mechanisms.stated_error import StatedError
 from quorate.noise import SeededNoise, use_noise

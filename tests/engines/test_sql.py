@@ -126,7 +126,7 @@ def postgres(server):
         yield base
 
 
-DATABASES = ["sqlite_dbapi", "sqlite_adbc", "duckdb_connection", "postgres"]
+DATABASES = ["sqlite_dbapi", "duckdb_connection", "postgres"]
 
 
 @pytest.mark.parametrize("name", DATABASES)
@@ -175,6 +175,26 @@ class TestUndeclaredTypes:
             assert people.n_users == 2
             assert people.n_features == 1
             assert people.record_counts()[0] == 1
+
+    def test_a_text_that_is_no_utf8_is_read_beside_others(self, sqlite_dbapi):
+        def read(person, label):
+            query = f"select 'a' as id, 1.5 as x, 'no' as y union all select {person}, 2.5, {label}"
+            given = {"user": "id", "features": ["x"], "target": "y", "classes": ("no", "yes")}
+            return UserData.from_sql(sqlite_dbapi, query, **given)
+
+        odd = "cast(x'ff31' as text)"
+        assert read("'b'", odd).record_counts().tolist() == [1, 0]
+        assert read(odd, "'yes'").record_counts().tolist() == [1, 1]
+        assert sqlite_dbapi.text_factory is str
+
+    def test_a_driver_that_guesses_types_is_refused(self, sqlite_adbc):
+        with pytest.raises(ParameterError, match=r"sqlite3\.connect"):
+            UserData.from_sql(sqlite_adbc, QUERY, user="person", features=["x"])
+        with (
+            closing(sqlite_adbc.cursor()) as cursor,
+            pytest.raises(ParameterError, match="guesses"),
+        ):
+            UserData.from_sql(cursor, QUERY, user="person", features=["x"])
 
     def test_features_must_be_named(self, sqlite_dbapi):
         with pytest.raises(SchemaError, match="declares no types"):

@@ -36,6 +36,7 @@ from quorate.engines.layout import Layout, split_records
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
 from quorate.users import frames
+from quorate.users.closed import closed
 from quorate.users.crowd import adding_up
 from quorate.users.data import UserData
 
@@ -72,6 +73,7 @@ class DaskCrowd(PartedCrowd):
         self._groups: list[list[int]] = []
 
     @classmethod
+    @closed
     def from_frame(  # noqa: PLR0913 - one keyword for each column
         cls,
         frame: Any,
@@ -114,6 +116,7 @@ class DaskCrowd(PartedCrowd):
         return cls._grouped(client, _frame_batches, pieces, layout, n_parts)
 
     @classmethod
+    @closed
     def from_parquet(
         cls,
         path: str | os.PathLike[str],

@@ -28,6 +28,7 @@ from quorate.engines.progress import Progress
 from quorate.engines.spool import Spool, disk_errors
 from quorate.public_randomness import RandomState
 from quorate.users import frames
+from quorate.users.closed import closed
 from quorate.users.data import UserData
 
 __all__ = ["FileCrowd", "about_file"]
@@ -76,6 +77,7 @@ class FileCrowd(PartedCrowd):
         return self._stated_parts
 
     @classmethod
+    @closed
     def from_parquet(  # noqa: PLR0913 - those of a table, and where it is to lie
         cls,
         path: str | os.PathLike[str],
@@ -153,6 +155,7 @@ class FileCrowd(PartedCrowd):
         )
 
     @classmethod
+    @closed
     def from_batches(
         cls,
         batches: Iterable[Any],

@@ -38,6 +38,7 @@ from quorate.engines.base import (
 from quorate.engines.layout import Layout, split_records
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
+from quorate.users.closed import closed
 from quorate.users.data import UserData
 
 __all__ = ["SparkCrowd"]
@@ -74,6 +75,7 @@ class SparkCrowd(PartedCrowd):
         self._shared: list[Any] = []
 
     @classmethod
+    @closed
     def from_frame(  # noqa: PLR0913 - one keyword for each column
         cls,
         frame: Any,

@@ -18,6 +18,7 @@ from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import cells, kinds, tables
+from quorate.users.closed import closed
 from quorate.users.coding import coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -30,6 +31,7 @@ Result = TypeVar("Result")
 _ROWS = 2**16
 
 
+@closed
 def from_sql(
     connection: Any,
     query: str,
@@ -100,6 +102,7 @@ def query_batches(
 
     ``texts`` are features that are read as text where the cursor declares no types.
     """
+    _refuse_guesses(getattr(cursor, "connection", None))
     _quietly(lambda: cursor.execute(query))
     if hasattr(cursor, "fetch_record_batch"):
         reader = _quietly(cursor.fetch_record_batch)
@@ -135,6 +138,17 @@ def _cursor(connection: Any) -> Iterator[Any]:
         raise ParameterError(
             "Expected a database connection or cursor (duckdb, ADBC or DBAPI), got "
             f"{type(connection).__name__}."
+        )
+
+
+def _refuse_guesses(connection: Any) -> None:
+    """Refuse the driver of ADBC that takes the types of columns from the first rows."""
+    if not hasattr(connection, "adbc_get_info"):
+        return
+    if _quietly(connection.adbc_get_info).get("vendor_name") == "SQLite":
+        raise ParameterError(
+            "SQLite declares no types, and its ADBC driver guesses them from the rows, which one "
+            "person's value would decide. Pass sqlite3.connect(...) and name the features."
         )
 
 

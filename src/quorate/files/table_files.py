@@ -29,6 +29,7 @@ from quorate.files.csv_lines import (
     read_header,
 )
 from quorate.users import UserData, frames, grouping, tables
+from quorate.users.closed import closed
 from quorate.users.coding import Coding, coded_columns, names_given
 from quorate.users.keys import row_keys
 from quorate.users.sources import Spooled, spool_folder
@@ -211,6 +212,7 @@ class TableFile:
         Coding.of(columns.features, coded_columns(columns.categories, columns.dates))
         return columns
 
+    @closed
     def load(self, columns: Columns) -> LoadedRows:
         """Read every row as numbers, NaN where something cannot be read; nothing is dropped."""
         source = (
@@ -227,6 +229,7 @@ class TableFile:
         )
         return LoadedRows(read.rows, tables.as_targets(read.target, columns.classes), read.ids)
 
+    @closed
     def read(self, columns: Columns) -> UserData:
         """Read the records, grouped by user."""
         columns = self.resolve(columns)
@@ -238,6 +241,7 @@ class TableFile:
         table = self._csv(columns.named, _numeric(columns), columns.user)
         return UserData.from_frame(table, features=columns.features, **columns.given)
 
+    @closed
     def group(
         self, columns: Columns, *, spool: str | os.PathLike[str] | None = None, **options: Any
     ) -> FileCrowd:
@@ -295,6 +299,7 @@ class TableFile:
             fields = [(name, text if name in labels else pa.float64()) for name in columns.features]
         return pa.schema([(ids, pa.uint64()), *fields])
 
+    @closed
     def read_labels(self, columns: Columns, *, labels: Sequence[str], ids: str) -> Any:
         r"""Read columns of labels and numbers, beside a column ``ids`` that tells users apart.
 
@@ -325,6 +330,7 @@ class TableFile:
             made.append(_texts(column) if is_text else column)
         return pa.table(made, schema=schema)
 
+    @closed
     def count_users(self, columns: Columns) -> int:
         """Count the users from the columns of their ids, and read nothing else."""
         if self.separator is None:
@@ -349,6 +355,7 @@ class TableFile:
         if columns.target is not None:
             tables.as_targets(empty.column(columns.target), columns.classes)
 
+    @closed
     def features(self, names: Sequence[str], coding: Coding | None = None) -> NDArray[np.float64]:
         """Read columns as numbers, NaN where a value is missing, for predictions."""
         if self.separator is None:
@@ -389,6 +396,7 @@ class TableFile:
         )
 
 
+@closed
 def users_of_csv(
     path: str | os.PathLike[str],
     *,

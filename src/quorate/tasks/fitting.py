@@ -41,6 +41,7 @@ from quorate.tasks.usable import (
     split_epsilon,
 )
 from quorate.users import UserData
+from quorate.users.closed import closed
 from quorate.users.crowd import Crowd
 
 __all__ = ["Account", "Fit", "FitRequest", "fit"]
@@ -178,6 +179,7 @@ class Fit:
         return None if told else self.columns.classes
 
 
+@closed
 def fit(request: FitRequest, table: TableFile) -> Fit:
     r"""Fit what was asked for; charge the ledger before a row is read.
 

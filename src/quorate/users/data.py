@@ -32,6 +32,7 @@ from quorate._validate import readonly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
+from quorate.users.closed import closed
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.id_forms import check_form, check_same_rows
 from quorate.users.keys import keys_of
@@ -126,6 +127,7 @@ class UserData(TableSources, Crowd):
         return cast("Self", made)
 
     @classmethod
+    @closed
     def from_arrays(
         cls,
         X: Any,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.users import frames, grouping, tables
+from quorate.users.closed import closed
 from quorate.users.coding import coding_of, names_given
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class TableSources(ABC):
         """Return the users of rows with missing values."""
 
     @classmethod
+    @closed
     def from_frame(
         cls,
         table: Any,
@@ -172,6 +174,7 @@ class TableSources(ABC):
         return from_sql(connection, query, **columns)
 
     @classmethod
+    @closed
     def _loaded(
         cls,
         source: Any,
