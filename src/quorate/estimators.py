@@ -34,6 +34,7 @@ from quorate.accounting.ledger import Charge, Ledger
 from quorate.exceptions import (
     NumericalFailure,
     ParameterError,
+    QuorateError,
     RelationMismatchError,
     SchemaError,
 )
@@ -54,7 +55,7 @@ from quorate.users.tables import (
     without_rows,
 )
 
-__all__ = ["Route", "UserEstimator"]
+__all__ = ["NotFitted", "Route", "UserEstimator"]
 
 # Methods of estimators that look at records.
 _LOOKS = frozenset({"ask", "cross_validate", "fit", "fit_from", "score_users"})
@@ -75,6 +76,10 @@ def _other_names(seen: Any, names: Any) -> str:
         "The feature names should match those that were passed during fit: expected "
         f"{list(seen)}, got {list(names)}."
     )
+
+
+class NotFitted(QuorateError, NotFittedError):  # type: ignore[misc]
+    """A release was asked for that has not been made."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +167,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there; a release that is not there has not been made.
         if name.endswith("_") and name[0] != "_" and "guarantee_" not in vars(self):
-            raise NotFittedError(
+            raise NotFitted(
                 f"This {type(self).__name__} instance is not fitted yet: call fit before asking "
                 f"for {name}."
             )

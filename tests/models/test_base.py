@@ -32,27 +32,31 @@ def each_row_a_user(kind):
     """Return a model for checks that know no users; classes come from y, in tests only."""
 
     class Checked(kind):
-        def fit(self, X, y=None, users=None):
-            rows = np.asarray(X)
-            ids = np.arange(len(rows)) if rows.ndim else None
-            # One seed per fit: the checks compare fits of the same data.
-            with use_noise(SeededNoise(0)):
-                if y is None or not hasattr(self, "classes"):
-                    return super().fit(X, y, users=ids)
-                from sklearn.utils.multiclass import check_classification_targets
+        pass
 
-                check_classification_targets(y)
-                labels = np.unique(np.asarray(y))
-                if labels.size < 2:
-                    raise ValueError("Only one class in y.")
-                if kind is LinearSVC and labels.size > 2:
-                    raise ValueError("Only binary classification is supported.")
-                given, self.classes = self.classes, labels
-                try:
-                    return super().fit(X, y, users=ids)
-                finally:
-                    self.classes = given
+    def fit(self, X, y=None, users=None):
+        rows = np.asarray(X)
+        ids = np.arange(len(rows)) if rows.ndim else None
+        # One seed per fit: the checks compare fits of the same data.
+        with use_noise(SeededNoise(0)):
+            if y is None or not hasattr(self, "classes"):
+                return super(Checked, self).fit(X, y, users=ids)
+            from sklearn.utils.multiclass import check_classification_targets
 
+            check_classification_targets(y)
+            labels = np.unique(np.asarray(y))
+            if labels.size < 2:
+                raise ValueError("Only one class in y.")
+            if kind is LinearSVC and labels.size > 2:
+                raise ValueError("Only binary classification is supported.")
+            given, self.classes = self.classes, labels
+            try:
+                return super(Checked, self).fit(X, y, users=ids)
+            finally:
+                self.classes = given
+
+    # Beside the class, where what it says about labels is not withheld: the checks want to hear it.
+    Checked.fit = np.errstate(all="ignore")(fit)
     Checked.__name__ = Checked.__qualname__ = f"Checked{kind.__name__}"
     globals()[Checked.__name__] = Checked
     return Checked(epsilon=1e6, delta=0.1, hopeless="constant")

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import NotFittedError
 
 from quorate import _validate
 from quorate._validate import exact
 from quorate.accounting.account import Account
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.ledger import Ledger
-from quorate.estimators import Route, UserEstimator
+from quorate.estimators import NotFitted, Route, UserEstimator
 from quorate.exceptions import ParameterError, QueriesExhaustedError
 from quorate.grid import Bound
 from quorate.guarantees import Relation
@@ -241,7 +240,7 @@ class UserQueries(UserEstimator):
 
     def _fitted_desk(self) -> _Desk:
         if (desk := self._desk) is None:
-            raise NotFittedError(
+            raise NotFitted(
                 "This UserQueries instance is not fitted yet: call fit, which charges the budget, "
                 "before asking."
             )
