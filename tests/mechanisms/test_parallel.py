@@ -7,7 +7,7 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.exceptions import NumericalFailure, ParameterError
-from quorate.guarantees import Numerics, Relation
+from quorate.guarantees import Approximate, Numerics, Relation
 from quorate.mechanisms.parallel import disjoint_accounts, prepay
 from quorate.noise import SeededNoise
 
@@ -37,6 +37,12 @@ def test_prepaid_releases_add_up_with_their_failures():
     assert account.left == 0
     with pytest.raises(NumericalFailure):
         prepay(account, epsilon=0.25, delta=2.5e-7)
+
+
+def test_what_is_prepaid_is_written_down_with_its_failures():
+    account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-6)
+    prepay(account, epsilon=0.25, delta=2.5e-7)
+    assert account.event == Approximate(0.25, 2.5e-7)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5])

@@ -165,6 +165,18 @@ class TestAmplified:
         assert max(hypotheses, nothing) <= epsilon + 1e-9
         assert max(hypotheses, nothing) > 0.9 * epsilon
 
+    @pytest.mark.parametrize("epsilon", [0.1, 0.5])
+    def test_mistakes_get_the_noise_of_the_proof(self, epsilon):
+        """Replaced, a test row moves two candidates apart by 2; all errors are told as published.
+
+        With few rows a run that answers nothing hides most of this from the law of the whole.
+        """
+        known = {"features": 2, "epsilon": epsilon, "runs": 5}
+        assert AmplifiedParity(**known).scale == pytest.approx(2 / epsilon)
+        coming = AmplifiedParity(**known, relation=Relation.ADD_REMOVE)
+        assert coming.scale == pytest.approx(1 / epsilon)
+        assert AmplifiedParity(**known, published=True).scale == pytest.approx(5 / epsilon)
+
     def test_draws_follow_the_law(self):
         rows, labels = equations((3, 1, 3, 0), 1)
         mechanism = AmplifiedParity(features=1, epsilon=1.0, runs=2)

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawing import Drawing
+from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import Cells, RecordedNoise, SmallWorld, audit_exactly, enumerate_runs, replay
 from quorate.auditing.laws import gaussian_interval
-from quorate.exceptions import ParameterError
+from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Composed, Guarantee, Numerics, Relation
 from quorate.mechanisms.means.friendly_core import (
     CoreMean,
@@ -134,11 +135,40 @@ class TestSensitivity:
 
     def test_the_definition_agrees_with_brute_force(self):
         rng = np.random.default_rng(1)
-        for _ in range(300):
-            friends = rng.integers(1, 13, size=12)
-            top, few = int(rng.integers(7, 12)), int(rng.integers(0, 6))
-            valid = [t for t in range(13) if np.sum(friends < top + 1 + t) + t <= few]
-            assert unfriendly_distance(friends, top=top, few=few) == max(valid, default=-1)
+        found = set()
+        for lowest in (1, 8, 10):
+            for _ in range(300):
+                friends = rng.integers(lowest, 13, size=12)
+                top, few = int(rng.integers(7, 12)), int(rng.integers(0, 6))
+                valid = [t for t in range(13) if np.sum(friends < top + 1 + t) + t <= few]
+                distance = unfriendly_distance(friends, top=top, few=few)
+                assert distance == max(valid, default=-1)
+                found.add(distance)
+        # Crowds of all kinds: hardly any of the first one is friendly.
+        assert found == {-1, 0, 1, 2, 3}
+
+    @pytest.mark.parametrize("dimension", [1, 7])
+    @pytest.mark.parametrize(("n", "top", "few"), [(9, 7, 0), (9, 7, 4), (1000, 800, 150)])
+    def test_the_sensitivity_is_that_of_the_proof(self, n, top, few, dimension):
+        mean = CoreMean(
+            n_users=n,
+            dimension=dimension,
+            radius=3.0,
+            step=0.5,
+            top=top,
+            few=few,
+            noise_multiplier=1.0,
+        )
+        # 2 r (1 + few / a) / (n - few) in units of step / 256, and a root of d for rounding.
+        moved = 2 * 3.0 * (1 + few / (top - (n // 2 + 1))) / (n - few) * 256 / 0.5
+        assert mean.sensitivity == pytest.approx(moved + math.sqrt(dimension), rel=1e-9)
+        assert mean.sensitivity >= moved + math.sqrt(dimension)
+
+    def test_half_of_the_users_are_no_core(self):
+        """Two users of positive weight must share a friend, or the mean may be anywhere."""
+        points = [0] * 5 + [100] * 5
+        mean = dataclasses.replace(MEAN, n_users=10, top=8)
+        assert mean.rounded_mean(integer_users(points), friends_of(points, 1.0)).tolist() == [0]
 
     def test_a_twin_without_the_slope_breaks_the_bound(self):
         # Weights of 0 or 1 at a threshold: all users cross it at once.
@@ -217,6 +247,13 @@ class TestExactAudit:
 
 
 class TestNoise:
+    def test_a_test_pays_for_passing_wrongly(self):
+        account = Account.open(epsilon=9.0, delta=0.1, reserve=0.03, noise=SeededNoise(0))
+        TEST.release(np.full(5, 5), account=account)
+        # A test of 0.02 is paid; another one does not fit into what was kept for failures.
+        with pytest.raises(NumericalFailure):
+            TEST.release(np.full(5, 5), account=account)
+
     def test_both_ask_for_the_noise_that_is_priced(self):
         noise = RecordedNoise(0)
         friends = np.full(1000, 1000)

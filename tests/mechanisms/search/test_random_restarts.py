@@ -70,6 +70,26 @@ class TestPrivacy:
             worst = max(worst, np.abs(np.log(first / second)).max())
         assert epsilon < worst <= 3 * epsilon
 
+    def test_what_is_found_does_not_decide_how_many_visits_there_are(self):
+        restarts = RandomRestarts(**KNOWN)
+        visits = math.ceil(restarts.expected_visits(3))
+
+        class Scripted(SeededNoise):
+            """Stops after the ninth visit."""
+
+            coins = 0
+
+            def _uniform_below(self, upper):
+                if upper != visits:
+                    return super()._uniform_below(upper)
+                self.coins += 1
+                return int(self.coins < 9)
+
+        for table in (np.zeros((300, 3)), np.tile([0.9, 0.2, 0.8], (300, 1))):
+            noise = Scripted(0)
+            Drawing(restarts, noise).release(table)
+            assert noise.coins == 9
+
     def test_each_visit_gets_a_third(self):
         restarts = RandomRestarts(**KNOWN)
         assert restarts.guarantee.epsilon == 3.0

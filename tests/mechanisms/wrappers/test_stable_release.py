@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
-from quorate.auditing import Cells, enumerate_runs
+from quorate.auditing import Cells, RecordedNoise, enumerate_runs
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.mechanisms.wrappers.stable_release import Base, BaseKind, StableRelease
 from quorate.noise import SeededNoise, use_noise
@@ -133,3 +133,16 @@ def test_totals_that_are_no_integers_are_refused():
         release.release(0, np.array([0.5, 1.0]))
     with pytest.raises(ParameterError, match="scale > 2"):
         Base(BaseKind.GAUSSIAN, scale=2.0)
+
+
+@pytest.mark.parametrize("kind", BaseKind)
+def test_how_often_noise_is_drawn_does_not_tell_whether_something_is_released(kind):
+    release = StableRelease(base=Base(kind, scale=10.0), epsilon=1.0, delta=0.3, reach=2)
+    calls = []
+    for distance in (0, 9):
+        noise = RecordedNoise(0)
+        with use_noise(noise):
+            released = release.release(distance, np.array([0, 7, -3]))
+        calls.append([str(draw) for draw in noise.log])
+        assert (released is None) is (distance == 9)
+    assert calls[0] == calls[1]
