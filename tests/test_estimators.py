@@ -260,3 +260,11 @@ class TestRoutes:
             Route(name="ball", reason="").name = "core"
         with pytest.raises(TypeError):
             Route("ball", "there was room.")
+
+
+def test_a_ledger_is_charged_with_all_that_is_declared(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.set_budget("visits", epsilon=2.0, delta=1e-5)
+    Half(1.0, delta=1e-6, ledger=ledger, data_name="visits").fit(X, users=range(6))
+    assert ledger.spent("visits").epsilon == 1.0
+    assert ledger.spent("visits").delta == 1e-6

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 import quorate as qr
 from quorate.accounting import Composed, price
 from quorate.exceptions import ParameterError, RelationMismatchError
-from quorate.guarantees import Numerics
+from quorate.guarantees import Gaussian, Numerics, Repeated, Subsampled
 from quorate.noise import SeededNoise, use_noise
 
 RNG = np.random.default_rng(0)
@@ -61,6 +61,27 @@ def test_the_weakest_numerics_are_told():
         mean = qr.UserMean(**PURE).fit(X, users=PEOPLE)
     total = qr.total_guarantee(make_pipeline(scaler, mean))
     assert total.numerics is mean.guarantee_.numerics is not Numerics.EXACT
+
+
+@pytest.mark.parametrize("relation", qr.Relation)
+def test_samples_are_priced_under_the_relation_of_the_steps(relation):
+    step = qr.UserMean(**PURE, relation=relation).fit(X, users=PEOPLE)
+    sampled = Repeated(Subsampled(Gaussian(0.8), 0.05), 20)
+    step.guarantee_ = replace(step.guarantee_, epsilon=50.0, delta=1e-6, events=(sampled,))
+    total = qr.total_guarantee(make_pipeline(step, step))
+    expected = price(Composed((sampled, sampled)), delta=2e-6, relation=relation)
+    assert total.epsilon == expected < 50.0
+    other = next(each for each in qr.Relation if each is not relation)
+    assert expected != price(Composed((sampled, sampled)), delta=2e-6, relation=other)
+
+
+def test_caveats_of_all_steps_are_told():
+    step = qr.UserMean(**PURE).fit(X, users=PEOPLE)
+    doubtful = qr.UserScaler(**PURE).fit(X, users=PEOPLE)
+    doubtful.guarantee_ = doubtful.guarantee_.idealized("A model saw many users at once.")
+    total = qr.total_guarantee(make_pipeline(step, doubtful))
+    assert total.caveat == "A model saw many users at once."
+    assert total.numerics is doubtful.guarantee_.numerics is not Numerics.EXACT
 
 
 def test_what_has_no_sum_is_refused():

@@ -88,6 +88,17 @@ class TestAbsentUsers:
         assert np.count_nonzero(apart == 0.0) == np.count_nonzero(np.isinf(apart)) == 50
         assert not np.isnan(apart).any()
 
+    @pytest.mark.parametrize("user", [0, 7, 250])
+    def test_whoever_goes_moves_the_own_pair_and_no_other(self, user):
+        """How a pair with somebody absent counts must not follow from how many came before."""
+        pairs = np.arange(500).reshape(250, 2)
+        gone = self.vectors.copy()
+        gone[user] = np.nan if not np.isnan(gone[user, 0]) else 0.5
+        moved = WeightedUsers(gone).pair_distances(pairs) != WeightedUsers(
+            self.vectors
+        ).pair_distances(pairs)
+        assert np.flatnonzero(moved).tolist() == [user // 2]
+
 
 class TestBounds:
     def test_every_value_ends_inside_the_bound(self):

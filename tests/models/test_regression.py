@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import ParameterError, RelationMismatchError, SchemaError
 from quorate.guarantees import Relation
 from quorate.models import HuberRegression, LinearRegression, Ridge
 from quorate.noise import SeededNoise, use_noise
@@ -137,6 +137,11 @@ class TestWarmStart:
         assert len(twice.events) == 2
         cold = fitted()
         assert cold.fit(X, Y, users=USERS).guarantee_.epsilon == once.epsilon
+
+    def test_a_fit_that_hides_other_neighbours_is_not_gone_on_from(self):
+        model = fitted(warm_start=True).set_params(relation=Relation.ADD_REMOVE)
+        with pytest.raises(RelationMismatchError):
+            model.fit(X, Y, users=USERS)
 
     def test_another_number_of_features_is_refused(self):
         model = fitted(warm_start=True)

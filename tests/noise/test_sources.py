@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -483,6 +484,7 @@ class TestAmbientNoise:
 
 FORK = """
 import os
+import random
 import numpy as np
 from quorate.noise import SecureNoise, SeededNoise, ambient_noise, use_noise
 
@@ -527,3 +529,31 @@ def test_importing_the_module_does_not_import_opendp():
     code = "import sys, quorate.noise; print('opendp' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+class TestEntropy:
+    def test_nobody_can_seed_what_is_drawn(self):
+        """Generators that can be seeded are for tests and for public choices."""
+        seen = []
+        for _ in range(2):
+            random.seed(0)
+            np.random.seed(0)  # noqa: NPY002 - the one that callers may have seeded
+            noise = SecureNoise()
+            zeros = np.zeros(20, np.int64)
+            seen.append(
+                [
+                    noise.uniform_below(2**60),
+                    *noise.uniform_words(3).tolist(),
+                    *noise.discrete_gaussian(zeros, sigma=1e12).tolist(),
+                    *noise.discrete_laplace(zeros[:1], scale=1e15).tolist(),
+                ]
+            )
+        assert all(one != other for one, other in zip(*seen, strict=True))
+
+    @pytest.mark.parametrize("end", [LARGEST, SMALLEST])
+    def test_one_number_at_the_end_of_int64_stays_inside(self, end):
+        noisy = [
+            int(SecureNoise().discrete_laplace(np.array([end]), scale=1e9)[0]) for _ in range(20)
+        ]
+        assert end in noisy
+        assert len(set(noisy)) > 1

@@ -244,6 +244,16 @@ BOTH = pytest.mark.parametrize("relation", Relation, ids=lambda each: each.name.
 
 
 @BOTH
+def test_of_distances(relation, moves):
+    """Where somebody lies changes no other distance, nor in which cell of a grid it is."""
+    rng = np.random.default_rng(0)
+    others = [row[None, :] for row in 0.3 + 0.01 * rng.normal(size=(900, 2))]
+    worlds = [users([row], others) for row in ([0.3, 0.3], [-1.0, -1.0], [1.0, 1.0])]
+    mean = UserMean(1.0, bounds=1.0, algorithm="interval")
+    check(moves, mean, relation, worlds, ["ChooseOrdered"])
+
+
+@BOTH
 @pytest.mark.parametrize("n_users", [160, 300, 900])
 def test_of_corners_and_windows(relation, n_users, moves):
     """People sit in a narrow window; one of them may be far away."""

@@ -267,3 +267,21 @@ class TestFolds:
                 epsilon=1.0,
                 folds=1,
             )
+
+
+def test_a_ledger_of_the_estimator_is_not_charged_beside_the_whole(tmp_path):
+    """One promise, one charge: fits of folds are paid by it."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.set_budget("ages", epsilon=3.0)
+    learner = ConceptLearner(Thresholds(0, 100), ledger=ledger, data_name="ages")
+    private_cross_val_score(
+        learner,
+        AGES.reshape(-1, 1),
+        LABELS,
+        users=USERS,
+        epsilon=2.0,
+        folds=3,
+        ledger=ledger,
+        data_name="ages",
+    )
+    assert ledger.spent("ages").epsilon == 2.0

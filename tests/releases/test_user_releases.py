@@ -273,3 +273,15 @@ class TestParts:
                     mean = run.mean(means, dimension=3, radius=radius, square=0.1)
                 found.append((run.n_users, radius, *mean.value))
             assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("n_users", [1.0, 40.0, 2.0**30])
+def test_a_sum_has_room_for_many_more_users_than_were_released(n_users):
+    """Whether a sum fits must not depend on how many there really are."""
+    run = UserReleases(
+        data=people(9), account=gaussian_account(1.0, Relation.ADD_REMOVE), n_users=n_users
+    )
+    for dimension, radius in ((1, 1.0), (50, 1e-9), (3, 1e9)):
+        grid = run.noisy_sum(dimension=dimension, radius=radius, square=0.01).grid
+        grid.check_sum(2**27)
+        grid.check_sum(math.ceil(n_users))

@@ -64,6 +64,29 @@ def test_a_void_guarantee_is_a_warning(mean_fit):
     assert 'class="warning"' in text
 
 
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("numerics", [Numerics.EXACT, Numerics.IDEALIZED, Numerics.VOID])
+def test_the_facts_of_a_promise_are_its_own(mean_fit, relation, numerics):
+    import copy
+
+    twin = copy.copy(mean_fit.estimator)
+    twin.guarantee_ = Guarantee(
+        epsilon=0.25, delta=1e-7, unit="household", relation=relation, numerics=numerics
+    )
+    page = fit_page(replace(mean_fit, estimator=twin))
+    (said,) = (section for section in page.sections if section.title == "What is promised")
+    facts = dict(said.blocks[1].pairs)
+    assert facts == {
+        "epsilon": "0.25",
+        "delta": "1e-07",
+        "protected": "all records of one household",
+        "neighbours": relation.value,
+        "trust": twin.guarantee_.trust.value,
+        "numerics": numerics.value,
+        "charged to": "no ledger",
+    }
+
+
 def test_the_point_of_the_run_lies_on_the_curve(mean_fit, mean_plan):
     drawn = plan_drawing(mean_plan, "this run")
     expected = f"this run: {mean_plan.error_expected:.3g} at users {mean_fit.n_users}"

@@ -54,6 +54,17 @@ class TestTheWay:
         assert result.account.left.epsilon == 1.0
         assert result.n_users == 600
 
+    def test_what_was_drawn_is_what_a_ledger_of_gaussian_sums_writes_down(
+        self, visits, tmp_path, make_request
+    ):
+        ledger = ledger_with(tmp_path, composition="gaussian")
+        asked = make_request("mean", ledger=ledger.path, data_name="visits", **ASKED["mean"])
+        promise = fit(asked, TableFile(visits)).estimator.guarantee_
+        (settled,) = (each for each in ledger.history("visits") if hasattr(each, "events"))
+        written = [event.to_dict() for event in settled.events]
+        assert written == [event.to_dict() for event in promise.events] != []
+        assert 0.5 < ledger.spent("visits").epsilon <= 1.0
+
     @every_task
     def test_every_task_can_be_stored_and_explained(self, task, visits, tmp_path, make_request):
         result = fit(make_request(task, **ASKED[task]), TableFile(visits))

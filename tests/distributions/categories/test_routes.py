@@ -226,3 +226,22 @@ class TestUtility:
                 released, _ = run_on(data, way)
                 assert released.shares.sum() == pytest.approx(1.0)
                 assert released.error.bound <= 1.0
+
+
+def test_pairs_that_tell_how_alike_people_are_are_secret_and_disjoint(monkeypatch):
+    """Known pairs of places would pair other people when somebody with another id comes."""
+    asked = []
+    honest = UserData.gather
+
+    def gather(self, work, ranks):
+        asked.append(tuple(ranks.tolist()))
+        return honest(self, work, ranks)
+
+    monkeypatch.setattr(UserData, "gather", gather)
+    data = crowd(*alike(3000, 9, 40))
+    for seed in range(3):
+        run_on(data, "auto", seed=seed, categories=40)
+    assert len(set(asked)) == 3
+    for ranks in asked:
+        assert len(set(ranks)) == len(ranks)
+        assert ranks != tuple(range(len(ranks)))

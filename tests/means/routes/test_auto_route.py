@@ -8,7 +8,8 @@ import pytest
 from quorate.grid import Ball, Box
 from quorate.guarantees import Relation
 from quorate.means import UserMean
-from quorate.means.routes.auto_route import InHalfWidths, unit_bound
+from quorate.means.present_mean import Size
+from quorate.means.routes.auto_route import AutoRun, InHalfWidths, unit_bound
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -114,3 +115,15 @@ class TestUnits:
 
     def test_a_ball_becomes_a_unit_ball(self):
         assert unit_bound(Ball(3.0, dimension=2)) == Ball(1.0, dimension=2)
+
+
+@pytest.mark.parametrize(("n", "d"), [(300, 5), (1500, 12)])
+def test_people_who_come_and_go_are_as_many_as_were_counted(n, d, monkeypatch):
+    """The way follows from the number that was bought, however many there really are."""
+    monkeypatch.setattr(AutoRun, "count", lambda run: Size(float(n), 1.0))
+    rng = np.random.default_rng(0)
+    ways = {
+        fitted(rng.normal(size=(held, d)) * 0.01, relation=Relation.ADD_REMOVE).algorithm_.name
+        for held in (n, 4 * n)
+    }
+    assert ways in ({"drift"}, {"ball"})

@@ -150,3 +150,15 @@ def test_labels_are_uneven_where_the_constant_says_so():
     assert many.unevenness(np.zeros(9)) == pytest.approx(0.0)
     assert many.unevenness(np.array([0, 0, 2.0, 0, 0, 0, 0, 0, 0])) > 0.3
     assert LocalSteps(LogisticLoss(intercept=False), PLAIN).unevenness(np.ones(2)) == 0.0
+
+
+def test_steps_of_ones_own_follow_from_ones_own_records():
+    """Alone and among others who hold more or fewer records: the same way, to the last bit."""
+    counts = np.array([1, 2, 3, 40, 5])
+    offsets = np.r_[0, np.cumsum(counts)]
+    rows = np.random.default_rng(3).normal(size=(counts.sum(), 2))
+    users = UserData(rows, (rows[:, 0] > 0) * 1.0, offsets=offsets)
+    loss, theta = LocalSteps(LogisticLoss(), PLAIN), np.array([0.3, -0.2, 0.1])
+    together = loss.user_gradients(users, theta)
+    for user in range(len(counts)):
+        assert np.array_equal(loss.user_gradients(users.take([user]), theta)[0], together[user])

@@ -9,6 +9,7 @@ import pytest
 from quorate import UserData
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
+from quorate.auditing import replay
 from quorate.concepts import DecisionLists, Literals
 from quorate.exceptions import QueriesExhaustedError
 from quorate.guarantees import Relation
@@ -133,3 +134,18 @@ class TestBudget:
             rows = values(people)
             assert np.all(np.abs(rows) <= 1.0)
             assert rows[1].tolist() == [-1.0, -1.0, -1.0]
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_one_more_user_is_not_seen_in_what_is_said_about_noise(delta):
+    """Under addition and removal all figures follow from the number that was bought."""
+
+    def run(users):
+        paying = Account.open(epsilon=1.0, delta=delta, relation=Relation.ADD_REMOVE)
+        oracle = CentralOracle(users, max_queries=2, account=paying)
+        answers = oracle.answer([HALF, WIDE])
+        return answers, oracle.standard_errors, oracle.error_bound(0.05), oracle.weak
+
+    for fewer in (999, 512, 3):
+        report = replay(run, PEOPLE, PEOPLE.take(range(fewer)))
+        assert report.same, str(report)
