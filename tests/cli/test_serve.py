@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 from quorate.cli import main
@@ -11,13 +12,27 @@ from quorate.cli import main
 PROGRAM = "import sys; from quorate.cli import main; sys.exit(main())"
 
 
+def status(address, name):
+    """Return the status of an answer to whoever calls the machine by a name."""
+    asked = urllib.request.Request(f"{address}/tasks", headers={"Host": name})
+    try:
+        with urllib.request.urlopen(asked) as reply:
+            return reply.status
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code
+
+
 def test_it_opens_on_this_machine_only_and_ends_when_told(tmp_path):
     command = [sys.executable, "-c", PROGRAM, "serve", "--port", "0", "--json"]
+    command += ["--name", "planner.example"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         address = json.loads(process.stdout.readline())["url"]
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(f"{address}/tasks") as reply:
             assert json.load(reply)[0]["name"] == "mean"
+        for name, code in (("localhost", 200), ("evil.example", 400), ("planner.example", 200)):
+            assert status(address, name) == code
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) in (0, 130)
 

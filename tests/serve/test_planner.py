@@ -209,11 +209,11 @@ def test_a_refusal_is_a_sentence_and_no_figure_stays(browser, address):
     assert browser.evaluate("$('rows').rows.length") == 0
 
 
-def get(held, path, base="http://127.0.0.1"):
+def get(held, path, base="http://127.0.0.1", **headers):
     async def ask_once():
         transport = httpx.ASGITransport(app=held.app())
         async with httpx.AsyncClient(transport=transport, base_url=base) as client:
-            return await client.get(path)
+            return await client.get(path, headers=headers)
 
     return asyncio.run(ask_once())
 
@@ -230,9 +230,29 @@ class TestWithoutABrowser:
         assert get(PlannerPage(), "/ledger").status_code == 404
 
     def test_a_browser_led_here_by_a_strangers_name_reads_nothing(self, book):
-        for name, code in (("http://evil.example", 400), ("http://localhost", 200)):
-            assert get(PlannerPage(book), "/ledger", name).status_code == code
-        assert get(PlannerPage(book, ("*",)), "/ledger", "http://evil.example").status_code == 200
+        known = ("http://localhost", "http://localhost:8766", "http://127.0.0.1:8766")
+        strange = ("http://evil.example", "http://localhost.evil.example", "http://evil.localhost")
+        for path in ("/", "/plan", "/tasks", "/request", "/ledger", "/nothing"):
+            for name in strange:
+                answer = get(PlannerPage(book), path, name)
+                assert answer.status_code == 400
+                assert "patient" not in answer.text
+                assert answer.text == "Expected a name of this machine."
+        for name in (*known, "http://192.0.2.7:8766", "http://[::1]:8766", "http://LOCALHOST"):
+            assert get(PlannerPage(book), "/ledger", name).status_code == 200
+        named = PlannerPage(book, ("localhost", "planner.example"))
+        assert get(named, "/ledger", "http://planner.example").status_code == 200
+        assert get(named, "/ledger", "http://evil.example").status_code == 400
+
+    def test_a_page_from_elsewhere_gets_no_answer(self, book):
+        here = "http://127.0.0.1:8766"
+        for origin in ("http://evil.example", "http://127.0.0.1:80", "null", "https://localhost"):
+            answer = get(PlannerPage(book), "/ledger", here, Origin=origin)
+            assert answer.status_code == 400
+            assert "patient" not in answer.text
+        own = get(PlannerPage(book), "/ledger", here, Origin=here)
+        assert own.status_code == 200
+        assert "access-control-allow-origin" not in own.headers
 
     @pytest.mark.parametrize(
         "query",
@@ -240,6 +260,7 @@ class TestWithoutABrowser:
             {},
             {"task": "mean"},
             {"task": "mean", "users": "1e400", "epsilon": "1"},
+            {"task": "mean", "users": "1000", "epsilon": "1", "error": "1e-300"},
             {"task": "mean", "users": "10", "epsilon": "1", "relation": "both"},
             {"task": "mean", "users": "10", "epsilon": "1", "domain": "5"},
             {"task": "threshold", "users": "10", "epsilon": "1", "alike": "perhaps"},
@@ -250,6 +271,45 @@ class TestWithoutABrowser:
         code, answer = ask(query)
         assert code == 400
         assert answer["refused"].startswith("Expected")
+
+    @pytest.mark.parametrize(
+        ("number", "wrong"),
+        [
+            ("error", ("1e-13", "1e300", "0", "nan")),
+            ("users", ("0.5", "1e14", "inf")),
+            ("records", ("0", "1e9")),
+            ("epsilon", ("1e-9", "1e300", "-1")),
+            ("size", ("1e9", "0")),
+            ("confidence", ("1", "0.1")),
+        ],
+    )
+    def test_numbers_that_would_take_for_ever_are_refused(self, number, wrong):
+        asked = {"task": "cdf", "users": "1000", "epsilon": "1", "size": "10"}
+        for text in wrong:
+            code, answer = ask({**asked, number: text})
+            assert code == 400
+            assert f"for {number}" in answer["refused"]
+
+    @pytest.mark.parametrize("task", ["smallest-error", "parity"])
+    def test_a_tiny_error_is_answered_at_once(self, task):
+        """It took hours, walking every guess that a search could make."""
+        for asked in ({"users": "1000", "error": "1e-12"}, {"error": "1e-12"}):
+            begun = time.monotonic()
+            code, answer = ask({"task": task, "epsilon": "1", **asked})
+            assert code == 200
+            assert answer["users_needed"] is None
+            assert time.monotonic() - begun < 30
+
+    def test_an_accident_of_arithmetic_is_a_sentence(self, monkeypatch):
+        for kind in (OverflowError, ZeroDivisionError, MemoryError, ValueError):
+
+            def fail(kind=kind, **numbers):
+                raise kind("something inside")
+
+            monkeypatch.setattr(planner, "plan", fail)
+            code, answer = ask({"task": "mean", "users": "10", "epsilon": "1"})
+            assert code == 400
+            assert "inside" not in answer["refused"]
 
     def test_a_request_file_holds_what_was_planned(self):
         code, text = request_file({"task": "mean", "users": "2000", "error": "0.5"})

@@ -18,6 +18,10 @@ def serve(
     ledger: Annotated[Path | None, typer.Option(help="A ledger to show in a second tab.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8766,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="A name by which browsers may call this machine."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open the planner as a page, until interrupted; no data are read."""
@@ -32,6 +36,5 @@ def serve(
     def announce(address: str) -> str:
         return json.dumps({"url": address}) if as_json else f"Planning at {address}"
 
-    # Who opens it to others says so by --host; by which names they come is then their business.
-    hosts = LOOPBACK if host in LOOPBACK else ("*",)
-    listen(PlannerPage(ledger, hosts).app(), host, port, announce)
+    names = (*LOOPBACK, host, *(name or ()))
+    listen(PlannerPage(ledger, names).app(), host, port, announce)

@@ -62,12 +62,15 @@ def run_success(solver: SolveParity, rows: int) -> float:
     """
     from scipy.stats import binom
 
-    kept = np.arange(solver.features, rows + 1)
+    # With 64 equations more than unknowns a run fails with chance 2^-64; with more, less often.
+    last = solver.features + 64
+    kept = np.arange(solver.features, min(rows, last) + 1)
     if not len(kept):
         return 0.0
     chances = binom.pmf(kept, rows, solver.keep)
     ranks = [full_rank_probability(int(k), solver.features) for k in kept]
-    return float((1 - solver.stop) * np.dot(chances, ranks))
+    beyond = binom.sf(last, rows, solver.keep) * full_rank_probability(last, solver.features)
+    return float((1 - solver.stop) * (np.dot(chances, ranks) + beyond))
 
 
 def uniform_plan(solver: SolveParity, *, beta: float) -> ParityPlan:

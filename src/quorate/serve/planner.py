@@ -12,23 +12,42 @@ import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from importlib import resources
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from quorate.catalogue import TASKS as FITTED
 from quorate.exceptions import MissingExtraError, ParameterError, QuorateError
 from quorate.guarantees import Relation
 from quorate.planning.questions import TASKS, plan, task_kind
+from quorate.planning.solve import EPSILONS, MOST_USERS
 from quorate.planning.tasks.base import Task
 from quorate.tasks.requests import asked_lines
 
 __all__ = ["LOOPBACK", "PlannerPage", "ask", "describe_tasks", "page", "request_file"]
 
-LOOPBACK = ("127.0.0.1", "localhost")
-"""The names of this machine; a page from elsewhere that names it otherwise gets no answer."""
+LOOPBACK = ("localhost",)
+"""The name of this machine; a page from elsewhere that names it otherwise gets no answer."""
 
 _SHARED = ("users", "error", "epsilon", "delta", "records", "confidence", "relation")
 _WHOLE = frozenset({"users", "records", "dimension", "size", "vc", "domain"})
+_LIMITS = {
+    "users": (1.0, float(MOST_USERS)),
+    "records": (1.0, 1e6),
+    "epsilon": EPSILONS,
+    "delta": (0.0, 0.5),
+    "error": (1e-12, 1e12),
+    "confidence": (0.5, 1 - 1e-9),
+    "dimension": (1.0, 1e3),
+    "size": (1.0, 2.0**32),
+    "vc": (1.0, 1e6),
+    "domain": (1.0, 2.0**64),
+}
+"""What the page plans for: strangers ask it, and arithmetic takes as long as numbers are large."""
+_CELLS = frozenset({"cdf", "histogram", "quantiles", "shares", "table"})
+_MOST_CELLS = 10_000
+"""The same for tasks whose size is one of cells, and not only seen through its logarithm."""
 _YES = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -78,6 +97,8 @@ def ask(query: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
         return 200, plan(**_numbers(query)).to_dict()
     except QuorateError as refusal:
         return 400, {"refused": str(refusal)}
+    except (ArithmeticError, MemoryError, ValueError):
+        return 400, {"refused": "Expected numbers of people and records, got others."}
 
 
 def request_file(query: Mapping[str, str]) -> tuple[int, str]:
@@ -114,8 +135,9 @@ def request_file(query: Mapping[str, str]) -> tuple[int, str]:
 class PlannerPage:
     """The page with its addresses, and a ledger to show if there is one.
 
-    ``hosts`` are the names by which it may be called: a browser that a stranger's name led here
-    must not read a ledger to the stranger.
+    ``hosts`` are the names by which it may be called, besides addresses in numbers: a browser that
+    a stranger's name led here must not read a ledger to the stranger, and a page from elsewhere
+    gets no answer either.
 
     >>> PlannerPage().read_ledger()
     (404, {'refused': 'No ledger was named: start with quorate serve --ledger PATH.'})
@@ -146,7 +168,6 @@ class PlannerPage:
             from starlette.applications import Starlette
             from starlette.concurrency import run_in_threadpool
             from starlette.middleware import Middleware
-            from starlette.middleware.trustedhost import TrustedHostMiddleware
             from starlette.requests import Request
             from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
             from starlette.routing import Route
@@ -181,8 +202,37 @@ class PlannerPage:
                 Route("/request", give_request),
                 Route("/ledger", give_ledger),
             ],
-            middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(self.hosts))],
+            middleware=[Middleware(_KnownNames, hosts=self.hosts)],
         )
+
+
+class _KnownNames:
+    """Answer who calls this machine by a name it has, from a page that it has given out itself."""
+
+    def __init__(self, app: Any, hosts: tuple[str, ...]) -> None:
+        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            headers = dict(scope["headers"])
+            host = headers.get(b"host", b"").decode("latin-1")
+            origin = headers.get(b"origin", b"").decode("latin-1")
+            if not self._is_known(host) or (origin and origin.partition("://")[2] != host):
+                from starlette.responses import PlainTextResponse
+
+                refusal = PlainTextResponse("Expected a name of this machine.", 400)
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_known(self, host: str) -> bool:
+        """Whether a name with its port is one of ours; nobody else can own a number."""
+        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            ip_address(name)
+        except ValueError:
+            return name in self._hosts
+        return True
 
 
 _SHOWN = ("time", "who", "data_name", "kind", "purpose", "epsilon", "delta")
@@ -218,6 +268,11 @@ def _numbers(query: Mapping[str, str]) -> dict[str, Any]:
             numbers[name] = _YES[text.lower()]
         else:
             numbers[name] = _number(name, text)
+    if numbers["task"] in _CELLS and numbers.get("size", 1) > _MOST_CELLS:
+        raise ParameterError(
+            f"Expected at most {_MOST_CELLS} cells for size, got {query['size']!r}: this page "
+            "plans for no more, quorate.plan does."
+        )
     known = {*_SHARED, *(field.name for field in fields(task_kind(numbers["task"])))}
     strange = sorted(set(numbers) - known - {"task"})
     if strange:
@@ -230,9 +285,15 @@ def _numbers(query: Mapping[str, str]) -> dict[str, Any]:
 def _number(name: str, text: str) -> int | float:
     try:
         value = float(text)
-        return int(value) if name in _WHOLE and value == int(value) else value
-    except (ValueError, OverflowError):
+    except ValueError:
         raise ParameterError(f"Expected a number for {name}, got {text!r}.") from None
+    low, high = _LIMITS.get(name, (-1e12, 1e12))
+    if not low <= value <= high:
+        raise ParameterError(
+            f"Expected a number from {low:g} to {high:g} for {name}, got {text!r}: this page plans "
+            "for no others, quorate.plan does."
+        )
+    return int(value) if name in _WHOLE and value == int(value) else value
 
 
 def _plain(value: Any) -> Any:

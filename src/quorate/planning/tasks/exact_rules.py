@@ -45,12 +45,10 @@ class _ProvedTask(Task):
         return {}
 
 
-@lru_cache(maxsize=4096)
-def _users_of_search(
-    error: float, epsilon: float, *, records: int, size: int, beta: float, reach: float
-) -> int:
-    search = MinErrorSearch(alpha=error, records=records, reach=reach)
-    return search.users_needed(epsilon=epsilon, beta=beta, size=size)
+@lru_cache(maxsize=256)
+def _search(error: float, records: int) -> MinErrorSearch:
+    """Return a search that keeps the gap it has worked out, whatever epsilon is asked about."""
+    return MinErrorSearch(alpha=error, records=records, reach=0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +82,8 @@ class SmallestErrorTask(_ProvedTask):
 
     def users_for(self, error: float, epsilon: float) -> int:
         """Return the users of Lemma 4.5 with all constants."""
-        return _users_of_search(
-            error, epsilon, records=self.records, size=self.size, beta=self.beta, reach=0.5
-        )
+        search = _search(error, self.records)
+        return search.users_needed(epsilon=epsilon, beta=self.beta, size=self.size)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return the only way there is."""
