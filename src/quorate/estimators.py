@@ -286,6 +286,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         """Tell the ledger what was drawn, if the fit is over: it may have been charged more."""
         if self._receipt is None or self._draws_later:
             return
+        account.refuse_elsewhere()  # the process that draws says what was drawn
         close(account)
         if self.ledger is not None:
             self.ledger.settle(self._receipt, (account.event,))

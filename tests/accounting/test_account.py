@@ -154,6 +154,14 @@ class TestFailures:
         with pytest.raises(NumericalFailure):
             account.pay(Approximate(0.0, 6e-8))
 
+    def test_they_add_up_over_all_draws(self):
+        account = Account.open(epsilon=1.0, delta=1e-6, reserve=1e-7)
+        for _ in range(2):
+            account.pay(Approximate(0.01, 4e-8))
+            account.pay(Fraction(1, 100))
+        with pytest.raises(NumericalFailure):
+            account.pay(Approximate(0.01, 4e-8))
+
     def test_the_reserve_makes_the_square_smaller(self):
         less = Account.open(epsilon=1.0, delta=1e-6, reserve=9e-7).mu
         assert less < Account.open(epsilon=1.0, delta=1e-6).mu

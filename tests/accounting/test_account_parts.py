@@ -69,6 +69,13 @@ class TestPlans:
         with pytest.raises(NumericalFailure, match="second release"):
             sample.pay(Gaussian(3.0))
 
+    def test_who_is_in_a_sample_is_drawn_once(self):
+        """Whoever saw two samples could keep the one that suits."""
+        sample = SampleAccount(self.planned(), rate=0.02)
+        sample.members(100)
+        with pytest.raises(NumericalFailure, match="drawn once"):
+            sample.members(100)
+
     def test_a_sample_holds_its_share_of_the_users(self):
         sizes = [SampleAccount(self.planned(), rate=0.02).members(10_000).size for _ in range(20)]
         assert 3_000 < sum(sizes) < 5_000  # 20 x 200 on average, sd 63: p < 1e-50

@@ -325,6 +325,18 @@ class TestLedgers:
         ]
         assert self.spent(paid) == 2.0
 
+    @needs_fork
+    def test_a_fork_does_not_settle_what_its_parent_still_draws(self, tmp_path):
+        ledger = Ledger(tmp_path / "tight.db")
+        ledger.set_budget("people", epsilon=2.0, delta=1e-5, composition="gaussian")
+        mean = UserMean(1.0, delta=1e-6, bounds=1.0, ledger=ledger, data_name="people")
+        opened = mean._charge(PEOPLE)
+        assert in_a_fork(lambda: mean._promise(opened)) == "OtherProcessError"
+        assert [type(each).__name__ for each in ledger.history()] == ["BudgetChange", "Charge"]
+        opened.pay(Gaussian(9.0))
+        mean._promise(opened)
+        assert ledger.history()[-1].events[0].to_dict() == Gaussian(9.0).to_dict()
+
     def test_a_warm_start(self, paid):
         sides = X[:, 0] > 0.5
         model = LogisticRegression(1.0, delta=1e-6, bounds=1.0, warm_start=True, **paid)
