@@ -407,10 +407,12 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         users: Any = None,
         *,
         classes: Sequence[Any] | None = None,
+        order: Any = None,
     ) -> Crowd:
         """Return the records grouped by user; set the public schema attributes.
 
-        ``classes`` are the public labels of ``y``, which becomes the place of its label.
+        ``classes`` are the public labels of ``y``, which becomes the place of its label; ``order``
+        says which of a user's records come first.
         """
         data: Crowd
         if isinstance(X, Crowd):
@@ -419,7 +421,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 names = Coding.recognised(names, coded).sources
         else:
             rows, names = as_feature_matrix(X, single=self._single_feature)
-            held = UserData.from_arrays(rows, y, users=users, classes=classes)
+            held = UserData.from_arrays(rows, y, users=users, classes=classes, order=order)
             data = named_users(held, names)
             if data.unit != self._declared.unit:
                 raise ParameterError(

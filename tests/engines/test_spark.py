@@ -41,20 +41,22 @@ def crowd(spark, folder):
 
 
 class TestEqual:
-    def test_from_files_in_the_order_of_files_and_rows(self, crowd, expected):
+    def test_from_files(self, crowd, expected):
         assert digest(crowd) == expected
 
-    def test_without_the_order_of_the_source_it_would_differ(self, spark, folder, crowd, expected):
-        """The control: the digest sees the order in which a user's records are added."""
+    def test_partitions_decide_nothing(self, spark, folder, crowd, expected):
+        """The control: the digest sees in which order a user's records are added up."""
         assert digest(crowd, Reversed) != expected
         shuffled = spark.read.parquet(str(folder)).repartition(5).localCheckpoint()
-        assert digest(SparkCrowd.from_frame(shuffled, n_parts=4, **COLUMNS)) != expected
+        assert digest(SparkCrowd.from_frame(shuffled, n_parts=4, **COLUMNS)) == expected
 
-    def test_a_stated_order_restores_it(self, spark, expected):
-        table = visits().append_column("place", pa.array(np.arange(6000)))
+    def test_a_stated_order_says_which_records_a_cap_keeps(self, spark):
+        table = visits().append_column("place", pa.array(np.arange(6000)[::-1]))
         frame = spark.createDataFrame(table.to_pandas()).repartition(5)
-        crowd = SparkCrowd.from_frame(frame, order="place", n_parts=4, **COLUMNS)
-        assert digest(crowd) == expected
+        asked = {"order": "place", **COLUMNS}
+        crowd = SparkCrowd.from_frame(frame, n_parts=4, cap=3, random_state=0, **asked)
+        whole = UserData.from_frame(table, **asked).cap(3, random_state=0)
+        assert digest(crowd) == digest(whole)
 
     def test_integer_and_several_ids_and_empty_parts(self, spark):
         table = pa.table({"p": [5, 5, 2, 9], "d": ["x", "y", "x", None], "a": [1.0, 2.0, 3.0, 4.0]})
@@ -87,8 +89,8 @@ class TestGiantUsers:
             lambda kept, piece: (add(kept, piece), held.append(kept._different)),
         )
         pieces = [layout.records(batch).tobytes() for batch in table.to_batches(50)]
-        rows = [(0, "file", 50 * i, piece) for i, piece in enumerate(pieces)]
-        names = ("part", "quorate_file", "quorate_row", "piece")
+        rows = [(0, False, piece) for piece in pieces]
+        names = ("part", "refused", "piece")
         (blob,) = _PutTogether(layout)(_batch([row], names) for row in rows)
         counts = pickle.loads(blob.column("blob")[0].as_py()).value.record_counts()
         assert sorted(counts.tolist()) == [3, 10]

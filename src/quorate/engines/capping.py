@@ -91,4 +91,7 @@ class CappedRecords:
         words = chosen_words(
             rows, targets, held, records["key"][held], np.uint64(self._layout.word)
         )
-        return own_order.contents_of(rows, targets, held, offsets, words, copies=copies[held])
+        marks = None if self._layout.order is None else records["order"][held]
+        return own_order.contents_of(
+            rows, targets, held, offsets, words, marks=marks, copies=copies[held]
+        )

@@ -1,7 +1,7 @@
 """A crowd on the workers of a Dask cluster (extra ``dask``).
 
 Each piece of the source is cut by our own key on the worker that reads it; a part is put together
-from its share of every piece, in the order of the source, and stays where it was made. A round
+from its share of every piece, and stays where it was made. A round
 sends the statistic and brings back integers. A worker that dies takes nothing along: Dask computes
 what it held once more from the source, and since no noise is drawn on workers that changes nothing.
 """
@@ -88,13 +88,13 @@ class DaskCrowd(PartedCrowd):
         dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
+        order: str | None = None,
         client: Any = None,
         n_parts: int | None = None,
     ) -> DaskCrowd:
         """Group the rows of a Dask DataFrame by user; columns as in ``UserData.from_frame``.
 
-        The order of its partitions is the order of the source. ``client`` is the current one by
-        default, ``n_parts`` four for each worker.
+        ``client`` is the current one by default, ``n_parts`` four for each worker.
         """
         if not hasattr(frame, "to_delayed"):
             raise ParameterError(f"Expected a Dask DataFrame, got {type(frame).__name__}.")
@@ -110,6 +110,7 @@ class DaskCrowd(PartedCrowd):
             dates=dates,
             cap=cap,
             random_state=random_state,
+            order=order,
         )
         client = _client(client)
         pieces = client.compute(frame[layout.columns].to_delayed(optimize_graph=True))
@@ -310,7 +311,7 @@ def _share(piece: Outcome, number: int) -> Outcome:
 
 
 def _put_together(pieces: Sequence[Outcome], layout: Layout) -> Outcome:
-    """Return the users of one part, from its share of every piece in the order of the source."""
+    """Return the users of one part, from its share of every piece."""
     for piece in pieces:
         if piece.refusal is not None:
             return piece

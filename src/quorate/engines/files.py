@@ -1,8 +1,8 @@
 """A crowd in files, for more records than memory holds: the default on one machine.
 
-The source is read once, piece by piece; each record goes to the file of its user's part, in the
-order of the source. A part is small enough for memory. The first time somebody needs a part in the
-order of its users it is written down in that order and mapped from then on. Everything lies in a
+The source is read once, piece by piece; each record goes to the file of its user's part. A part is
+small enough for memory. The first time somebody needs a part in the order of its users it is
+written down in that order and mapped from then on. Everything lies in a
 :class:`~quorate.engines.spool.Spool`: private, removed when the crowd is, and after a crash by
 whoever comes next. How many parts a crowd is said to have is a public number; in how many files
 they lie follows from the records, and is not told.
@@ -92,6 +92,7 @@ class FileCrowd(PartedCrowd):
         dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
+        order: str | None = None,
         spool: str | os.PathLike[str] | None = None,
         n_parts: int | None = None,
         threads: int = 2,
@@ -101,7 +102,7 @@ class FileCrowd(PartedCrowd):
 
         Parameters
         ----------
-        path, user, features, target, unit, missing, classes, categories, dates
+        path, user, features, target, unit, missing, classes, categories, dates, order
             See :meth:`quorate.UserData.from_frame`.
         cap, random_state : int, optional
             Keep at most so many records of each user, those of :meth:`cap`, and never hold more:
@@ -129,6 +130,7 @@ class FileCrowd(PartedCrowd):
             dates=dates,
             cap=cap,
             random_state=random_state,
+            order=order,
         )
         rows = dataset.count_rows()
         import pyarrow.dataset as ds

@@ -27,6 +27,7 @@ from quorate.users import frames, tables
 from quorate.users.coding import Coding, coding_of
 from quorate.users.data import UserData, numbered_users
 from quorate.users.keys import number_keys, row_keys
+from quorate.users.marks import check_order, marks_of
 from quorate.users.public_choices import public_word
 
 __all__ = ["Layout", "split_records"]
@@ -53,6 +54,8 @@ class Layout:
         At most how many records of each user stay; see :mod:`~quorate.engines.capping`.
     word : int
         The public word of the seed that says which.
+    order : str or None
+        The column that says which of a user's records come first.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Layout:
     single: bool = False
     cap: int | None = None
     word: int = 0
+    order: str | None = None
 
     @classmethod
     def of(
@@ -90,6 +94,7 @@ class Layout:
         dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
+        order: str | None = None,
     ) -> Layout:
         """Return the layout for an Arrow schema; refuse columns that are not there."""
         tables.check_missing(missing)
@@ -98,13 +103,16 @@ class Layout:
         ids = (user,) if isinstance(user, str) else tuple(user)
         if not ids:
             raise ParameterError("Expected at least one column of ids in user=, got none.")
-        others = [*ids, *([] if target is None else [target])]
+        others = [*ids, *(name for name in (target, order) if name is not None)]
         coding = coding_of(
             schema, features=features, others=others, categories=categories, dates=dates
         )
         if coding is None:
             names = frames.check_features(schema, features=features, others=others)
             coding = Coding.of(names, {})
+        if order is not None:
+            frames.check_columns([order], schema.names)
+            check_order(order, schema.field(order).type)
         kinds = [schema.field(name).type for name in coding.sources]
         return cls(
             user=ids,
@@ -119,6 +127,7 @@ class Layout:
             and (missing == "drop" or float(np.float32(missing)) == float(missing)),
             cap=cap,
             word=0 if cap is None else int(public_word(random_state)),
+            order=order,
         )
 
     @property
@@ -129,7 +138,7 @@ class Layout:
     @property
     def columns(self) -> list[str]:
         """The columns that are read, each once."""
-        target = [] if self.target is None else [self.target]
+        target = [name for name in (self.target, self.order) if name is not None]
         sources = self.features if self.coding is None else self.coding.sources
         return list(dict.fromkeys([*sources, *self.user, *target]))
 
@@ -146,7 +155,8 @@ class Layout:
         """How a record lies in memory and on disk."""
         number = np.float32 if self.single else np.float64
         target = [] if self.target is None else [("y", np.float64)]
-        return np.dtype([("key", np.uint64), *target, ("x", number, (len(self.features),))])
+        order = [] if self.order is None else [("order", np.int64)]
+        return np.dtype([("key", np.uint64), *order, *target, ("x", number, (len(self.features),))])
 
     def records(self, batch: Any, *, out: Records | None = None) -> Records:
         """Return the records of a piece of the table, in its order; in ``out`` if they fit."""
@@ -168,6 +178,8 @@ class Layout:
             targets = tables.as_targets(_chunked(batch.column(self.target)), self.classes)
             records["y"] = targets
             whole &= np.isfinite(records["y"])
+        if self.order is not None:
+            records["order"] = marks_of(batch.column(self.order))
         if not whole.all():
             records["x"][~whole] = np.nan
         return records if keep.all() else records[keep]
@@ -181,7 +193,7 @@ class Layout:
             yield j, frames.floats(batch.column(name), single=self.single)
 
     def together(self, pieces: Iterable[Records]) -> UserData:
-        """Return the users of one part from pieces in the order of the source, under the cap."""
+        """Return the users of one part from pieces, under the cap."""
         if self.cap is None:
             return self.users(np.concatenate([np.empty(0, self.dtype), *pieces]))
         kept = CappedRecords(self)
@@ -198,7 +210,8 @@ class Layout:
         # What is narrow is widened piece by piece, wherever it lies.
         rows = records["x"] if self.single else np.ascontiguousarray(records["x"])
         targets = None if self.target is None else np.ascontiguousarray(records["y"])
-        return numbered_users(rows, targets, codes, keys, self.unit, self.features)
+        marks = None if self.order is None else np.ascontiguousarray(records["order"])
+        return numbered_users(rows, targets, codes, keys, self.unit, self.features, marks)
 
 
 def split_records(

@@ -24,7 +24,13 @@ from quorate.users.keys import count_keys
 
 __all__ = ["PartFiles"]
 
-_KINDS = {"x": np.float64, "y": np.float64, "keys": np.uint64, "offsets": np.int64}
+_KINDS = {
+    "x": np.float64,
+    "y": np.float64,
+    "keys": np.uint64,
+    "marks": np.int64,
+    "offsets": np.int64,
+}
 # What is read at once where a cap does not let a part be held whole.
 _PIECE_BYTES = 2**24
 # How many pieces go to the system in one call; POSIX promises 16, Linux takes 1024.
@@ -111,9 +117,14 @@ class PartFiles:
     def write(self, data: UserData) -> None:
         """Write users in their order; what says that they are there is written last."""
         single = self._layout is not None and self._layout.single
-        arrays = {"x": data.X.astype(np.float32) if single else data.X, "keys": data.keys()}
+        arrays: dict[str, NDArray[Any]] = {
+            "x": data.X.astype(np.float32) if single else data.X,
+            "keys": data.keys(),
+        }
         if data.y is not None:
             arrays["y"] = data.y
+        if data.marks is not None:
+            arrays["marks"] = data.marks
         for name, array in arrays.items():
             self._save(name, array)
         self._save("offsets", data.offsets)
@@ -131,6 +142,7 @@ class PartFiles:
             found["keys"],
             self._schema.unit,
             self._schema.feature_names,
+            self._map("marks") if self._path("marks.npy").exists() else None,
         )
 
     def _map(self, name: str) -> NDArray[Any]:
@@ -157,7 +169,7 @@ class PartFiles:
         return self.spool.path(f"{self._name}.{ending}")
 
     def _ordered_files(self) -> list[Path]:
-        return [self._path(f"{name}.npy") for name in ("offsets", "x", "y", "keys")]
+        return [self._path(f"{name}.npy") for name in ("offsets", "x", "y", "keys", "marks")]
 
 
 def _pieces(path: Path, dtype: np.dtype[np.void]) -> Iterator[Records]:

@@ -1,8 +1,7 @@
 """Records on their way to the files of their parts.
 
 Batches of a table become records in threads, each batch is cut into parts, and one more thread
-writes what has gathered while the next batches are made. The order of the source is kept: pieces
-are written in the order in which their batches came.
+writes what has gathered while the next batches are made.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def partition(
     threads: int,
     bar: Progress,
 ) -> None:
-    """Write the records of Arrow batches to the files of their parts, in the order of the source.
+    """Write the records of Arrow batches to the files of their parts.
 
     Examples
     --------

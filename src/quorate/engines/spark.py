@@ -1,18 +1,13 @@
 """A crowd in a Spark cluster (extra ``spark``, pyspark 4).
 
 The rows of a Spark DataFrame are cut by our own key where they lie; Spark brings the pieces of a
-part together, and there they are put into the order of the source and kept as one cached blob. A
-round is one ``mapInArrow`` job: the statistic goes out, integers come back. What an executor or a
-Python worker loses Spark computes once more, and since no noise is drawn there that changes
-nothing.
-
-The order of the source is that of ``order=`` if it is given; otherwise, for a DataFrame that reads
-files, the names of the files and the rows in them; otherwise the partitions of the DataFrame.
+part together in any order, and there they are kept as one cached blob. A round is one
+``mapInArrow`` job: the statistic goes out, integers come back. What an executor or a Python worker
+loses Spark computes once more, and since no noise is drawn there that changes nothing.
 """
 
 from __future__ import annotations
 
-import logging
 import math
 import pickle
 import warnings
@@ -20,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -43,8 +38,7 @@ from quorate.users.data import UserData
 
 __all__ = ["SparkCrowd"]
 
-_FILE, _ROW = "quorate_file", "quorate_row"
-_PIECES = f"part int, {_FILE} string, {_ROW} long, piece binary"
+_PIECES = "part int, refused boolean, piece binary"
 _BLOBS = "part int, blob binary"
 _PARTS = 8
 # Small parts share a task, since a task costs a tenth of a second: up to so many bytes.
@@ -90,14 +84,13 @@ class SparkCrowd(PartedCrowd):
         dates: Mapping[str, tuple[Any, Any]] | None = None,
         cap: int | None = None,
         random_state: RandomState = None,
-        order: str | Sequence[str] | None = None,
+        order: str | None = None,
         n_parts: int = _PARTS,
     ) -> SparkCrowd:
         """Group the rows of a Spark DataFrame by user; columns as in ``UserData.from_frame``.
 
-        ``order`` names columns that put a user's records into a fixed order. ``cap`` and
-        ``random_state`` keep at most so many records of each user, those of :meth:`cap`, and no
-        executor ever holds more of a giant user.
+        ``cap`` and ``random_state`` keep at most so many records of each user, those of
+        :meth:`cap`, and no executor ever holds more of a giant user.
         """
         needs("pyspark", "spark")
         if not hasattr(frame, "mapInArrow"):
@@ -117,12 +110,15 @@ class SparkCrowd(PartedCrowd):
             dates=dates,
             cap=cap,
             random_state=random_state,
+            order=order,
         )
-        pieces = _mapped(_in_source_order(frame, layout, order), _Cut(layout, n_parts), _PIECES)
-        brought = _by_part(pieces, n_parts)
+        from pyspark.sql import functions
+
+        asked = frame.select(*[functions.col(f"`{name}`") for name in layout.columns])
+        brought = _by_part(_mapped(asked, _Cut(layout, n_parts), _PIECES), n_parts)
         if layout.cap is not None:
-            # Spark sorts on disk what does not fit, so that the pieces pass in their order.
-            brought = brought.sortWithinPartitions("part", _FILE, _ROW)
+            # Spark sorts on disk what does not fit, so that one part passes after the other.
+            brought = brought.sortWithinPartitions("part")
         together = _mapped(brought, _PutTogether(layout), _BLOBS)
         return cls(_kept(together), n_parts, layout.schema)
 
@@ -168,36 +164,6 @@ def _mapped(frame: Any, function: Callable[[Iterable[Any]], Iterator[Any]], sche
         return frame.mapInArrow(function, schema)
 
 
-def _in_source_order(frame: Any, layout: Layout, order: str | Sequence[str] | None) -> Any:
-    """Return the columns that are read, with the file and the row that each row came from."""
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions
-
-    columns = [functions.col(f"`{name}`") for name in layout.columns]
-    if order is None:
-        # That a DataFrame does not read files is no error, and pyspark would log one.
-        logger = logging.getLogger("DataFrameQueryContextLogger")
-        silent, logger.disabled = logger.disabled, True
-        try:
-            return frame.select(
-                *columns,
-                functions.col("_metadata.file_path").alias(_FILE),
-                functions.col("_metadata.row_index").alias(_ROW),
-            )
-        except AnalysisException:
-            pass  # it does not read files that number their rows
-        finally:
-            logger.disabled = silent
-    else:
-        names = [order] if isinstance(order, str) else list(order)
-        frame = frame.orderBy(*[functions.col(f"`{name}`") for name in names])
-    return frame.select(
-        *columns,
-        functions.lit("").alias(_FILE),
-        functions.monotonically_increasing_id().alias(_ROW),
-    )
-
-
 def _by_part(pieces: Any, n_parts: int) -> Any:
     """Bring the pieces of a part together, each part in a partition of its own if possible."""
     if hasattr(pieces, "repartitionById"):
@@ -213,7 +179,7 @@ def _kept(blobs: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Cut:
-    """From rows to pieces: the records of one part in consecutive rows of one file."""
+    """From rows to pieces: records of one part, or the refusal that stands in their place."""
 
     layout: Layout
     n_parts: int
@@ -222,37 +188,23 @@ class _Cut:
         for batch in batches:
             outcome = guarded(partial(self._pieces, batch))
             # A refusal is a piece of every part, so that whoever asks first is told.
-            refused = [(n, "", -1, pickle.dumps(outcome)) for n in range(self.n_parts)]
-            rows = outcome.value if outcome.refusal is None else refused
-            yield _batch(rows, ("part", _FILE, _ROW, "piece"))
+            refused = [(n, True, pickle.dumps(outcome)) for n in range(self.n_parts)]
+            yield _batch(outcome.value if outcome.refusal is None else refused, _Piece._fields)
 
-    def _pieces(self, batch: Any) -> list[tuple[int, str, int, bytes]]:
-        found = []
-        files, rows = batch.column(_FILE), batch.column(_ROW).to_numpy(zero_copy_only=False)
-        names = files.dictionary_encode().indices.to_numpy()
-        # A jump in the numbers of the rows or another file begins a new run.
-        breaks = np.flatnonzero((np.diff(rows) != 1) | (np.diff(names) != 0)) + 1
-        cuts = [0, *breaks.tolist(), batch.num_rows]
-        for start, stop in pairwise(cuts):
-            if start == stop:
-                continue
-            run = batch.slice(start, stop - start)
-            ordered, ends = split_records(self.layout.records(run), self.n_parts)
-            place = (files[start].as_py(), int(rows[start]))
-            found += [
-                (number, *place, ordered[ends[number] : ends[number + 1]].tobytes())
-                for number in range(self.n_parts)
-                if ends[number] < ends[number + 1]
-            ]
-        return found
+    def _pieces(self, batch: Any) -> list[tuple[int, bool, bytes]]:
+        ordered, ends = split_records(self.layout.records(batch), self.n_parts)
+        return [
+            (number, False, ordered[ends[number] : ends[number + 1]].tobytes())
+            for number in range(self.n_parts)
+            if ends[number] < ends[number + 1]
+        ]
 
 
 class _Piece(NamedTuple):
-    """Records of one part that lie one after the other in the source."""
+    """Some records of one part, or a refusal."""
 
     part: int
-    quorate_file: str
-    quorate_row: int
+    refused: bool
     piece: bytes
 
 
@@ -271,7 +223,7 @@ class _PutTogether:
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         pieces: Iterable[_Piece] = _pieces(batches)
         if self.layout.cap is None:
-            pieces = sorted(pieces, key=lambda piece: piece[:3])
+            pieces = sorted(pieces, key=lambda piece: piece.part)
         for number, found in groupby(pieces, key=lambda piece: piece.part):
             outcome = self._outcome(found)
             yield _batch([(number, pickle.dumps(outcome))], ("part", "blob"))
@@ -282,7 +234,7 @@ class _PutTogether:
 
         def records() -> Iterator[Any]:
             for piece in found:
-                if piece.quorate_row < 0:
+                if piece.refused:
                     refusals.append(piece.piece)
                 else:
                     yield np.frombuffer(piece.piece, self.layout.dtype)
@@ -308,10 +260,10 @@ class _OnParts:
 
 
 def _batch(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> Any:
-    """Return rows as an Arrow batch: numbers of parts, names of files, rows and bytes."""
+    """Return rows as an Arrow batch: numbers of parts, whether they are refusals, and bytes."""
     import pyarrow as pa
 
-    types = {"part": pa.int32(), _FILE: pa.string(), _ROW: pa.int64()}
+    types = {"part": pa.int32(), "refused": pa.bool_()}
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     arrays = [
         pa.array(column, types.get(name, pa.binary()))

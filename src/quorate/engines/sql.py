@@ -44,6 +44,7 @@ def from_sql(
     classes: Sequence[Any] | None = None,
     categories: Mapping[str, Sequence[Any]] | None = None,
     dates: Mapping[str, tuple[Any, Any]] | None = None,
+    order: str | None = None,
     spool: Spooled = False,
 ) -> Crowd:
     """Group the rows of a query by user; see :meth:`quorate.UserData.from_sql`.
@@ -69,6 +70,7 @@ def from_sql(
         "classes": classes,
         "categories": categories,
         "dates": dates,
+        "order": order,
     }
     coded = coded_columns(categories, dates)
     with _cursor(connection) as cursor:
@@ -79,6 +81,7 @@ def from_sql(
             features=features,
             target=target,
             classes=classes,
+            order=order,
             texts=[name for name, column in coded.items() if column.is_text],
         )
         layout = Layout.of(schema, **options)
@@ -96,6 +99,7 @@ def query_batches(
     features: Sequence[str] | None = None,
     target: str | None = None,
     classes: Sequence[Any] | None = None,
+    order: str | None = None,
     texts: Sequence[str] = (),
 ) -> tuple[Any, Iterator[Any]]:
     """Run a query; return the Arrow schema of its rows and an iterator over their batches.
@@ -117,6 +121,8 @@ def query_batches(
     if target is not None:
         labels = classes is not None and not tables.are_numbers(classes)
         (texts if labels else numbers).append(target)
+    if order is not None and order not in numbers:
+        numbers.append(order)
     names = [column[0] for column in cursor.description or ()]
     for name in (*numbers, *texts):
         if name not in names:

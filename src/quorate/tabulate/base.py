@@ -111,14 +111,14 @@ class UserStatistic(UserEstimator):
         if empty is not None:
             check_ids(open_frame(empty, [users]).column(0))
 
-    def _read(self, X: Any, users: Any, reading: Reading) -> Records:
+    def _read(self, X: Any, users: Any, reading: Reading, order: Any = None) -> Records:
         """Return the records under their users; sets which columns were read."""
         named = with_names(X)
         names = [name for name in names_of(named) if not _is_same(name, users)]
         told = is_frame(X) or (isinstance(X, Crowd) and X.feature_names is not None)
 
         def under_users(rows: Any, ids: Any = None) -> Crowd:
-            crowd = self._crowd(rows, None, ids)
+            crowd = self._crowd(rows, None, ids, order=order)
             self.n_features_in_ = len(names)
             if told:
                 self.feature_names_in_ = np.asarray(names, dtype=object)

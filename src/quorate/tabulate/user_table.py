@@ -19,7 +19,13 @@ from quorate.public_randomness import RandomState
 from quorate.tabulate.base import UserStatistic, shape_of, shares, stated
 from quorate.tabulate.blocks import Block, presence_of, release_block
 from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.reading import Reading, Records, checked_names, schema_of
+from quorate.tabulate.gathering.reading import (
+    Reading,
+    Records,
+    checked_names,
+    order_of,
+    schema_of,
+)
 from quorate.tabulate.keys import as_keys, popular_keys
 from quorate.tabulate.looks import Shape, group_weights, number_of_users, pure_part
 from quorate.tabulate.medians import LOOKS, group_medians
@@ -188,7 +194,7 @@ class UserTable(UserStatistic):
         self.data_name = data_name
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, users: Any = None) -> UserTable:
+    def fit(self, X: Any, y: Any = None, *, users: Any = None, order: Any = None) -> UserTable:
         """Release the table of ``X``: a frame with ``users``, or a crowd.
 
         Parameters
@@ -197,12 +203,21 @@ class UserTable(UserStatistic):
         y : ignored
         users : array of shape (records,) or str
             Whose record each row is, or the name of the column that says so.
+        order : array of shape (records,) or str, optional
+            For ``keys="popular"``: numbers, dates or times, or the name of their column. Everybody
+            votes for the key of their first record, and not of any. A crowd has its own.
         """
         request, reading, ranges = self._checked()
         reading.check(schema_of(X))
+        if order is not None:
+            if reading.keys is not None:
+                raise ParameterError(
+                    "order= says which record votes where keys='popular'; all records count here."
+                )
+            order = order_of(X, order)
         reserve = exact(self.delta) / 2 if reading.keys is None else Fraction(0)
         account = self._charge(X, None, users, reserve=reserve)
-        records = self._read(X, users, reading)
+        records = self._read(X, users, reading, order)
         if reading.keys is None:
             records = self._popular(records, account, reserve)
         columns, error, route = self._released(records, request, ranges, account)

@@ -36,6 +36,7 @@ from quorate.users.closed import closed
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.id_forms import check_form, check_same_rows
 from quorate.users.keys import keys_of
+from quorate.users.marks import as_marks
 from quorate.users.own_order import without_signs_of_zero
 from quorate.users.sources import TableSources
 from quorate.users.store import RecordStore, Rows, offsets_of
@@ -137,6 +138,7 @@ class UserData(TableSources, Crowd):
         unit: str | None = None,
         missing: str | float = "drop",
         classes: Sequence[Any] | None = None,
+        order: Any = None,
     ) -> UserData:
         """Group the rows of arrays by user.
 
@@ -152,6 +154,9 @@ class UserData(TableSources, Crowd):
         missing : "drop" or float, default="drop"
         classes : sequence, optional
             Public labels; ``y`` becomes the place of its label, other labels count as missing.
+        order : array-like of shape (N,), optional
+            Numbers, dates or times that say which of a user's records come first; see :meth:`cap`.
+            Without it no record does: the order of the rows says nothing.
 
         Examples
         --------
@@ -165,8 +170,10 @@ class UserData(TableSources, Crowd):
         rows, names = tables.as_matrix(X)
         if unit is None:
             unit = "user" if groups.n_columns == 1 else f"combination of {groups.n_columns} ids"
-        targets = tables.as_targets(y, classes)
-        return cls._grouped(rows, targets, groups, missing=missing, unit=unit, names=names)
+        targets, marks = tables.as_targets(y, classes), as_marks(order)
+        return cls._grouped(
+            rows, targets, groups, missing=missing, unit=unit, names=names, marks=marks
+        )
 
     @classmethod
     def _grouped(
@@ -178,10 +185,18 @@ class UserData(TableSources, Crowd):
         missing: str | float,
         unit: str,
         names: tuple[str, ...] | None,
+        marks: NDArray[np.int64] | None = None,
     ) -> UserData:
         """Return the users of rows with missing values; who holds nothing else keeps a place."""
-        rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
-        return numbered_users(rows, targets, codes, groups.keys, unit, names)
+        if marks is None:
+            rows, targets, codes = tables.without_missing(rows, targets, groups.codes, missing)
+            return numbered_users(rows, targets, codes, groups.keys, unit, names)
+        if len(marks) != len(groups.codes):
+            raise SchemaError("Expected order= with one entry per row, got another length.")
+        places = np.where(groups.codes < 0, -1, np.arange(len(marks)))
+        rows, targets, places = tables.without_missing(rows, targets, places, missing)
+        codes = groups.codes[places]
+        return numbered_users(rows, targets, codes, groups.keys, unit, names, marks[places])
 
     @property
     def n_users(self) -> int:

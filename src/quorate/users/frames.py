@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Loaded",
     "batches_of",
+    "check_columns",
     "check_features",
     "floats",
     "load",
@@ -48,6 +49,7 @@ class Loaded:
     names: tuple[str, ...]
     ids: tuple[Any, ...]
     target: Any
+    order: Any = None
 
 
 def open_frame(
@@ -71,7 +73,7 @@ def open_frame(
     known = [str(name) for name in table.columns] if is_pandas(table) else None
     if known is not None:
         asked = known if columns is None else columns
-        _check_columns(asked, known)
+        check_columns(asked, known)
         if len(set(asked)) < len(asked):
             raise SchemaError("Expected different column names, got some of them twice.")
         table, known = table.iloc[:, [known.index(name) for name in asked]], list(asked)
@@ -87,7 +89,7 @@ def open_frame(
         )
     # A pandas index travels along as a column; it is no feature unless somebody asks for it.
     wanted = columns if columns is not None else known or arrow.column_names
-    _check_columns(wanted, arrow.column_names)
+    check_columns(wanted, arrow.column_names)
     return arrow.select(list(wanted))
 
 
@@ -137,6 +139,7 @@ def load(
     features: Sequence[str] | None,
     target: str | None,
     coding: Coding | None = None,
+    order: str | None = None,
 ) -> Loaded:
     """Read the features, the target and the ids of an Arrow table or dataset, batch by batch.
 
@@ -150,7 +153,7 @@ def load(
     """
     import pyarrow as pa
 
-    others = [*users, *([] if target is None else [target])]
+    others = [*users, *(name for name in (target, order) if name is not None)]
     if coding is None:
         names = check_features(source.schema, features=features, others=others)
         width = len(names)
@@ -184,6 +187,7 @@ def load(
         names=tuple(names) if coding is None else coding.names,
         ids=tuple(columns[name] for name in users),
         target=None if target is None else columns[target],
+        order=None if order is None else columns[order],
     )
 
 
@@ -199,7 +203,7 @@ def check_features(
     These are numeric ones and those of ``coded`` (:mod:`quorate.users.coding`), whose types are
     checked by whoever made them.
     """
-    _check_columns(others, schema.names)
+    check_columns(others, schema.names)
     known = coded or {}
     if features is None:
         chosen = [
@@ -209,7 +213,7 @@ def check_features(
         ]
     else:
         chosen = [features] if isinstance(features, str) else [str(name) for name in features]
-        _check_columns(chosen, schema.names)
+        check_columns(chosen, schema.names)
         for name in chosen:
             if name not in known:
                 check_numeric(name, schema.field(name).type)
@@ -253,7 +257,11 @@ def _from_pandas(frame: Any, names: list[str], numeric: Collection[str]) -> Any:
     return None if any(column is None for column in made) else pa.table(made, names=names)
 
 
-def _check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:
+def check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:
+    """Refuse names of columns that are not there.
+
+    >>> check_columns(["age"], ["age", "id"])
+    """
     known = set(names)
     for name in wanted:
         if name not in known:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.exceptions import SchemaError
 from quorate.users import frames, grouping, tables
 from quorate.users.closed import closed
 from quorate.users.coding import coding_of, names_given
+from quorate.users.marks import check_order, marks_of
 
 if TYPE_CHECKING:
     from quorate.users.crowd import Crowd
@@ -25,14 +27,18 @@ __all__ = ["Spooled", "TableSources", "asked_columns", "spool_folder"]
 
 
 def asked_columns(
-    user: str | Sequence[str], features: Sequence[str] | None, target: str | None
+    user: str | Sequence[str],
+    features: Sequence[str] | None,
+    target: str | None,
+    order: str | None = None,
 ) -> list[str] | None:
     """Return the columns that are asked for, each once; None if the features are not named.
 
     >>> asked_columns("id", ["age", "size"], "age")
     ['age', 'size', 'id']
     """
-    others = [*names_given(user), *([] if target is None else names_given(target))]
+    more = [name for each in (target, order) if each is not None for name in names_given(each)]
+    others = [*names_given(user), *more]
     return None if features is None else list(dict.fromkeys([*names_given(features), *others]))
 
 
@@ -63,6 +69,7 @@ class TableSources(ABC):
         missing: str | float,
         unit: str,
         names: tuple[str, ...] | None,
+        marks: NDArray[np.int64] | None = None,
     ) -> Any:
         """Return the users of rows with missing values."""
 
@@ -80,6 +87,7 @@ class TableSources(ABC):
         classes: Sequence[Any] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         dates: Mapping[str, tuple[Any, Any]] | None = None,
+        order: str | None = None,
     ) -> Self:
         """Group the rows of a pandas, polars, duckdb or pyarrow table by user.
 
@@ -95,6 +103,10 @@ class TableSources(ABC):
             Public values by column: ``{"region": ["north", "south"]}``.
         dates : dict, optional
             Public ranges of dates by column; for both see :mod:`quorate.users.coding`.
+        order : str, optional
+            A column of numbers, dates or times that says which of a user's records come first,
+            where only some count (:meth:`cap`): the first visits. It is a feature only if it is
+            named among them. Without it no record comes first, whatever the order of the rows.
 
         Examples
         --------
@@ -104,9 +116,9 @@ class TableSources(ABC):
         >>> UserData.from_frame(table, user="patient")
         UserData(n_features=1, target=False, unit='patient')
         """
-        source = frames.open_frame(table, asked_columns(user, features, target))
+        source = frames.open_frame(table, asked_columns(user, features, target, order))
         given: Any = {"features": features, "target": target, "unit": unit, "missing": missing}
-        given |= {"classes": classes, "categories": categories, "dates": dates}
+        given |= {"classes": classes, "categories": categories, "dates": dates, "order": order}
         return cls._loaded(source, user=user, **given)
 
     @classmethod
@@ -143,7 +155,7 @@ class TableSources(ABC):
         r"""Group the rows of a CSV or TSV file, or of a folder of them, by user.
 
         As :meth:`from_parquet`. Text declares no types, so ``features`` are named; a cell that
-        does not read as a number is missing. Files of a folder follow each other by name.
+        does not read as a number is missing. For the same reason there is no ``order=``.
 
         >>> import pathlib, tempfile
         >>> from quorate.users import UserData
@@ -154,6 +166,11 @@ class TableSources(ABC):
         """
         from quorate.files.table_files import users_of_csv
 
+        if columns.pop("order", None) is not None:
+            raise SchemaError(
+                "Expected no order= for CSV: text declares no types, and 9 would come after 10. "
+                "Read the table with pandas or polars and use UserData.from_frame."
+            )
         return users_of_csv(path, user=user, features=features, spool=spool, **columns)
 
     @classmethod
@@ -187,15 +204,21 @@ class TableSources(ABC):
         classes: Sequence[Any] | None = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
         dates: Mapping[str, tuple[Any, Any]] | None = None,
+        order: str | None = None,
     ) -> Self:
         """Return the users of an Arrow table or dataset; parameters as in :meth:`from_frame`."""
         tables.check_missing(missing)
         columns = names_given(user)
-        others = columns if target is None else [*columns, target]
+        others = [*columns, *(name for name in (target, order) if name is not None)]
         coding = coding_of(
             source.schema, features=features, others=others, categories=categories, dates=dates
         )
-        read = frames.load(source, users=columns, features=features, target=target, coding=coding)
+        if order is not None:
+            frames.check_columns([order], source.schema.names)
+            check_order(order, source.schema.field(order).type)
+        read = frames.load(
+            source, users=columns, features=features, target=target, coding=coding, order=order
+        )
         made: Self = cls._grouped(
             read.rows,
             tables.as_targets(read.target, classes),
@@ -203,5 +226,6 @@ class TableSources(ABC):
             missing=missing,
             unit=unit or " x ".join(columns),
             names=read.names,
+            marks=None if read.order is None else marks_of(read.order),
         )
         return made

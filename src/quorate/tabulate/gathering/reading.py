@@ -32,10 +32,26 @@ from quorate.tabulate.keys import (
 from quorate.users.crowd import Crowd
 from quorate.users.frames import check_features, floats, open_frame
 from quorate.users.grouping import group
+from quorate.users.marks import as_marks
 from quorate.users.seats import Seats
-from quorate.users.tables import as_feature_matrix, check_missing, column_names, without_rows
+from quorate.users.tables import (
+    as_feature_matrix,
+    check_lengths,
+    check_missing,
+    column_names,
+    without_rows,
+)
 
-__all__ = ["Reading", "Records", "checked_names", "ids_of", "names_of", "schema_of", "with_names"]
+__all__ = [
+    "Reading",
+    "Records",
+    "checked_names",
+    "ids_of",
+    "names_of",
+    "order_of",
+    "schema_of",
+    "with_names",
+]
 
 Floats = NDArray[np.float64]
 
@@ -319,6 +335,25 @@ def schema_of(X: Any) -> Any:
     """
     empty = None if isinstance(X, Crowd) or is_frame(X) else without_rows(X)
     return with_names(X if empty is None else empty)
+
+
+def order_of(X: Any, order: Any) -> Any:
+    """Return what orders the records of a frame: a column by its name, or whatever was given.
+
+    It is refused by its type and length; no entry is looked at.
+
+    >>> import pyarrow as pa
+    >>> order_of(pa.table({"day": [2, 1]}), "day").to_pylist()
+    [2, 1]
+    """
+    if isinstance(X, Crowd):
+        raise ParameterError("A crowd has its own order: pass order= where it is made.")
+    if isinstance(order, str):
+        order = open_frame(X, [order]).column(0)
+    empty = without_rows(order)
+    as_marks(order if empty is None else empty)
+    check_lengths(X=X, order=order)
+    return order
 
 
 def ids_of(X: Any, users: Any) -> Any:
