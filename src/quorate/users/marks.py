@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate._validate import as_array
 from quorate.exceptions import SchemaError
+from quorate.users.cells import as_array
 from quorate.users.frames import floats
 from quorate.users.kinds import is_numeric, kind_of
 
