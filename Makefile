@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check lint types bench mutants docs dist walk pythons clean
+.PHONY: demo test check lint types bench mutants transcripts docs dist walk pythons clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -36,6 +36,11 @@ bench: $(STAMP)
 # make mutants ROOM=accounting
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py --jobs 2 $(if $(ROOM),--only $(ROOM))
+
+# What every estimator releases under seeded noise, beside what was recorded: a change that moves
+# code and changes no answer is held to it.
+transcripts: $(STAMP)
+	$(BIN)/python tests/transcripts.py compare
 
 # The site, offline, with the examples executed; any warning is an error.
 docs: $(STAMP)
