@@ -1,9 +1,12 @@
 """What is spent once knows its process, and has no second."""
 
 import copy
+import io
 import os
 import pickle
+from multiprocessing.reduction import ForkingPickler
 
+import joblib
 import pytest
 
 from forks import in_a_fork
@@ -47,7 +50,15 @@ def test_a_part_belongs_to_the_process_of_the_whole(monkeypatch):
         OnceOnly(whole).refuse_elsewhere()
 
 
-@pytest.mark.parametrize("twice", [copy.copy, copy.deepcopy, pickle.dumps])
+def save(held):
+    joblib.dump(held, io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [copy.copy, copy.deepcopy, pickle.dumps, ForkingPickler.dumps, save],
+    ids=["copy", "deepcopy", "pickle", "processes that are started", "joblib"],
+)
 def test_there_is_no_second(twice):
     with pytest.raises(TypeError, match="there twice"):
         twice(OnceOnly())
