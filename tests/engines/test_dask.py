@@ -55,6 +55,17 @@ class TestEqual:
         frame = dd.from_pandas(visits().to_pandas(), npartitions=5)
         assert digest(DaskCrowd.from_frame(frame, client=client, **COLUMNS)) == expected
 
+    @pytest.mark.parametrize("odd", ["thirty", None])
+    def test_one_cell_of_a_partition_decides_for_nobody_else(self, client, odd):
+        import pandas as pd
+        from dask import delayed
+
+        typed = pd.DataFrame({"who": [1, 2], "x": [1.5, 2.5]})
+        other = pd.DataFrame({"who": [1, 3], "x": pd.Series([odd, 3.5], dtype=object)})
+        frame = dd.from_delayed([delayed(typed), delayed(other)], meta=typed[:0], verify_meta=False)
+        crowd = DaskCrowd.from_frame(frame, user="who", client=client, n_parts=1)
+        assert sorted(crowd.together().X.ravel().tolist()) == [1.5, 2.5, 3.5]
+
     def test_another_order_of_records_would_differ(self, client, folder, expected):
         """The control: the digest sees the order in which a user's records are added."""
         crowd = DaskCrowd.from_parquet(folder, client=client, n_parts=8, **COLUMNS)

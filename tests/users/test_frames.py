@@ -120,3 +120,49 @@ class TestLoad:
         broken.write_bytes(b"this is no parquet file")
         with pytest.raises(SchemaError, match="could not read"):
             frames.open_parquet(broken)
+
+
+class TestPieces:
+    """A piece of a table in pandas is read as the whole is declared, cell by cell."""
+
+    whole = pa.schema([("x", pa.float64()), ("id", pa.int64()), ("name", pa.large_string())])
+
+    def read(self, **columns):
+        return frames.open_frame(pd.DataFrame(columns), declared=self.whole)
+
+    def test_what_is_as_declared_stays(self):
+        found = self.read(x=[1.5, 2.5], id=[7, 8], name=["a", "b"])
+        assert found.to_pydict() == {"x": [1.5, 2.5], "id": [7, 8], "name": ["a", "b"]}
+
+    @pytest.mark.parametrize("odd", ["thirty", None, b"\xff", [1.0], object()], ids=str)
+    def test_one_cell_turns_nobody_elses_number_into_text(self, odd):
+        column = pd.Series([1.5, odd], dtype=object)
+        found = self.read(x=column, id=[7, 8], name=["a", "b"])
+        assert found.column("x").type == pa.float64()
+        assert frames.floats(found.column("x").chunk(0))[0] == 1.5
+
+    def test_a_missing_id_turns_no_other_into_a_float(self):
+        found = self.read(x=[1.0] * 4, id=[7.0, np.nan, 8.5, 1e300], name=list("abcd"))
+        assert found.column("id").to_pylist() == [7, None, None, None]
+        found = self.read(x=[1.0] * 2, id=pd.Series([7, "x"], dtype=object), name=list("ab"))
+        assert found.column("id").to_pylist() == [7, None]
+
+    def test_names_that_happen_to_be_numbers_are_names(self):
+        found = self.read(x=[1.0, 2.0], id=[7, 8], name=[5, 6])
+        assert found.column("name").to_pylist() == ["5", "6"]
+
+    def test_numbers_that_happen_to_be_text_are_numbers(self):
+        found = self.read(x=["1.5", "two"], id=[7, 8], name=["a", "b"])
+        assert frames.floats(found.column("x").chunk(0)).tolist()[0] == 1.5
+        assert np.isnan(frames.floats(found.column("x").chunk(0))[1])
+
+
+def test_files_of_several_types_are_refused_whatever_they_hold(tmp_path):
+    import pyarrow.parquet as pq
+
+    for number, kind in enumerate((pa.int32(), pa.int64())):
+        pq.write_table(pa.table({"x": pa.array([1], kind)}), tmp_path / f"{number}.parquet")
+    with pytest.raises(SchemaError, match="one type for the column 'x'"):
+        frames.open_parquet(tmp_path)
+    pq.write_table(pa.table({"x": pa.array([1], pa.int32())}), tmp_path / "1.parquet")
+    assert frames.open_parquet(tmp_path).count_rows() == 2

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -98,8 +99,9 @@ class DaskCrowd(PartedCrowd):
         """
         if not hasattr(frame, "to_delayed"):
             raise ParameterError(f"Expected a Dask DataFrame, got {type(frame).__name__}.")
+        schema = frames.open_frame(frame._meta).schema
         layout = Layout.of(
-            frames.open_frame(frame._meta).schema,
+            schema,
             user=user,
             features=features,
             target=target,
@@ -114,7 +116,8 @@ class DaskCrowd(PartedCrowd):
         )
         client = _client(client)
         pieces = client.compute(frame[layout.columns].to_delayed(optimize_graph=True))
-        return cls._grouped(client, _frame_batches, pieces, layout, n_parts)
+        read = partial(_frame_batches, declared=schema)
+        return cls._grouped(client, read, pieces, layout, n_parts)
 
     @classmethod
     @closed
@@ -278,10 +281,9 @@ def _client(client: Any) -> Any:
     raise ParameterError("Expected client=, a distributed.Client, or one that is active; got none.")
 
 
-def _frame_batches(frame: Any, layout: Layout) -> list[Any]:
+def _frame_batches(frame: Any, layout: Layout, declared: Any) -> list[Any]:
     # A partition may have other types than the frame declares: one cell decides them in pandas.
-    opened = frames.open_frame(frame, layout.columns, numeric=layout.numeric)
-    return list(opened.to_batches())
+    return list(frames.open_frame(frame, layout.columns, declared=declared).to_batches())
 
 
 def _row_group(source: tuple[str, int], layout: Layout) -> list[Any]:

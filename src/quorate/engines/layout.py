@@ -142,14 +142,6 @@ class Layout:
         sources = self.features if self.coding is None else self.coding.sources
         return list(dict.fromkeys([*sources, *self.user, *target]))
 
-    @property
-    def numeric(self) -> list[str]:
-        """The columns that are read as numbers, each once."""
-        coding = self.coding or Coding.of(self.features, {})
-        texts = self.classes is not None and not tables.are_numbers(self.classes)
-        target = [] if self.target is None or texts else [self.target]
-        return list(dict.fromkeys([*(c.name for c in coding.columns if not c.is_text), *target]))
-
     @cached_property
     def dtype(self) -> np.dtype[np.void]:
         """How a record lies in memory and on disk."""

@@ -2,15 +2,16 @@
 
 Which columns exist and of which type they are is the schema, which is public and may raise. What
 stands in a row never does: null is NaN, and of a page that cannot be read nothing is said. A column
-of objects declares no type: it is read as text (:mod:`quorate.users.cells`), or as numbers where
-numbers are declared elsewhere.
+of objects declares no type: it is read as text (:mod:`quorate.users.cells`), or as the type that is
+declared elsewhere for the whole of which it is a piece.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 
 from quorate._validate import is_frame
 from quorate.exceptions import SchemaError
-from quorate.users import cells
+from quorate.users import cells, kinds
 from quorate.users.closed import quietly
 from quorate.users.id_forms import column_of_pandas, holds_objects, is_pandas
-from quorate.users.kinds import check_numeric, is_numeric
+from quorate.users.kinds import check_numeric, is_numeric, is_text
 
 if TYPE_CHECKING:
     from quorate.users.coding import Coding
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 _BLOCK_ROWS = 2**16
+# Floats below this are whole numbers of 64 bits if they are whole.
+_WHOLE = 2.0**63
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +55,11 @@ class Loaded:
     order: Any = None
 
 
-def open_frame(
-    table: Any, columns: Sequence[str] | None = None, *, numeric: Collection[str] = ()
-) -> Any:
+def open_frame(table: Any, columns: Sequence[str] | None = None, *, declared: Any = None) -> Any:
     """Return ``table`` (pandas, polars, duckdb, pyarrow, any Arrow stream) as an Arrow table.
 
-    Columns of objects are texts, and those that are ``numeric`` are numbers.
+    Columns of objects are texts. A piece of a larger table, in pandas, may have got other types
+    than the whole has in its schema, ``declared``: then its cells are read as that says.
 
     >>> import pyarrow as pa
     >>> open_frame(pa.table({"a": [1, 2], "b": [3, 4]}), ["b"]).column_names
@@ -79,7 +81,7 @@ def open_frame(
         table, known = table.iloc[:, [known.index(name) for name in asked]], list(asked)
     arrow = None
     if known is not None:
-        arrow = _from_pandas(table, known, numeric)
+        arrow = _from_pandas(table, known, declared)
     else:
         arrow = quietly(lambda: pa.table(table))
     if arrow is None:
@@ -106,7 +108,21 @@ def open_parquet(path: str | os.PathLike[str]) -> Any:
         dataset = None
     if dataset is None:
         raise SchemaError(f"Expected a Parquet file or folder, could not read {str(path)!r}.")
+    if len(dataset.files) > 1:
+        _check_one_schema(dataset)
     return dataset
+
+
+def _check_one_schema(dataset: Any) -> None:
+    """Refuse files that declare other types for a column: whether a value fits would be seen."""
+    kinds_of = {field.name: field.type for field in dataset.schema}
+    for fragment in dataset.get_fragments():
+        for field in quietly(partial(getattr, fragment, "physical_schema")) or ():
+            if kinds_of.get(field.name, field.type) != field.type:
+                raise SchemaError(
+                    f"Expected one type for the column {field.name!r} in all files of the folder, "
+                    "got several; write them with one schema."
+                )
 
 
 def batches_of(dataset: Any, columns: Sequence[str], **options: Any) -> Iterator[Any]:
@@ -236,25 +252,58 @@ def floats(column: Any, *, single: bool = False) -> NDArray[Any]:
     return values
 
 
-def _from_pandas(frame: Any, names: list[str], numeric: Collection[str]) -> Any:
+def _from_pandas(frame: Any, names: list[str], declared: Any) -> Any:
     """Return an Arrow table of a pandas frame, columns of objects as text; None if there is none.
 
     At once where every column declares a type and Arrow reads every cell; else column by column.
     """
     import pyarrow as pa
 
+    made = None
     if not any(map(holds_objects, frame.dtypes)):
-        whole = quietly(lambda: pa.table(frame))
-        if whole is not None:
-            return whole
-    columns = [frame.iloc[:, j] for j in range(len(names))]
-    made = [
-        pa.array(cells.numbers(column.to_numpy()))
-        if column.dtype == "O" and name in numeric
-        else column_of_pandas(column)
-        for name, column in zip(names, columns, strict=True)
-    ]
-    return None if any(column is None for column in made) else pa.table(made, names=names)
+        made = quietly(lambda: pa.table(frame))
+    if made is None:
+        wanted = [None if declared is None else declared.field(name).type for name in names]
+        columns = [_column(frame.iloc[:, place], kind) for place, kind in enumerate(wanted)]
+        made = None if any(c is None for c in columns) else pa.table(columns, names=names)
+    if made is None or declared is None:
+        return made
+    return pa.table([_as_declared(made.column(n), declared.field(n).type) for n in names], names)
+
+
+def _column(column: Any, kind: Any) -> Any:
+    """Return a pandas column; objects as numbers where numbers are declared, as text elsewhere."""
+    import pyarrow as pa
+
+    if kind is not None and is_numeric(kind) and holds_objects(column.dtype):
+        return pa.array(cells.numbers(column.to_numpy(dtype=object)))
+    return column_of_pandas(column)
+
+
+def _as_declared(column: Any, kind: Any) -> Any:
+    """Return a column of another type as what its whole is, cell by cell; null for what is none."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    held, wanted = _held(column.type), _held(kind)
+    if is_text(wanted) and not is_text(held):
+        return cells.texts(cells.objects(kinds.held(column)))
+    is_whole = pa.types.is_integer
+    fits = is_numeric(held) and (is_whole(held) or not is_whole(wanted))
+    if fits or not is_numeric(wanted):
+        return column
+    values = floats(column) if is_numeric(held) else cells.numbers(kinds.held(column))
+    if not is_whole(wanted):
+        return pa.array(values)
+    whole = (np.abs(values) < _WHOLE) & (values == np.rint(values))
+    return pa.array(np.where(whole, values, 0.0).astype(np.int64), mask=~whole)
+
+
+def _held(kind: Any) -> Any:
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def check_columns(wanted: Iterable[str], names: Iterable[str]) -> None:
