@@ -49,3 +49,11 @@ def test_the_word_for_a_numpy_type_does_not_tell_the_longest_text(length):
 def test_texts_of_every_type_are_compared_as_the_same_bytes(kind):
     column = pa.array(["a", "ü", None]).cast(kind)
     assert kinds.as_octets(column).to_pylist() == [b"a", "ü".encode(), None]
+
+
+def test_what_python_cannot_hold_is_missing():
+    far = pa.array([0, 2**61], pa.int64()).view(pa.timestamp("s"))
+    assert [value is None for value in kinds.held(far)] == [False, True]
+    octets = pa.array([b"a", b"\xff"], pa.binary())
+    text = pa.Array.from_buffers(pa.string(), 2, octets.buffers())
+    assert kinds.held(text) == ["a", None]
