@@ -95,7 +95,7 @@ def test_a_place_beyond_a_dictionary_is_missing():
     assert qr.UserData.from_arrays(np.ones(4), users=column).record_counts().tolist() == [2, 1]
 
 
-@pytest.mark.parametrize("odd", [b"\xff", "31337", None, {}, [1], np.zeros(2), 10**400, 1j])
+@pytest.mark.parametrize("odd", [b"\xff", "31337 years", None, {}, [1], np.zeros(2), 10**400, 1j])
 def test_one_cell_of_a_list_decides_for_nobody_else(odd):
     flags = [place % 2 == 0 for place in range(N)]
     before = qr.UserData.from_arrays(flags, flags, users=USERS.tolist())
