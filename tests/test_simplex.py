@@ -61,3 +61,23 @@ def test_shares_are_kept_and_wholes_divided():
 def test_what_is_no_vote_counts_as_none():
     rows = [[0, 1], [1, 1], [2, -1], [0.5, 0.5], [np.nan, 1], [np.inf, 0], [-0.0, 1.0]]
     assert Vote(2).clip(rows).sum(axis=1).tolist() == [1, 0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("kind", [Simplex, Vote])
+def test_the_change_is_that_of_the_worst_two_users(kind, size, relation):
+    """Somebody with a whole in one place, or with nothing, in the place of another; no less."""
+    step = 2.0**-10 if kind is Simplex else 1.0
+    grid = Grid(kind(size), step)
+    users = grid.encode(np.vstack([np.eye(size), np.zeros(size)]))
+    pairs = [(one, other) for one in users for other in users]
+    if relation is Relation.ADD_REMOVE:
+        pairs = [(one, np.zeros(size)) for one in users]
+    moved = [np.asarray(one) - other for one, other in pairs]
+    l1, squared = (max(np.sum(np.abs(each) ** power) for each in moved) for power in (1, 2))
+    told = grid.bound.change_in_steps(step, relation)
+    # A whole is a little below 1, so that rounding never lifts it above.
+    slack = 4 if kind is Simplex else 0
+    assert l1 <= told[0] <= l1 + slack
+    assert squared <= told[1] <= squared + 2 * slack / step

@@ -319,3 +319,21 @@ class TestScale:
         assert audit.n_pairs == 256 * 4 * 3 // 2
         assert audit.holds
         assert 0.6 < audit.tightness <= 1.0
+
+
+class TestLostRuns:
+    LOST = 1e-9
+    LAWS = ((0.9, 0.1 - LOST), (0.1 - LOST, 0.9))
+
+    def law(self, answers):
+        heads, tails = self.LAWS[answers[0]]
+        return Law({"heads": heads, "tails": tails}, lost=self.LOST)
+
+    def test_they_excuse_no_more_than_their_own_mass(self):
+        """A billionth that belongs to no output hides a billionth, and no ratio of nine."""
+        world = SmallWorld(records=(0, 1), n_users=1)
+        found = audit_exactly(self.law, world, ONE)
+        assert not found.holds
+        assert found.epsilon == pytest.approx(math.log(9), abs=1e-6)
+        assert found.slack == pytest.approx(self.LOST)
+        assert not audit_exactly(self.law, world, Guarantee(epsilon=1.0, delta=0.1)).holds

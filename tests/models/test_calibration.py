@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
+from quorate.auditing import replay
 from quorate.guarantees import Relation
 from quorate.models import LinearSVC, LogisticRegression, calibration
 from quorate.models.calibration import Calibration, calibration_share, moved_intercept
@@ -188,3 +189,17 @@ class TestMovedIntercept:
 def test_of_several_classes_nobody_asks():
     run = UserReleases.start(people(n=100), gaussian_account(0.2))
     assert Calibration.planned(run, np.array([0.8, 0.1, 0.1]), noise=0.01) is None
+
+
+def test_what_is_missed_is_divided_by_the_number_that_was_bought():
+    """Under addition and removal one more user is seen by the noisy sum alone."""
+    loss = PreconditionedLoss(LogisticLoss(), AS_THEY_ARE)
+    everybody = people(n=301)
+
+    def run(data):
+        account = gaussian_account(1.0, Relation.ADD_REMOVE)
+        bought = UserReleases(data=data, account=account, n_users=280.0)
+        return Calibration(bought, RARE, 0.05).misses(loss, data, np.full(6, 0.1))
+
+    report = replay(run, everybody, everybody.take(range(300)))
+    assert report.same, str(report)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from fitting_worlds import ROUTES
 from quorate.auditing.replay import _Forced, _Recording
-from quorate.concepts import Intervals, Thresholds
+from quorate.concepts import Direction, Intervals, Thresholds
 from quorate.distributions import (
     Clip,
     DiscreteDistribution,
@@ -26,7 +26,7 @@ from quorate.distributions import (
     ProductDistribution,
 )
 from quorate.guarantees import Relation
-from quorate.learners import ConceptLearner, LossSelector, PrivateThreshold
+from quorate.learners import ConceptLearner, LossSelector, ParityLearner, PrivateThreshold
 from quorate.learners.automatic import Way
 from quorate.learners.scores import Crossing, KolmogorovSmirnov
 from quorate.means import UserMean
@@ -254,13 +254,15 @@ def test_of_distances(relation, moves):
 
 
 @BOTH
-@pytest.mark.parametrize("n_users", [160, 300, 900])
-def test_of_corners_and_windows(relation, n_users, moves):
+@pytest.mark.parametrize(("n_users", "d"), [(160, 1), (300, 1), (900, 1), (300, 2), (400, 2)])
+def test_of_corners_and_windows(relation, n_users, d, moves):
     """People sit in a narrow window; one of them may be far away."""
     rng = np.random.default_rng(0)
-    others = [row[None, :] for row in 0.3 + 0.004 * rng.normal(size=(n_users - 1, 1))]
-    worlds = [users([[0.3]], others), users([[-0.9]], others), users([[1.0]], others)]
-    check(moves, UserMean(1.0, bounds=1.0), relation, worlds, ["ChooseBest"])
+    # In a cell of several features some are always near an edge.
+    wide = 0.004 if d == 1 else 0.2
+    others = [row[None, :] for row in 0.3 + wide * rng.normal(size=(n_users - 1, d))]
+    worlds = [users([[at] * d], others) for at in (0.3, -0.9, 1.0, 0.27)]
+    check(moves, UserMean(1.0, bounds=1.0), relation, worlds, ["ChooseBest"] if d == 1 else [])
 
 
 @BOTH
@@ -288,6 +290,34 @@ def test_of_rules(relation, way, concepts, moves):
         concepts, 4.0, algorithm=way.value, records=4, error_level=0.1, random_state=0
     )
     check(moves, learner, relation, worlds, [])
+
+
+@BOTH
+@pytest.mark.parametrize("way", ["median", "slack_median"])
+def test_of_directions(relation, way, moves):
+    """Everybody votes once on the direction, however many records speak for it."""
+    x = np.arange(8.0)[:, None]
+    up, down = (x[:, 0] >= 4).astype(int), (x[:, 0] < 4).astype(int)
+    worlds = [
+        users(np.tile(x, (times, 1)), [x] * 6, targets=[np.tile(labels, times), *[up, down] * 3])
+        for labels in (up, down)
+        for times in (1, 40)
+    ]
+    either = Thresholds(0, 9, direction=Direction.EITHER)
+    learner = ConceptLearner(either, 4.0, algorithm=way, random_state=0)
+    # Half is waste where somebody comes: nobody takes a vote away.
+    tight = ["ChooseBest"] if relation is Relation.REPLACE else []
+    check(moves, learner, relation, worlds, tight)
+
+
+def test_of_parities(moves):
+    """Whoever solves the equations alone has one vote."""
+    rows = np.array([[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)] * 3, float)
+    labels = [rows[:, 0], (rows[:, 0] + rows[:, 1]) % 2, rows[:, 2], np.ones(len(rows))]
+    others = [rows] * 60
+    worlds = [users(rows, others, targets=[own, *[labels[0]] * 60]) for own in labels]
+    learner = ParityLearner(4.0, algorithm="vote", records=24, random_state=0)
+    check(moves, learner, Relation.REPLACE, worlds, ["ChooseKey"])
 
 
 @BOTH

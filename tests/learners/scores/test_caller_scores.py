@@ -12,6 +12,7 @@ from quorate.learners import ConceptLearner, ThresholdLearner
 from quorate.learners.scores import (
     AdditiveScore,
     AnyMistake,
+    Crossing,
     MistakeLine,
     MistakeTable,
     MoreThan,
@@ -178,3 +179,27 @@ class TestLearners:
     def test_trusting_what_is_no_score_is_refused(self):
         with pytest.raises(ParameterError, match="Score"):
             TrustedScore("mistakes")
+
+
+class Below(AdditiveScore):
+    """Says less than nothing about whoever errs."""
+
+    name, bound = "below", 3
+
+    def contribution(self, mistakes, held):
+        return -7 * mistakes
+
+
+def test_what_a_caller_says_lies_between_nothing_and_the_bound():
+    """A sum of numbers from -3 to 3 would move by 6 where a user is replaced."""
+    score = by_user(Below())
+    people = UserData.from_arrays([[0], [2], [3]], [1, 0, 0], users=[0, 1, 1])
+    losses = score.losses_of_table(MistakeTable(concepts=CUT_OFFS, users=people))
+    assert losses.tolist() == [0] * CUT_OFFS.size
+    line = MistakeLine(concepts=CUT_OFFS, users=people)
+    assert not score.losses_on_line(line).any()
+
+
+def test_a_trusted_score_is_as_one_sided_as_it_says():
+    assert not TrustedScore(Crossing()).one_sided
+    assert TrustedScore(AnyMistake()).one_sided
