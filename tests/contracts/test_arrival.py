@@ -7,6 +7,7 @@ keeps them, and everything is compared.
 """
 
 import sqlite3
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -16,12 +17,28 @@ from crowd_worlds import COLUMNS, ESTIMATORS, EVERY, FAMILIES, digest, known, re
 from fitted_examples import make
 from fitted_examples import released as told
 from quorate.catalogue import CATALOGUE
+from quorate.concepts import Classifiers, Thresholds
+from quorate.concepts.base import Concept, Constant, labelled_records
 from quorate.distributions import DiscreteDistribution
 from quorate.engines import MemoryCrowd
 from quorate.engines.files import FileCrowd
 from quorate.engines.layout import Layout
+from quorate.learners.loss_selector import _OwnLosses
 from quorate.means import UserVariation
+from quorate.means.queries import _Evaluated
+from quorate.mechanisms.local.local_oracle import Report
+from quorate.mechanisms.local.randomizers import BinaryResponse
+from quorate.models.losses import Loss, by_user
+from quorate.models.vectorized import Vectorized
 from quorate.noise import SeededNoise, use_noise
+from quorate.public_randomness import SharedSeed
+from quorate.queries import StatisticalQuery
+from quorate.queries.algorithms import ConjunctionQueries
+from quorate.stability import QueryRule
+from quorate.stability.reproducible import AmplifiedRule
+from quorate.stability.rules import StableRule
+from quorate.stability.softmax import SoftmaxRule
+from quorate.stability.stable_learner import decide_quietly
 from quorate.tabulate import UserTable
 from quorate.tabulate import keys as table_keys
 from quorate.users import UserData
@@ -254,3 +271,122 @@ class TestOwnOrder:
             data = in_own_order(UserData.from_arrays(x, x, users=[1, 1, 1]))
             assert not np.signbit(data.X).any()
             assert not np.signbit(data.y).any()
+
+
+class First:
+    """A model and a rule of the caller's: whether the first record of a user is above zero."""
+
+    def predict(self, X):
+        return np.full(len(X), int(np.asarray(X)[0, 0] > 0))
+
+
+@dataclass(frozen=True)
+class FirstConcept(Concept):
+    n_features: int = 3
+
+    def predict(self, X):
+        return First().predict(X)
+
+    def __str__(self):
+        return "first"
+
+
+class FirstLoss(Loss):
+    def dimension(self, n_features):
+        return n_features
+
+    def user_gradients(self, batch, theta):
+        return batch.X[:1] + batch.y[:1, None] - theta
+
+
+class FirstRule(StableRule):
+    size, n_features = 2, 3
+
+    def decide(self, users, seed):
+        return np.array([int(users.X[0, 0] > 0)] * users.n_users)
+
+    def concept(self, key, seed):
+        return Constant(key)
+
+
+def share_of_first(X, y):
+    return np.full(len(X), float(X[0, 0] > 0) + y[0]) / 2
+
+
+def first_losses(candidate, X, y):
+    return np.full(len(X), abs(X[0, 0] - candidate))
+
+
+def predicted(users):
+    return FirstConcept().predict_by_user(labelled_records(users, n_features=3))
+
+
+def mistakes_of_models(users):
+    return Classifiers([First()], features=3).mistakes(users)
+
+
+def gradients(users):
+    return by_user(FirstLoss()).user_gradients(users, np.zeros(3))
+
+
+def gradients_at_once(users):
+    alone = [Vectorized(FirstLoss()).user_gradients(users.take([i]), np.zeros(3)) for i in range(9)]
+    return np.concatenate(alone)
+
+
+def reports(users):
+    return Report(lambda user: [float(user.X[0, 0] > 0)], BinaryResponse(1.0)).of(users)
+
+
+def decided(users):
+    return decide_quietly(FirstRule(), users, SharedSeed(0))
+
+
+def decided_by_queries(users):
+    rule = QueryRule(ConjunctionQueries(3, tolerance=0.2), steps=4, fresh=True)
+    return rule.decide(users.take(range(40)), SharedSeed(0))
+
+
+def decided_by_chunks(users):
+    rule = AmplifiedRule(SoftmaxRule(Thresholds(-4, 4)), seeds=3, chunks=2)
+    return rule._parts(users).user_means()
+
+
+def losses_of_candidates(users):
+    return _OwnLosses([0.0], first_losses, vectorized=False, range=(0.0, 9.0))(users)
+
+
+def asked(users):
+    return _Evaluated(lambda records: records[0], 3)(users)
+
+
+def queried(users):
+    return StatisticalQuery(function=share_of_first, tolerance=0.1).on_users(users)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        predicted,
+        mistakes_of_models,
+        gradients,
+        gradients_at_once,
+        reports,
+        decided,
+        decided_by_queries,
+        decided_by_chunks,
+        losses_of_candidates,
+        asked,
+        queried,
+    ],
+)
+def test_code_that_knows_an_order_sees_the_user_s_own(what, whole):
+    """Code of the caller that looks at the first record, and halves and chunks of records."""
+    other = as_frame(arrived(user_by_user))
+    found = [np.asarray(what(users)) for users in (whole, other)]
+    if what is predicted:  # one answer a record: they lie as the records do
+        found = [
+            np.bincount(users.user_index(), each, users.n_users)
+            for users, each in zip((whole, other), found, strict=True)
+        ]
+    assert np.array_equal(*found)
