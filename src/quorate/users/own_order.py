@@ -190,14 +190,23 @@ class Contents:
             again = turns > 0
             words[again] = mix(words[again] + turns[again])
             own, numbers = np.concatenate([own, more]), np.concatenate([numbers, words])
-            # A stable sort: what shares a number lies in the order of the records.
-            marks = () if self.marks is None else (self.marks[own],)
-            order = np.lexsort((numbers, *marks, self.owners[own]))
+            order = self._in_order(own, numbers)
             own, numbers = own[order], numbers[order]
             if records is not None:
                 keep = _turns(self.owners[own]) < records
                 own, numbers = own[keep], numbers[keep]
         return own
+
+    def _in_order(self, own: Places, numbers: Words) -> NDArray[Any]:
+        """Return the order of copies by user, mark and number, and then of the records."""
+        owners = self.owners[own]
+        if self.marks is None:
+            first = np.flatnonzero(np.diff(owners, prepend=-1))
+            order, close = _by_hash(numbers, np.append(first, len(own)))
+            if not close.size:
+                return order
+            return np.lexsort((numbers, owners))
+        return np.lexsort((numbers, self.marks[own], owners))
 
 
 def content_words(
