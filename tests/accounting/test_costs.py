@@ -5,7 +5,16 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from quorate.accounting.costs import as_gaussian, costs_of, covers, elementary, rounded_square
+from quorate.accounting.costs import (
+    UNITS,
+    Plan,
+    as_gaussian,
+    costs_of,
+    covers,
+    elementary,
+    rounded_square,
+    settled,
+)
 from quorate.accounting.gaussian_dp import delta_bound
 from quorate.exceptions import UnsupportedEventError
 from quorate.guarantees import (
@@ -94,3 +103,20 @@ def test_rounding_a_square_goes_up_by_next_to_nothing():
     third = Fraction(1, 3)
     assert third < rounded_square(third) < third + Fraction(1, 2**159)
     assert rounded_square(Fraction(1, 4)) == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("square", [Fraction(1, 3), Fraction(1, 7), Fraction(1, 10**40)])
+def test_squares_that_are_added_up_are_rounded_up(square):
+    _, units, _ = settled((None, square, Fraction(0)))
+    assert square <= Fraction(units, UNITS) < square + Fraction(1, UNITS)
+
+
+@pytest.mark.parametrize("part", [Fraction(1, 8), Fraction(1, 4), Fraction(1, 2)])
+def test_what_a_plan_leaves_of_a_pure_step_is_spent_once(part):
+    """Two planned losses of a half are one in all, in whatever parts they are drawn."""
+    plan, _ = Plan.of(Composed((Pure(0.5), Pure(0.5))))
+    drawn = 0
+    while drawn < 20 and plan.take(Pure(float(part)), part):
+        drawn += 1
+    assert drawn * part == 1
+    assert not plan.take(Pure(0.5), Fraction(1, 2))

@@ -170,3 +170,17 @@ class TestSafety:
     )
     def test_what_is_out_of_reach_is_not_attempted(self, counts):
         assert loss_distribution(counts, relation=Relation.REPLACE) is None
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize(
+    "counts",
+    [{Laplace(2.0): 30}, {Pure(0.1): 50, Gaussian(5.0): 1}, {Subsampled(Gaussian(1.0), 0.05): 40}],
+    ids=["laplace", "pure and gaussian", "samples"],
+)
+def test_the_epsilon_that_is_found_keeps_delta(counts, delta):
+    """A root is a guess: what is told must hold where it is told, and not far below."""
+    loss = loss_distribution(counts, relation=Relation.REPLACE)
+    epsilon = loss.epsilon(delta)
+    assert loss.delta(epsilon) <= delta
+    assert loss.delta(epsilon * (1 - 1e-6)) > delta * (1 - 1e-3)
