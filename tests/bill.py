@@ -61,7 +61,8 @@ def _largest(mechanism):
         half = bound.inner.largest_offset
         return max(2.0 * half, half + bound.vote) / step
     assert isinstance(bound, Box), f"nobody has proved how far {bound} moves its largest coordinate"
-    return bound.largest_offset * (2.0 if replaced else 1.0) / step
+    side = float((bound.upper - bound.lower).max())
+    return (side if replaced else bound.largest_offset) / step
 
 
 def _difference(mechanism):
@@ -95,6 +96,8 @@ MOVES = {
     "CoreTest": lambda _: 1.0,
     "CoreMean": lambda mechanism: float(mechanism.sensitivity),
     "ChooseBest": _difference,
+    # What a cap cuts of one person grows with their length, for all caps alike: one part of 2^20.
+    "PrivateCap": lambda _: 2.0**20,
     "ChooseOrdered": _difference,
     "RoundQuantile": lambda mechanism: 2.0 * _rank(mechanism),
     "NoisyRank": _rank,

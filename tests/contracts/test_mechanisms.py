@@ -26,6 +26,7 @@ from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.mechanisms.choices.noisy_rank import NoisyRank
 from quorate.mechanisms.choices.ordered import ChooseOrdered
+from quorate.mechanisms.choices.private_cap import PrivateCap
 from quorate.mechanisms.choices.quantiles import FloatQuantile, PrivateQuantile
 from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.mechanisms.choices.stable_choice import StableChoice, StableHistogram
@@ -143,6 +144,11 @@ LISTED = [
         {"quantile": Fraction(1, 2), "epsilon": 1.0},
         lambda m: m.release(np.array([3, 50]), np.array([4, 50]), point=7),
         lambda m, beta: m.upper_bound(0, beta),
+    ),
+    Listed(
+        PrivateCap,
+        {"caps": (1.0, 2.0, 5.0), "aim": 3.0, "epsilon": 1.0},
+        lambda m: m.release(m.excess(np.array([0.5, np.nan, 4.0]))),
     ),
     Listed(ChooseKey, {"size": 9, "epsilon": 1.0}, lambda m: m.release({3: 2, 4: 1})),
     Listed(

@@ -32,7 +32,7 @@ def test_every_kind_is_of_the_one_form(kind):
         (StatisticError(standard_error=1.0, bound=3.0), 3.0, (3.0,), math.inf),
         (DistributionError(metric="total variation", noise=0.1, bound=0.2), 0.2, (0.2,), 0.2),
         (VariationError(share=(0.2, 0.6), between=(0, 2), records=(4, 6)), 0.2, (0.2, 1, 1), 1.0),
-        (TableError(standard_error={"n": 1.0}), math.inf, (), math.inf),
+        (TableError(standard_error={"n": 1.0}, caps={}), math.inf, (), math.inf),
     ],
 )
 def test_each_kind_tells_the_same_things(error, bound, coordinates, worst):

@@ -4,18 +4,13 @@ import pytest
 
 from quorate import RecordMean, UserCount, UserSum, UserTable
 from quorate.exceptions import ParameterError
-from quorate.tabulate.base import shares, stated
+from quorate.tabulate.base import stated
 
 
 @pytest.mark.parametrize("cap", ["some", 0, -1, float("nan"), 1e300, True, None])
 def test_strange_caps_are_refused(cap):
     with pytest.raises((ParameterError, TypeError)):
         stated(cap, name="cap")
-
-
-def test_shares_add_up():
-    assert sum(shares([2, 0, 4])) == 1
-    assert shares([2, 0, 4])[1] == 0
 
 
 @pytest.mark.parametrize("kind", [UserCount, UserSum, RecordMean, UserTable])

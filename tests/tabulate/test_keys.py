@@ -93,7 +93,7 @@ def test_only_keys_that_many_people_hold_are_found():
         account=account(),
         random_state=0,
     )
-    assert found == ((1, 1), (1, 2), (2, 1), (2, 2))
+    assert found[0] == ((1, 1), (1, 2), (2, 1), (2, 2))
 
 
 def test_one_person_with_a_million_records_votes_once():
@@ -108,7 +108,7 @@ def test_one_person_with_a_million_records_votes_once():
         account=account(),
         random_state=0,
     )
-    assert found == ((1,),)
+    assert found[0] == ((1,),)
 
 
 def test_no_keys_find_no_group():

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import numbers
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from quorate import _validate
 from quorate._validate import is_frame
-from quorate.accounting.account import Account
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee
 from quorate.tabulate.gathering.cells import ToCells, ValueColumn
 from quorate.tabulate.gathering.reading import Reading, Records, ids_of, names_of, with_names
-from quorate.tabulate.looks import Shape, noise_norm
-from quorate.tabulate.usual import usual_units, usual_values
 from quorate.users.crowd import Crowd
 from quorate.users.frames import open_frame
 from quorate.users.tables import check_ids, without_rows
 
-__all__ = ["UserStatistic", "shape_of", "stated"]
+__all__ = ["UserStatistic", "stated"]
 
 
 def stated(cap: Any, *, name: str) -> float | None:
@@ -38,51 +34,6 @@ def stated(cap: Any, *, name: str) -> float | None:
     if not isinstance(cap, numbers.Real) or not 2.0**-30 <= float(cap) <= 2.0**60:
         raise ParameterError(f"Expected {name} between 2^-30 and 2^60, got {name}={cap!r}.")
     return float(cap)
-
-
-def shape_of(
-    crowd: Crowd,
-    columns: tuple[ValueColumn, ...],
-    *,
-    weights: Any,
-    counted: bool,
-    norm: int,
-    account: Account,
-    n_users: float,
-) -> Shape:
-    """Look for usual values and spreads, and return the shape of the vectors of a block.
-
-    Without a count values are added up as they are: their centre is 0.
-
-    >>> from quorate.users.data import UserData
-    >>> nobody = UserData(np.empty((0, 2)), offsets=[0])
-    >>> account = Account.open(epsilon=1.0)
-    >>> shape_of(
-    ...     nobody, (), weights=np.ones(3), counted=True, norm=1, account=account, n_users=1.0
-    ... ).coordinates
-    1
-    """
-    centres: tuple[float, ...] = (0.0,) * len(columns)
-    if counted:
-        centres = usual_values(crowd, columns, account=account, n_users=n_users)
-    units = usual_units(
-        crowd,
-        columns,
-        centres,
-        weights=weights,
-        counted=counted,
-        norm=norm,
-        account=account,
-        n_users=n_users,
-    )
-    return Shape(
-        columns=columns,
-        centres=centres,
-        units=units,
-        weights=weights,
-        counted=counted,
-        norm=norm,
-    )
 
 
 class UserStatistic(UserEstimator):
@@ -144,17 +95,6 @@ class UserStatistic(UserEstimator):
         change = _to_cells(records, sums, medians, ranges)
         return *records.cells_in_turn(change), change.sums, change.medians
 
-    def _purse(self, account: Account, coordinates: int) -> tuple[Account, int]:
-        """Return the account that pays for sums of so many coordinates, and the norm it is about.
-
-        L1 for Laplace noise, also where ``delta`` would allow Gaussian noise but there are few
-        coordinates; L2 for Gaussian noise.
-        """
-        norm = noise_norm(account, coordinates, self.algorithm)
-        if norm == 1:
-            return account.part_of(epsilon=account.left), norm
-        return account if account.square_left == account.square else account.rest(), norm
-
     def _check_common(self) -> None:
         """Refuse what parameters show to be wrong, before the charge."""
         _validate.usual_epsilon(epsilon=self.epsilon)
@@ -174,12 +114,3 @@ def _to_cells(
 
 def _is_same(name: str, users: Any) -> bool:
     return isinstance(users, str) and users == name
-
-
-def shares(sizes: list[int]) -> list[Fraction]:
-    """Return parts of a budget in these proportions.
-
-    >>> shares([1, 3])
-    [Fraction(1, 4), Fraction(3, 4)]
-    """
-    return [Fraction(size, sum(sizes)) for size in sizes]

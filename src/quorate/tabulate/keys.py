@@ -168,6 +168,8 @@ class NumberKeys:
         Of each column.
     rows : tuple of tuples of float
         The groups in their order: one label of each column.
+    others : bool, default=False
+        Whether all other keys, which must be numbers, are one more group, the last.
 
     Examples
     --------
@@ -179,9 +181,19 @@ class NumberKeys:
     columns: tuple[int, ...]
     labels: tuple[tuple[float, ...], ...]
     rows: tuple[tuple[float, ...], ...]
+    others: bool = False
 
     def __call__(self, rows: Floats) -> NDArray[np.int64]:
         """Return the number of the group of each row, or -1."""
+        found = self._named(rows)
+        if self.others:
+            # Labels are whole numbers; all else is missing.
+            keys = rows[:, self.columns]
+            known = (np.isfinite(keys) & (np.rint(keys) == keys)).all(axis=1)
+            found = np.where((found < 0) & known, len(self.rows), found)
+        return found
+
+    def _named(self, rows: Floats) -> NDArray[np.int64]:
         sizes = [len(labels) for labels in self.labels]
         table = np.full(sizes, -1, dtype=np.int64)
         places = [{label: i for i, label in enumerate(labels)} for labels in self.labels]
@@ -294,12 +306,13 @@ def popular_keys(
     delta: float | Fraction,
     account: Account,
     random_state: RandomState,
-) -> tuple[Row, ...]:
+) -> tuple[tuple[Row, ...], int]:
     """Release the keys that many people hold, in the order of keys.
 
     Every person votes for the key of one record, drawn by a public seed, the person's own id and
     the keys that this person holds (or the first one of an ``order=``); what is released is a
-    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts.
+    :class:`~quorate.mechanisms.choices.stable_choice.StableHistogram` without its counts. Beside
+    the keys comes how many votes a key needs to be found for certain, which is public.
 
     Parameters
     ----------
@@ -326,7 +339,7 @@ def popular_keys(
     ...     account=account,
     ...     random_state=0,
     ... )
-    ((3,),)
+    (((3,),), 435)
     """
     # A place among labels depends on who else holds what, so votes are drawn by the labels' words.
     words = [of.words() for of in labels]
@@ -347,4 +360,5 @@ def popular_keys(
     found = mechanism.release(count_votes(v for v in votes if v is not None), account=account)
     keys = [tuple(json.loads(key)) for key in found]
     order = [[(isinstance(label, str), label) for label in key] for key in keys]
-    return tuple(keys[place] for place in sorted(range(len(keys)), key=order.__getitem__))
+    places = sorted(range(len(keys)), key=order.__getitem__)
+    return tuple(keys[place] for place in places), 2 * mechanism.reach + 1

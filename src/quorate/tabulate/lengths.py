@@ -21,7 +21,9 @@ How far apart two people can be
 -------------------------------
 Two vectors of length R are at most 2R apart. If no coordinate is negative, as for counts, the inner
 product is not either, and :math:`\|a-b\|_2^2 \le \|a\|_2^2 + \|b\|_2^2 \le 2R^2`; in one dimension
-they are at most R apart.
+they are at most R apart. If no coordinate exceeds e either, as for presence, where it is 1, no
+coordinate moves by more than e: d coordinates are at most d e apart in L1, and the root of d e^2 in
+L2. Who comes or goes moves the sum by one vector, of length R at most.
 """
 
 from __future__ import annotations
@@ -56,6 +58,8 @@ class Lengths(Bound):
     norm : {1, 2}
     signed : bool
         Whether coordinates may be negative. If not, negative ones are cut to 0.
+    entry : float, default=inf
+        What no coordinate exceeds.
 
     Examples
     --------
@@ -70,11 +74,14 @@ class Lengths(Bound):
     dimension: int
     norm: int = 2
     signed: bool = True
+    entry: float = math.inf
 
     def __post_init__(self) -> None:
         _validate.positive(radius=self.radius)
         _validate.positive_integer(dimension=self.dimension)
         _validate.one_of((1, 2), norm=self.norm)
+        if not self.entry > 0 or (self.signed and self.entry < math.inf):
+            raise ParameterError("Expected entry > 0, of coordinates that are not negative.")
         if not _SMALLEST <= self.radius <= _LARGEST:
             raise ParameterError(
                 f"Expected a radius between 2^-128 and 2^128, got radius={self.radius!r}."
@@ -95,24 +102,31 @@ class Lengths(Bound):
     def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
         """Return the largest L1 norm and squared L2 norm of a change, in steps."""
         reach = Fraction(self.radius) / Fraction(step)
-        if self.norm == 1:
-            return int(self._times(relation)[0] * reach), int(self._times(relation)[1] * reach**2)
-        squared = self._times(relation)[1] * reach * reach
-        # An integer that is at most sqrt(d) times the L2 norm is at most its integer part.
-        return math.isqrt(int(self.dimension * squared)), int(squared)
+        plain, squared = self._times(relation)[0] * reach, self._times(relation)[1] * reach * reach
+        if self.norm == 2:
+            # An integer that is at most sqrt(d) times the L2 norm is at most its integer part.
+            plain = Fraction(math.isqrt(int(self.dimension * squared)))
+        if self.entry < math.inf:
+            most = int(Fraction(self.entry) / Fraction(step))
+            plain, squared = (
+                min(plain, Fraction(self.dimension * most)),
+                min(squared, Fraction(self.dimension * most * most)),
+            )
+        return int(plain), int(squared)
 
     def change(self, relation: Relation) -> tuple[float, float]:
         """Return the largest L1 and L2 norm of a change, rounded up."""
         plain, squared = self._times(relation)
-        reach = math.sqrt(squared) * self.radius
-        if self.norm == 1:
-            return plain * self.radius, _up(reach)
-        return _up(math.sqrt(self.dimension) * reach), _up(reach)
+        reach, sum_of = math.sqrt(squared) * self.radius, plain * self.radius
+        if self.norm == 2:
+            sum_of = _up(math.sqrt(self.dimension) * reach)
+        most = self.dimension * self.entry
+        return min(sum_of, most), _up(min(reach, math.sqrt(self.dimension) * self.entry))
 
     @property
     def largest_offset(self) -> float:
         """Largest absolute value of a coordinate of an offset."""
-        return float(self.radius)
+        return float(min(self.radius, self.entry))
 
     def _times(self, relation: Relation) -> tuple[int, int]:
         """Return the change over the radius: in the L1 norm, and squared in the L2 norm."""
@@ -151,13 +165,14 @@ def _powers(cut: Floats, owners: NDArray[np.int64], n_users: int, norm: int) -> 
     return np.asarray(sums, dtype=np.float64)
 
 
-def _cut(values: Floats, lowest: float) -> Floats:
+def _cut(values: Floats, lowest: float, highest: float = _LARGEST_ENTRY) -> Floats:
     """Return entries between ``lowest`` and the largest that is added up; NaN stays NaN."""
+    highest = min(highest, _LARGEST_ENTRY)
     # Nothing to cut is by far the most usual, and quick to see; a NaN is not in any range.
     with np.errstate(invalid="ignore"):
-        if values.min(initial=0.0) >= lowest and values.max(initial=0.0) <= _LARGEST_ENTRY:
+        if values.min(initial=0.0) >= lowest and values.max(initial=0.0) <= highest:
             return values
-        return np.clip(values, lowest, _LARGEST_ENTRY)
+        return np.clip(values, lowest, highest)
 
 
 def capped_steps(
@@ -191,7 +206,7 @@ def capped_steps(
 def _pulled_in(
     values: Floats, owners: NDArray[np.int64], n_users: int, bound: Lengths, step: float
 ) -> Floats:
-    cut = _cut(values, -_LARGEST_ENTRY if bound.signed else 0.0)
+    cut = _cut(values, -_LARGEST_ENTRY if bound.signed else 0.0, bound.entry)
     if cut is not values:
         cut[np.isnan(cut)] = 0.0
     radius = bound.radius * (1.0 - (bound.dimension + 8) * 2.0**-52)

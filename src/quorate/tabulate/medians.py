@@ -23,11 +23,9 @@ from quorate._validate import float_down
 from quorate.accounting.account import Account
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
-from quorate.tabulate.blocks import tail_factor
 from quorate.tabulate.gathering.cells import ValueColumn, cells_of, totals_by_group
 from quorate.tabulate.lengths import Lengths, capped_steps
-from quorate.tabulate.looks import spendable
-from quorate.tabulate.released import CONFIDENCE, Estimates
+from quorate.tabulate.released import CONFIDENCE, Estimates, tail_factor
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
@@ -106,7 +104,7 @@ def group_medians(
     bound = Lengths(length / 2, groups, norm=norm, signed=True)
     relation = account.relation
     mechanism: GaussianSum | LaplaceSum
-    if spendable(account):
+    if norm == 2:
         multiplier = account.multiplier(account.square_left, count=LOOKS)
         noise = multiplier * bound.l2_diameter
         grid = fitting_grid(bound, n_users=crowd.n_users, relation=relation, noise=noise)
@@ -116,7 +114,6 @@ def group_medians(
         noise = bound.l1_diameter / epsilon
         grid = fitting_grid(bound, n_users=crowd.n_users, relation=relation, noise=noise)
         mechanism = LaplaceSum(grid=grid, epsilon=epsilon, relation=relation)
-    gaussian = isinstance(mechanism, GaussianSum)
     low, high = np.full(groups, column.lower), np.full(groups, column.upper)
     thresholds, sums = [], []
     for _ in range(LOOKS):
@@ -129,9 +126,8 @@ def group_medians(
         sums.append(found)
     values = low / 2 + high / 2
     looked, noisy = np.array(thresholds), np.array(sums)
-    sure = mechanism.standard_error * tail_factor(
-        gaussian=gaussian, beta=(1.0 - CONFIDENCE) / LOOKS
-    )
+    kind = "gaussian" if norm == 2 else "laplace"
+    sure = mechanism.standard_error * tail_factor(kind, beta=(1.0 - CONFIDENCE) / LOOKS)
     # The finest step of the search, and where the noise decided nothing.
     bounds = _reach(values, looked, noisy, sure, column)
     errors = _reach(values, looked, noisy, mechanism.standard_error, column)

@@ -9,32 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.ledger import Ledger
-from quorate.estimators import Route
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
-from quorate.tabulate.base import UserStatistic, shape_of, stated
-from quorate.tabulate.blocks import release_block
+from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.gathering.reading import schema_of
-from quorate.tabulate.looks import number_of_users
+from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.released import means
-from quorate.tabulate.user_count import StatisticError
+from quorate.tabulate.user_count import StatisticError, route_of
 from quorate.tabulate.user_sum import asked_columns
 
 __all__ = ["RecordMean"]
-
-_COVERS = (
-    "Privacy noise, about a mean in which people with more records than the cap count as much as "
-    "the cap; not the sampling of the people themselves."
-)
 
 
 class RecordMean(UserStatistic):
     r"""The mean of each column over all records, hiding any one person's whole record.
 
     :class:`~quorate.means.user_mean.UserMean` counts every person once. Here every record counts
-    once: the mean is a ratio of two noisy sums, of values and of records, and both are paid for.
-    Somebody with more records than the cap counts as much as the cap, with all their records, so a
-    low cap biases little where people with many records hold values like everybody else's.
+    once: the mean is a ratio of two noisy sums, of values about a released centre and of records,
+    and both are paid for.
 
     Privacy
     -------
@@ -45,16 +37,14 @@ class RecordMean(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``mean_``, ``count_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : The number of a person's records and the sums of their values, counted from released
-        centres in released units, are one vector, which
-        :class:`~quorate.tabulate.lengths.Lengths` bounds; one noisy sum of these vectors is
-        released, after the looks of :mod:`quorate.tabulate.looks`, all from one account. The ratio
-        is computed afterwards.
+    proof : A table of one group (:mod:`quorate.tabulate.procedure`): the number of a person's
+        records and the sums of their values about released centres are one vector in a box, a
+        :class:`~quorate.mechanisms.laplace.CubeSum`, after looks at one number a user each, all
+        from one account. The ratio is computed afterwards.
 
     Utility
     -------
-    ``error_.bound`` holds with probability 95 % for each column by itself, against the mean in
-    which everybody has the weight that the cap leaves them; see
+    ``error_.bound`` holds with probability 95 % for each column by itself; see
     :func:`~quorate.tabulate.released.means`.
 
     Complexity
@@ -149,35 +139,28 @@ class RecordMean(UserStatistic):
         account = self._charge(X, None, users)
         records = self._read(X, users, reading)
         crowd, columns, _ = self._cells(records, request.values, (), request.ranges(self.bounds))
-        purse, norm = self._purse(account, 1 + len(columns))
-        n_users = number_of_users(crowd, purse)
-        shape = shape_of(
+        procedure = Procedure(
             crowd,
-            columns,
-            weights=np.ones(1),
-            counted=True,
-            norm=norm,
-            account=purse,
-            n_users=n_users,
+            account,
+            groups=1,
+            columns=columns,
+            records=True,
+            caps={} if cap is None else {"rows": cap},
+            algorithm=self.algorithm,
         )
-        length = None if cap is None else cap * float(shape.coordinates) ** (1 / norm)
-        block = release_block(crowd, shape, account=purse, n_users=n_users, length=length)
-        found = [means(block, place) for place in range(len(columns))]
+        released = procedure.release()
+        rows = released["rows"]
+        found = [means(released[place], rows) for place in range(len(columns))]
         self.guarantee_ = self._promise(account)
         self.mean_ = np.array([each.values[0] for each in found])
-        self.count_ = float(np.zeros(1)[0] if block.counts is None else block.counts[0])
+        self.count_ = float(rows.values[0])
         self.error_ = StatisticError(
             standard_error=np.array([each.errors[0] for each in found]),
             bound=np.array([each.bounds[0] for each in found]),
-            cap=block.length / float(shape.coordinates) ** (1 / norm),
-            people_cut=block.cut,
-            # Those who are cut count less; the mean stays inside of its range.
+            cap=rows.cap,
+            covers=procedure.covers,
+            # The mean stays inside of its range, whatever is cut.
             worst=max(column.upper - column.lower for column in columns),
-            covers=_COVERS,
         )
-        how = "found privately" if cap is None else "stated"
-        self.algorithm_ = Route(
-            name="laplace" if norm == 1 else "gaussian",
-            reason=f"a ratio of two sums; the cap was {how}.",
-        )
+        self.algorithm_ = route_of(procedure, found=cap is None)
         return self

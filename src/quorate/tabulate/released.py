@@ -1,32 +1,76 @@
-"""From released blocks to a table with a standard error and a bound for every cell."""
+"""From what was released to a table with a standard error and a bound for every cell."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.mechanisms.laplace import cube_deviation
 from quorate.mechanisms.stated_error import StatedError
-from quorate.tabulate.blocks import Block, tail_factor
+from quorate.tabulate.gathering.cells import ValueColumn
 
-__all__ = ["CONFIDENCE", "Estimates", "TableError", "arrow_table", "means", "plain", "totals"]
+__all__ = [
+    "CONFIDENCE",
+    "COVERS",
+    "COVERS_STATED",
+    "Estimates",
+    "Released",
+    "TableError",
+    "arrow_table",
+    "means",
+    "tail_factor",
+    "totals",
+]
 
 Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 """With this probability each cell, by itself, is within its bound."""
-_COVERS = (
-    "The bounds in the cells cover privacy noise; not what people hold beyond the length that "
-    "counts, nor the sampling of the people themselves."
+COVERS = (
+    "Privacy noise and what caps cut, as far as it was measured and with a tail beyond it like "
+    "that of what was seen; not the sampling of the people themselves."
 )
+
+COVERS_STATED = (
+    "Privacy noise. Caps were stated: what people hold beyond their cap is in no bound, nor is the "
+    "sampling of the people themselves."
+)
+
+
+@lru_cache(maxsize=256)
+def tail_factor(kind: str, *, beta: float, parts: int = 1) -> float:
+    r"""Return how many standard deviations noise exceeds with chance ``beta``, on either side.
+
+    One of d coordinates of noise of the largest one, whose mass falls with
+    :math:`e^{-\max|z|}`, is a gamma variable of shape d + 1 times a uniform one: it exceeds t with
+    chance :math:`Q(d+1, t) - t\,Q(d, t)/d`.
+
+    >>> [round(tail_factor(kind, beta=0.05), 3) for kind in ("gaussian", "laplace", "cube")]
+    [1.96, 2.118, 2.118]
+    """
+    from scipy.optimize import brentq
+    from scipy.special import gammaincc, ndtri
+
+    if kind == "gaussian":
+        return -float(ndtri(beta / 2))
+    if kind == "laplace":
+        return -math.log(beta) / math.sqrt(2.0)
+
+    def beyond(t: float) -> float:
+        return float(gammaincc(parts + 1, t) - t / parts * gammaincc(parts, t)) - beta
+
+    high = parts - 4.0 * math.log(beta) + 8.0
+    return float(brentq(beyond, 0.0, high)) / cube_deviation(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimates:
-    """One column of a table: values, standard errors, and what the noise does not exceed.
+    """One column of a table: values, standard errors, and what errors do not exceed.
 
     >>> one = Estimates(values=np.array([7.0]), errors=np.array([1.0]), bounds=np.array([2.0]))
     >>> one.values.size
@@ -39,6 +83,26 @@ class Estimates:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Released(Estimates):
+    """One part of all cells: records, people, or the sum of a column about a centre.
+
+    Attributes
+    ----------
+    cap : float
+        The length that everybody was pulled in to.
+    cut : float
+        What it cut, measured, in people.
+    centre : float
+    column : ValueColumn or None
+    """
+
+    cap: float
+    cut: float = 0.0
+    centre: float = 0.0
+    column: ValueColumn | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TableError(StatedError):
     """What the errors of a table are about; computed from public and released numbers.
 
@@ -47,29 +111,25 @@ class TableError(StatedError):
     standard_error : dict
         Root mean square over the groups of the standard errors of each statistic.
     confidence : float
-        With this probability each cell, by itself, is within its bound of the table of everybody's
-        *bounded* contributions.
-    length : float or None
-        Length that a person's records were bounded to; a record of an average group has length 1.
-    people_length : float or None
-        The same for the groups that a person counts in.
-    people_cut : float
-        About how many people had more: they were scaled down as a whole. What they hold beyond the
-        length is missing from counts and sums and is not part of the errors; means are weighted
-        means in which they count less than their records. 0 if the lengths were stated.
+        With this probability each cell, by itself, is within its bound.
+    caps : dict
+        What a person counts at most, by part of a cell: ``records``, ``groups``, and the columns
+        that are added up, about their centres.
+    smallest_key : int or None
+        With popular keys, how many people a key must have to be found for certain; with half of
+        them it is found as often as not.
 
     Examples
     --------
-    >>> print(TableError(standard_error={"visits": 12.0}, length=20.0, people_cut=150.0))
-    standard errors: visits 12; about 150 people had more than counts
+    >>> print(TableError(standard_error={"visits": 12.0}, caps={"records": 20.0}))
+    standard errors: visits 12; a person counts with records up to 20
     """
 
     standard_error: dict[str, float]
     confidence: float = CONFIDENCE
-    length: float | None = None
-    people_length: float | None = None
-    people_cut: float = 0.0
-    covers: str = _COVERS
+    caps: dict[str, float]
+    smallest_key: int | None = None
+    covers: str = COVERS
 
     @property
     def coordinates(self) -> tuple[float, ...]:
@@ -88,81 +148,60 @@ class TableError(StatedError):
 
     def __str__(self) -> str:
         each = ", ".join(f"{name} {error:.3g}" for name, error in self.standard_error.items())
-        cut = (
-            f"; about {self.people_cut:.0f} people had more than counts" if self.people_cut else ""
-        )
-        return f"standard errors: {each}{cut}"
+        caps = ", ".join(f"{name} up to {cap:.4g}" for name, cap in self.caps.items())
+        said = [f"standard errors: {each}"] if each else []
+        said += [f"a person counts with {caps}"] if caps else []
+        if self.smallest_key is not None:
+            said.append(f"a key of {self.smallest_key} people or more is always found")
+        return "; ".join(said)
 
 
-def plain(values: Floats, errors: Floats, *, gaussian: bool) -> Estimates:
-    """Return released numbers with the bounds of their noise.
-
-    >>> plain(np.zeros(1), np.ones(1), gaussian=True).bounds.round(2).tolist()
-    [1.96]
-    """
-    factor = tail_factor(gaussian=gaussian, beta=1.0 - CONFIDENCE)
-    return Estimates(values=values, errors=errors, bounds=errors * factor)
-
-
-def totals(block: Block, place: int) -> Estimates:
+def totals(sums: Released, records: Released | None) -> Estimates:
     """Return the sum of a column in each group: about its centre, plus the centre a record.
 
-    >>> from quorate.tabulate.gathering.cells import ValueColumn
-    >>> from quorate.tabulate.looks import Shape
-    >>> shape = Shape(
-    ...     columns=(ValueColumn(2, 0.0, 9.0),), centres=(4.0,), units=(1.0,), weights=np.ones(1)
+    >>> sums, records = (
+    ...     Released(
+    ...         values=np.array([v]), errors=np.ones(1), bounds=np.ones(1), cap=1.0, centre=4.0
+    ...     )
+    ...     for v in (2.0, 10.0)
     ... )
-    >>> block = Block(
-    ...     counts=np.array([10.0]),
-    ...     sums=np.array([[2.0]]),
-    ...     count_errors=np.ones(1),
-    ...     sum_errors=np.ones((1, 1)),
-    ...     shape=shape,
-    ...     length=1.0,
-    ...     cut=0.0,
-    ...     gaussian=True,
-    ... )
-    >>> totals(block, 0).values.tolist(), means(block, 0).values.tolist()
-    ([42.0], [4.2])
+    >>> totals(sums, records).values.tolist(), totals(sums, records).errors.round(2).tolist()
+    ([42.0], [4.12])
     """
-    centre, errors = block.shape.centres[place], block.sum_errors[place]
-    if block.counts is None or centre == 0.0:
-        return plain(block.sums[place], errors, gaussian=block.gaussian)
-    values = block.sums[place] + centre * block.counts
-    deviations = np.hypot(errors, centre * block.count_errors)
-    if block.gaussian:
-        return plain(values, deviations, gaussian=True)
-    # Two Laplace variables: each within its bound but for half of the chance.
-    factor = tail_factor(gaussian=False, beta=(1.0 - CONFIDENCE) / 2)
-    bounds = factor * (errors + abs(centre) * block.count_errors)
-    return Estimates(values=values, errors=deviations, bounds=bounds)
+    if records is None or sums.centre == 0.0:
+        return sums
+    centre = sums.centre
+    return Estimates(
+        values=sums.values + centre * records.values,
+        errors=np.hypot(sums.errors, centre * records.errors),
+        bounds=np.hypot(sums.bounds, centre * records.bounds),
+    )
 
 
-def means(block: Block, place: int) -> Estimates:
+def means(sums: Released, records: Released) -> Estimates:
     r"""Return the mean of a column in each group: a ratio of two released numbers.
 
-    Let s be the sum about the centre c and n the count, and let their noise be within
-    :math:`b_s` and :math:`b_n`, each but for half of the chance. If :math:`n > b_n`, the mean
-    :math:`m = c + s/n` is off by at most :math:`(b_s + |m - c| b_n)/(n - b_n)`; otherwise all that
-    is known is the range. The standard error is that of the first order.
+    Let s be the sum about the centre c and n the number of records, off by at most :math:`b_s` and
+    :math:`b_n`. If :math:`n > b_n`, the mean :math:`m = c + s/n` is off by about
+    :math:`\sqrt{b_s^2 + (m - c)^2 b_n^2}/(n - b_n)`; otherwise all that is known is the range.
     """
-    column, centre = block.shape.columns[place], block.shape.centres[place]
-    counts = np.zeros(block.shape.groups) if block.counts is None else block.counts
-    width = column.upper - column.lower
-    factor = tail_factor(gaussian=block.gaussian, beta=(1.0 - CONFIDENCE) / 2)
-    sum_bounds, count_bounds = factor * block.sum_errors[place], factor * block.count_errors
+    column, centre = sums.column, sums.centre
+    if column is None:
+        return sums
+    low, high = column.lower - centre, column.upper - centre
     with np.errstate(all="ignore"):
-        offsets = block.sums[place] / counts
-        values = np.clip(centre + offsets, column.lower, column.upper)
-        away = np.abs(offsets)
-        errors = np.hypot(block.sum_errors[place], away * block.count_errors) / counts
-        bounds = (sum_bounds + away * count_bounds) / (counts - count_bounds)
-    unknown = ~(counts > count_bounds)
-    values = np.where(unknown & ~np.isfinite(values), centre, values)
+        # Where noise is as large as the number of records, the ratio leans towards the centre.
+        steady = records.values / (records.values**2 + records.errors**2)
+        away = np.clip(sums.values * steady, low, high)
+        least = records.values - records.bounds
+        errors = np.hypot(sums.errors, away * records.errors) * np.abs(steady)
+        bounds = np.hypot(sums.bounds, away * records.bounds) / least
+    reach = np.maximum(high - away, away - low)
+    known = least > 0
     return Estimates(
-        values=values,
-        errors=np.where(unknown, width, np.minimum(errors, width)),
-        bounds=np.where(unknown, width, np.minimum(bounds, width)),
+        values=centre + away,
+        errors=np.where(known, np.minimum(errors, reach), reach),
+        bounds=np.where(known, np.minimum(bounds, reach), reach),
     )
 
 

@@ -19,40 +19,32 @@ from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.stated_error import StatedError
 from quorate.public_randomness import RandomState
 from quorate.tabulate.base import UserStatistic, stated
-from quorate.tabulate.blocks import release_block
 from quorate.tabulate.conditions import as_conditions
 from quorate.tabulate.gathering.reading import Reading, schema_of
-from quorate.tabulate.looks import Shape, number_of_users
-from quorate.tabulate.released import CONFIDENCE, plain
+from quorate.tabulate.procedure import Procedure
+from quorate.tabulate.released import CONFIDENCE, COVERS
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
 
 __all__ = ["StatisticError", "UserCount"]
 
 
-_COVERS = (
-    "Privacy noise; not what people hold beyond their cap, nor the sampling of the people "
-    "themselves."
-)
 _COVERS_ALL = "Privacy noise: nobody is cut; not the sampling of the people themselves."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticError(StatedError):
-    """How far a released number may be from that of everybody's bounded contributions.
+    """How far a released number may be from the truth about these people.
 
     Attributes
     ----------
     standard_error : float or array
-        Standard deviation of the noise.
+        Of noise, and of what a cap is likely to cut.
     bound : float or array
         Not exceeded with probability ``confidence``, each by itself.
     confidence : float
     cap : float, array or None
         What a person's contribution was bounded to.
-    people_cut : float
-        About how many people had more; what they hold beyond the cap is missing. 0 if the cap was
-        stated.
     worst : float
         The largest bound where nobody is cut; infinite where people may hold more than their cap,
         because nothing that was released says how much.
@@ -68,9 +60,8 @@ class StatisticError(StatedError):
     bound: Any
     confidence: float = CONFIDENCE
     cap: Any = None
-    people_cut: float = 0.0
     worst: float = math.inf
-    covers: str = _COVERS
+    covers: str = COVERS
 
     @property
     def coordinates(self) -> tuple[float, ...]:
@@ -84,7 +75,7 @@ class StatisticError(StatedError):
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        values = (self.standard_error, self.bound, self.confidence, self.cap, self.people_cut)
+        values = (self.standard_error, self.bound, self.confidence, self.cap)
         return tuple(None if x is None else np.asarray(x, float).tobytes() for x in values)
 
     def __str__(self) -> str:
@@ -109,14 +100,12 @@ class UserCount(UserStatistic):
         number of users; released: ``count_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : People: each counts 0 or 1, a :class:`~quorate.mechanisms.noisy_count.NoisyCount`.
-        Records: a person's number is cut at a cap, which is public or found by
-        :func:`~quorate.tabulate.looks.found_length`, and added up in whole steps with Laplace or
-        Gaussian noise (:mod:`quorate.tabulate.lengths`), all from one account.
+        Records: a table of one group (:mod:`quorate.tabulate.procedure`).
 
     Utility
     -------
     ``error_.bound`` holds with probability 95 %: about :math:`3/\varepsilon` people, or
-    :math:`3/\varepsilon` times the cap in records.
+    :math:`3/\varepsilon` times the cap in records and what the cap may cut.
 
     Complexity
     ----------
@@ -130,7 +119,7 @@ class UserCount(UserStatistic):
         What a record must hold, by column; people count who hold one such record. See
         :mod:`quorate.tabulate.conditions`.
     cap : float or "auto", default="auto"
-        How many records of a person count; of people always one.
+        How many records of a person count; of people always one. A stated cap is taken as a fact.
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
     relation, ledger, data_name, random_state
@@ -227,18 +216,25 @@ class UserCount(UserStatistic):
     def _records(
         self, crowd: Crowd, cap: float | None, account: Account
     ) -> tuple[float, StatisticError, Route]:
-        purse, norm = self._purse(account, 1)
-        shape = Shape(weights=np.ones(1), norm=norm)
-        n_users = number_of_users(crowd, purse) if cap is None else 1.0
-        block = release_block(crowd, shape, account=purse, n_users=n_users, length=cap)
-        counts = np.zeros(1) if block.counts is None else block.counts
-        found = plain(counts, block.count_errors, gaussian=block.gaussian)
+        procedure = Procedure(
+            crowd,
+            account,
+            groups=1,
+            records=True,
+            caps={} if cap is None else {"rows": cap},
+            algorithm=self.algorithm,
+        )
+        found = procedure.release()["rows"]
         error = StatisticError(
             standard_error=float(found.errors[0]),
             bound=float(found.bounds[0]),
-            cap=block.length,
-            people_cut=block.cut,
+            cap=found.cap,
+            covers=procedure.covers,
         )
-        how = "found privately" if cap is None else "stated"
-        route = Route(name="laplace" if norm == 1 else "gaussian", reason=f"the cap was {how}.")
-        return float(found.values[0]), error, route
+        return float(found.values[0]), error, route_of(procedure, found=cap is None)
+
+
+def route_of(procedure: Procedure, *, found: bool) -> Route:
+    """Return which noise a number has, and where its cap is from."""
+    how = "found privately" if found else "stated"
+    return Route(name="gaussian" if procedure.gaussian else "laplace", reason=f"the cap was {how}.")

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
-from quorate.estimators import Route
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
 from quorate.ranges import limits_by_name
 from quorate.tabulate.base import UserStatistic, stated
-from quorate.tabulate.blocks import Block, release_block
 from quorate.tabulate.conditions import as_conditions
-from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.gathering.reading import Reading, names_of, schema_of
-from quorate.tabulate.looks import Shape, number_of_users
-from quorate.tabulate.released import plain
+from quorate.tabulate.procedure import Procedure
 from quorate.tabulate.requests import TableRequest, as_request
-from quorate.tabulate.user_count import StatisticError
-from quorate.users.crowd import Crowd
+from quorate.tabulate.user_count import StatisticError, route_of
 
 __all__ = ["UserSum"]
-
-# Totals are looked for between so small a part of the largest value and as large a multiple of it.
-_FINEST = 2.0**-8
 
 
 class UserSum(UserStatistic):
@@ -48,15 +38,16 @@ class UserSum(UserStatistic):
     public : all parameters and the names and types of the columns; under ``Relation.REPLACE`` the
         number of users; released: ``sum_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : A person's total is a function of that person's records, rounded to whole steps and
-        bounded by :class:`~quorate.tabulate.lengths.Lengths`; each column is a noisy sum with an
-        equal part of the budget, and so is the search for its cap
-        (:func:`~quorate.tabulate.looks.found_length`), all drawn from one account.
+    proof : A table of one group (:mod:`quorate.tabulate.procedure`): the totals of a person are a
+        function of that person's records, in a box of the caps, a
+        :class:`~quorate.mechanisms.laplace.CubeSum`; caps that are not stated are
+        :class:`~quorate.mechanisms.choices.private_cap.PrivateCap` at one number a user, all drawn
+        from one account.
 
     Utility
     -------
-    ``error_.bound`` holds with probability 95 % for each column by itself, against the sum of the
-    totals as they were cut; ``error_.people_cut`` says about how many were.
+    ``error_.bound`` holds with probability 95 % for each column by itself, what the cap cuts
+    included as far as it was measured.
 
     Complexity
     ----------
@@ -68,7 +59,7 @@ class UserSum(UserStatistic):
     bounds : dict, pair or float
         Public ranges of the values of a record.
     cap : float, dict or "auto", default="auto"
-        Largest total of one person, in the units of the column.
+        Largest total of one person, in the units of the column; taken as a fact if it is stated.
     where : dict, optional
         Which records are added up; see :mod:`quorate.tabulate.conditions`.
     missing : "drop" or float, default="drop"
@@ -147,60 +138,30 @@ class UserSum(UserStatistic):
         account = self._charge(X, None, users)
         records = self._read(X, users, reading)
         crowd, columns, _ = self._cells(records, request.values, (), ranges)
-        purse, norm = self._purse(account, len(columns))
-        n_users = number_of_users(crowd, purse) if None in caps else 1.0
-        rest = purse.rest()
-        parts = [rest.part(Fraction(1, len(columns))) for _ in columns]
-        blocks = [
-            _total(crowd, column, place, caps[place], parts[place], n_users, norm)
-            for place, column in enumerate(columns)
-        ]
-        found = plain(
-            np.array([block.sums[0, 0] for block in blocks]),
-            np.array([block.sum_errors[0, 0] for block in blocks]),
-            gaussian=norm == 2,
+        procedure = Procedure(
+            crowd,
+            account,
+            groups=1,
+            columns=columns,
+            caps={place: cap for place, cap in enumerate(caps) if cap is not None},
+            algorithm=self.algorithm,
         )
+        found = list(procedure.release().values())
         self.guarantee_ = self._promise(account)
-        self.sum_ = found.values
+        self.sum_ = np.array([each.values[0] for each in found])
         self.error_ = StatisticError(
-            standard_error=found.errors,
-            bound=found.bounds,
-            cap=np.array([block.length * block.shape.units[0] for block in blocks]),
-            people_cut=max(block.cut for block in blocks),
+            standard_error=np.array([each.errors[0] for each in found]),
+            bound=np.array([each.bounds[0] for each in found]),
+            cap=np.array([each.cap for each in found]),
+            covers=procedure.covers,
         )
-        how = "found privately" if None in caps else "stated"
-        self.algorithm_ = Route(
-            name="laplace" if norm == 1 else "gaussian", reason=f"caps of totals were {how}."
-        )
+        self.algorithm_ = route_of(procedure, found=None in caps)
         return self
 
     def _caps(self, names: tuple[str, ...]) -> list[float | None]:
         if isinstance(self.cap, Mapping):
             return [stated(cap, name="cap") for cap in limits_by_name(self.cap, list(names))]
         return [stated(self.cap, name="cap")] * len(names)
-
-
-def _total(
-    crowd: Crowd,
-    column: ValueColumn,
-    place: int,
-    cap: float | None,
-    account: Account,
-    n_users: float,
-    norm: int,
-) -> Block:
-    """Release the sum of one column; a cap that is not stated is found first."""
-    unit = 1.0 if cap is not None else max(abs(column.lower), abs(column.upper)) * _FINEST
-    shape = Shape(
-        columns=(column,),
-        centres=(0.0,),
-        units=(unit,),
-        weights=np.ones(1),
-        counted=False,
-        norm=norm,
-        first=2 + place,
-    )
-    return release_block(crowd, shape, account=account, n_users=n_users, length=cap)
 
 
 def asked_columns(

@@ -16,8 +16,7 @@ from quorate.estimators import Route
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
-from quorate.tabulate.base import UserStatistic, shape_of, shares, stated
-from quorate.tabulate.blocks import Block, presence_of, release_block
+from quorate.tabulate.base import UserStatistic, stated
 from quorate.tabulate.conditions import as_conditions
 from quorate.tabulate.gathering.reading import (
     Reading,
@@ -27,29 +26,34 @@ from quorate.tabulate.gathering.reading import (
     schema_of,
 )
 from quorate.tabulate.keys import as_keys, popular_keys
-from quorate.tabulate.looks import Shape, group_weights, number_of_users, pure_part
-from quorate.tabulate.medians import LOOKS, group_medians
-from quorate.tabulate.released import Estimates, TableError, arrow_table, means, plain, totals
-from quorate.tabulate.requests import TableRequest, as_request
-from quorate.users.crowd import Crowd
+from quorate.tabulate.medians import group_medians
+from quorate.tabulate.procedure import Procedure
+from quorate.tabulate.released import (
+    Estimates,
+    Released,
+    TableError,
+    arrow_table,
+    means,
+    totals,
+)
+from quorate.tabulate.requests import Request, TableRequest, as_request
 
 __all__ = ["UserTable", "table_route"]
 
 Ranges = dict[str, tuple[float, float]]
 
+# Part of epsilon for popular keys.
 _KEY_SHARE = Fraction(1, 5)
-# In so many groups a person counts fully in medians where nobody said or looked.
-_FEW_GROUPS = 4
 
 
 class UserTable(UserStatistic):
     r"""A table of statistics by group, hiding any one person's whole record.
 
     A person may be in many groups, often in some and rarely in others. What they add to all cells
-    is one vector; it is pulled in to one length, and one noisy sum of these vectors is released.
-    Records and values share it: somebody with too much is scaled down as a whole, which leaves
-    means almost as they are. The length, the size of the groups and the usual size of the values
-    are found privately, for a few percent of the budget.
+    of one kind (records, people, sums of a column) is one vector; it is pulled in to a length, its
+    *cap*, and the noisy sum of these vectors is released. Caps, and the usual size of the values,
+    are found privately; what the caps cut is measured, and is part of every stated error. See
+    :mod:`quorate.tabulate.procedure`.
 
     Privacy
     -------
@@ -61,19 +65,23 @@ class UserTable(UserStatistic):
         number of users; released: ``table_``, ``keys_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A user's cells are a function of that user's records, of public and of released numbers,
-        and :class:`~quorate.tabulate.lengths.Lengths` bounds them across all groups in whole steps;
-        so records and people are each a :class:`~quorate.mechanisms.sums.GaussianSum` or
-        :class:`~quorate.mechanisms.laplace.LaplaceSum`. What is looked at before (numbers of
-        people, portions of groups, quantiles over people, a count at public lengths) is a mechanism
-        of :mod:`quorate.tabulate.looks` with one number or one vector of length 1 a user. Medians
-        are noisy sums of votes at released thresholds (:mod:`quorate.tabulate.medians`). Popular
-        keys: one vote a user (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
-        All are drawn from one account; ratios and errors are computed afterwards.
+        and :class:`~quorate.tabulate.lengths.Lengths` bounds each part of them (records, people,
+        sums) across all groups in whole steps; so each part is a
+        :class:`~quorate.mechanisms.sums.GaussianSum` or a
+        :class:`~quorate.mechanisms.laplace.LaplaceSum`, and all parts of one group are a
+        :class:`~quorate.mechanisms.laplace.CubeSum` in a box. What is looked at before is a number
+        of people, a rough median of one number a user
+        (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`), caps by one length a user
+        (:class:`~quorate.mechanisms.choices.private_cap.PrivateCap`), and what these cut, a vector
+        in the unit box a user. Medians are noisy sums of votes at released thresholds
+        (:mod:`quorate.tabulate.medians`). Popular keys: one vote a user
+        (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). All are drawn from one
+        account; ratios, errors and bounds are computed afterwards.
 
     Utility
     -------
-    Every cell comes with its standard error and with a bound that holds with probability 95 %, for
-    the table of everybody's bounded contributions; ``error_`` says about how many people had more.
+    Every cell comes with its standard error and with a bound that holds with probability 95 %: of
+    noise, of what caps cut as far as it was measured, and of a tail beyond it.
 
     Complexity
     ----------
@@ -87,7 +95,8 @@ class UserTable(UserStatistic):
     keys : list, dict or "popular"
         Public labels of the groups: a list, or for several columns a dictionary of lists, of which
         all combinations are rows. ``"popular"`` finds the keys that many people hold, for a fifth
-        of the budget and half of ``delta``, which must be positive.
+        of ``epsilon`` and half of ``delta``, which must be positive; the last row, whose key is
+        null, is about all other keys together.
     statistics : dict
         From names of the table's columns to ``"count"`` (of records), ``"users"`` (who hold one),
         ``"sum"``, ``"mean"`` (over records) or ``"median"`` (over people, of their own medians in a
@@ -97,13 +106,15 @@ class UserTable(UserStatistic):
         Public ranges of the values, by column; values outside count as the nearest end.
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
-        Which noise; ``"auto"`` takes Gaussian noise where ``delta`` allows it and there are more
-        than a few cells.
+        Which noise; ``"auto"`` takes Gaussian noise where ``delta`` allows it and people are in
+        more than a few groups.
     cap : float or "auto", default="auto"
         How long a person's records may be: the root of the sum of squares (with Laplace noise
-        the sum) of their numbers of records in the groups.
+        the sum) of their numbers of records in the groups. A stated cap is taken as a fact: what it
+        cuts is in no bound.
     groups : float or "auto", default="auto"
-        In how many groups a person counts fully where people are counted, and in medians.
+        In how many groups a person counts fully where people are counted, and in medians; taken as
+        a fact, too.
     where : dict, optional
         Which records the table is about; see :mod:`quorate.tabulate.conditions`.
     missing : "drop" or float, default="drop"
@@ -215,16 +226,25 @@ class UserTable(UserStatistic):
                     "order= says which record votes where keys='popular'; all records count here."
                 )
             order = order_of(X, order)
-        reserve = exact(self.delta) / 2 if reading.keys is None else Fraction(0)
-        account = self._charge(X, None, users, reserve=reserve)
+        reserve, aside, certain = Fraction(0), Fraction(0), None
+        if reading.keys is None:
+            reserve, aside = exact(self.delta) / 2, _KEY_SHARE * exact(self.epsilon)
+        account = self._charge(X, None, users, reserve=reserve, aside=aside)
         records = self._read(X, users, reading, order)
         if reading.keys is None:
-            records = self._popular(records, account, reserve)
-        columns, error, route = self._released(records, request, ranges, account)
+            records, certain = self._popular(records, account, reserve)
+        columns, caps, covers, route = self._released(records, request, ranges, account)
         self.guarantee_ = self._promise(account)
         self.keys_ = records.keys
         self.table_ = arrow_table(reading.by, records.keys, columns)
-        self.error_ = error
+        self.error_ = TableError(
+            standard_error={
+                name: float(np.sqrt(np.mean(found.errors**2))) for name, found in columns.items()
+            },
+            caps=caps,
+            smallest_key=certain,
+            covers=covers,
+        )
         self.algorithm_ = route
         return self
 
@@ -259,117 +279,63 @@ class UserTable(UserStatistic):
         )
         return request, reading, ranges
 
-    def _popular(self, records: Records, account: Account, reserve: Fraction) -> Records:
-        keys = popular_keys(
+    def _popular(
+        self, records: Records, account: Account, reserve: Fraction
+    ) -> tuple[Records, int]:
+        keys, certain = popular_keys(
             records.crowd,
             records.by,
             records.labels,
-            epsilon=pure_part(account, _KEY_SHARE),
+            epsilon=account.aside,
             delta=reserve,
             account=account,
             random_state=self.random_state,
         )
-        return records.with_keys(keys)
+        return records.with_keys(keys, others=True), certain
 
     def _released(
         self, records: Records, request: TableRequest, ranges: Ranges, account: Account
-    ) -> tuple[dict[str, Estimates], TableError, Route]:
-        """Look, release the blocks, and compute every column of the table from them."""
-        if not records.keys:
-            nothing = Estimates(values=np.empty(0), errors=np.empty(0), bounds=np.empty(0))
-            reason = "no key was popular, so there is no group."
-            found = {r.name: nothing for r in request.requests}
-            return found, TableError(standard_error={}), Route(name="none", reason=reason)
+    ) -> tuple[dict[str, Estimates], dict[str, float], str, Route]:
+        """Run the procedure, and compute every column of the table from what it released."""
         counted, waiting, added, middle = self._cells_in_turn(
             records, request.added_up, request.medians, ranges
         )
-        size, block = len(records.keys), bool(request.counted or added)
-        coordinates = size * (request.counted + len(added) + request.people)
-        rest, norm = self._purse(account, max(coordinates, LOOKS**2 * len(middle)))
-        n_users = number_of_users(counted, rest)
-        cap, groups = stated(self.cap, name="cap"), stated(self.groups, name="groups")
-        weights = np.ones(size)
-        if (block and cap is None) or (not block and request.people and groups is None):
-            weights = group_weights(
-                counted,
-                groups=size,
-                norm=norm,
-                presence=not block,
-                account=rest,
-                n_users=n_users,
-            )
-        rest, crowd = rest.rest(), waiting()
-        sizes = [request.counted + len(added), int(request.people), 2 * len(middle)]
-        # What is all that is left needs no account of its own.
-        parts = [rest.part(share) if 0 < share < 1 else rest for share in shares(sizes)]
-        cells = people = None
-        if block:
-            cells = self._records(crowd, added, request, weights, parts[0], n_users, cap, norm)
-        if request.people:
-            even = weights if groups is None else np.ones(size)
-            people = self._people(crowd, even, parts[1], n_users, groups, norm)
-        found = {}
+        size, held = len(records.keys), stated(self.groups, name="groups")
+        cap = stated(self.cap, name="cap")
+        parts = request.counted + len(added) + request.people
+        # A median searches: it counts as two parts.
+        share = Fraction(parts, parts + 2 * len(middle))
+        procedure = Procedure(
+            counted,
+            account.part(share) if 0 < share < 1 else account,
+            groups=size,
+            columns=added,
+            records=request.counted,
+            people=request.people,
+            caps={} if cap is None else {"rows": cap},
+            held=held,
+            algorithm=self.algorithm,
+            several=bool(middle),
+        )
+        crowd = waiting()
+        found = procedure.release(crowd) if parts else {}
+        medians, norm = {}, procedure.norm
+        rest = account.rest() if norm == 2 else account.part_of(epsilon=account.left)
         for place, column in enumerate(middle):
-            reach = groups if groups is not None else _usual_groups(people, size, norm)
-            found[request.medians[place]] = group_medians(
+            medians[request.medians[place]] = group_medians(
                 crowd,
                 column,
                 2 + len(added) + place,
                 groups=size,
-                length=min(reach, float(size)) ** (1 / norm),
+                length=procedure.held ** (1 / norm),
                 norm=norm,
-                account=parts[2].part(Fraction(1, len(middle))),
+                account=rest.part(Fraction(1, len(middle))),
             )
-        how = "stated" if cap is not None else "found privately"
-        made = {r.name: _estimates(r, request, cells, people, found) for r in request.requests}
-        return made, _error(made, cells, people), table_route(norm, how)
-
-    def _records(
-        self,
-        crowd: Crowd,
-        added: Any,
-        request: TableRequest,
-        weights: Any,
-        account: Account,
-        n_users: float,
-        cap: float | None,
-        norm: int,
-    ) -> Block:
-        shape = shape_of(
-            crowd,
-            added,
-            weights=weights,
-            counted=request.counted,
-            norm=norm,
-            account=account,
-            n_users=n_users,
-        )
-        length = None if cap is None else cap * float(shape.coordinates) ** (1 / norm)
-        return release_block(crowd, shape, account=account, n_users=n_users, length=length)
-
-    def _people(
-        self,
-        crowd: Crowd,
-        weights: Any,
-        account: Account,
-        n_users: float,
-        groups: float | None,
-        norm: int,
-    ) -> Block:
-        shape = Shape(weights=weights, norm=norm)
-        length = None if groups is None else groups ** (1 / norm)
-        if len(weights) == 1:
-            length = 1.0
-        return release_block(
-            presence_of(crowd), shape, account=account, n_users=n_users, length=length
-        )
-
-
-def _usual_groups(people: Block | None, size: int, norm: int) -> float:
-    """Return in how many groups a person counts in a median if nobody said so."""
-    if people is None:
-        return float(min(size, _FEW_GROUPS))
-    return max(1.0, people.length) ** norm
+        how = "found privately" if cap is None else "stated"
+        made = {r.name: _estimates(r, request, found, medians) for r in request.requests}
+        caps = {_said(name, request): each.cap for name, each in found.items()}
+        caps |= {"groups": procedure.held} if request.people or middle else {}
+        return made, caps, procedure.covers, table_route(norm, how)
 
 
 def table_route(norm: int, how: str) -> Route:
@@ -389,32 +355,26 @@ def _columns_of(name: str) -> tuple[str, str, str]:
     return name, f"{name}_error", f"{name}_bound"
 
 
+def _said(name: str | int, request: TableRequest) -> str:
+    if isinstance(name, int):
+        return request.added_up[name]
+    return "records" if name == "rows" else "groups"
+
+
 def _estimates(
-    request: Any,
+    request: Request,
     table: TableRequest,
-    cells: Block | None,
-    people: Block | None,
+    found: dict[str | int, Released],
     medians: dict[str, Estimates],
 ) -> Estimates:
-    if request.statistic == "users" and people is not None and people.counts is not None:
-        return plain(people.counts, people.count_errors, gaussian=people.gaussian)
+    if request.statistic == "users":
+        return found["people"]
+    if request.statistic == "count":
+        return found["rows"]
+    column = str(request.column)
     if request.statistic == "median":
-        return medians[request.column]
-    if cells is None:
-        raise ParameterError("Expected records to be counted where a statistic needs them.")
-    if request.statistic == "count" and cells.counts is not None:
-        return plain(cells.counts, cells.count_errors, gaussian=cells.gaussian)
-    place = table.added_up.index(request.column)
-    return totals(cells, place) if request.statistic == "sum" else means(cells, place)
-
-
-def _error(made: dict[str, Estimates], cells: Block | None, people: Block | None) -> TableError:
-    blocks = [block for block in (cells, people) if block is not None]
-    return TableError(
-        standard_error={
-            name: float(np.sqrt(np.mean(found.errors**2))) for name, found in made.items()
-        },
-        length=None if cells is None else cells.length,
-        people_length=None if people is None else people.length,
-        people_cut=max((block.cut for block in blocks), default=0.0),
-    )
+        return medians[column]
+    sums = found[table.added_up.index(column)]
+    if request.statistic == "mean":
+        return means(sums, found["rows"])
+    return totals(sums, found.get("rows"))

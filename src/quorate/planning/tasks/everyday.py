@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from quorate import _validate
@@ -12,8 +11,8 @@ from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, Task
-from quorate.planning.tasks.table import HeldTask
-from quorate.tabulate.outlook import Outlook, outlook, sum_outlook
+from quorate.planning.tasks.table import HeldTask, seen_before
+from quorate.tabulate.budget import Outlook
 
 __all__ = ["CountTask", "RecordMeanTask", "SumTask"]
 
@@ -79,15 +78,6 @@ class CountTask(Task):
         return self.two_crowds(epsilon)
 
 
-@lru_cache(maxsize=4096)
-def _sum_outlook(
-    users: int, epsilon: float, delta: float, relation: Relation, columns: int
-) -> Outlook:
-    return sum_outlook(
-        users=users, epsilon=epsilon, delta=delta, relation=relation, columns=columns
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class SumTask(HeldTask):
     """The sum of columns, as in :class:`~quorate.tabulate.UserSum`; or a count of records.
@@ -125,21 +115,17 @@ class SumTask(HeldTask):
         return {}
 
     def _seen(self, users: int, epsilon: float) -> Outlook:
-        return _sum_outlook(users, epsilon, self.delta, self.relation, self.dimension)
+        known = users, epsilon, self.delta, self.relation
+        return seen_before(*known, groups=1, columns=self.dimension, records=False, held=1.0)
+
+    @property
+    def _parts(self) -> int:
+        return self.dimension
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return which noise the sums have."""
         name = "laplace" if self._seen(users, epsilon).norm == 1 else "gaussian"
-        return name, "caps of totals were found privately."
-
-
-@lru_cache(maxsize=4096)
-def _mean_outlook(
-    users: int, epsilon: float, delta: float, relation: Relation, columns: int
-) -> Outlook:
-    return outlook(
-        users=users, epsilon=epsilon, delta=delta, relation=relation, groups=1, columns=columns
-    )
+        return name, "the cap was found privately."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +166,8 @@ class RecordMeanTask(HeldTask):
     def error(self, users: int, epsilon: float) -> float:
         """Return the error of one mean, in the units that sums are counted in."""
         unit = _UNIT if self._seen(users, epsilon).measured else max(_UNIT, self.bounds)
+        # Who is replaced may take a sum from one side of the centre to the other.
+        unit *= 2.0 if self.relation is Relation.REPLACE else 1.0
         return min(self.largest_error, unit * super().error(users, epsilon))
 
     def _joined(self, noise: float, lost: float) -> float:
@@ -191,9 +179,14 @@ class RecordMeanTask(HeldTask):
         return {}
 
     def _seen(self, users: int, epsilon: float) -> Outlook:
-        return _mean_outlook(users, epsilon, self.delta, self.relation, self.dimension)
+        known = users, epsilon, self.delta, self.relation
+        return seen_before(*known, groups=1, columns=self.dimension, records=True, held=1.0)
+
+    @property
+    def _parts(self) -> int:
+        return self.dimension + 1
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return which noise the means have."""
         name = "laplace" if self._seen(users, epsilon).norm == 1 else "gaussian"
-        return name, "a ratio of two sums; the cap was found privately."
+        return name, "the cap was found privately."

@@ -6,8 +6,9 @@ says how long a person's records are, over all groups: numbers of records are lo
 the same group with probability ``between``, and otherwise wherever they fall. Somebody with X
 records in G groups then has the squared length :math:`X + X(X-1)(b + (1-b)/G)`.
 
-The noise follows from public numbers alone (:mod:`quorate.tabulate.outlook`); what people hold
-beyond the length that is looked for is missing, and is part of the error.
+The noise follows from public numbers alone, by the functions that a fit calls
+(:mod:`quorate.tabulate.budget`). Of what people hold beyond a cap, what was measured comes back;
+the error of the measurement and what lies beyond twice the cap are part of the error.
 """
 
 from __future__ import annotations
@@ -19,39 +20,55 @@ from functools import lru_cache
 from typing import ClassVar
 
 from quorate import _validate
+from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
-from quorate.tabulate.blocks import tail_factor
-from quorate.tabulate.outlook import Outlook, outlook
+from quorate.tabulate.budget import Outlook, Terms
+from quorate.tabulate.released import tail_factor
 from quorate.tabulate.user_table import table_route
 
 __all__ = ["HeldTask", "TableTask"]
 
 # One person in a hundred is so many standard deviations above the middle.
 _ONE_IN_A_HUNDRED = 2.3263478740408408
-# Lengths are looked for among powers of the root of two, and it is one above as often as not.
-_ROUNDED = 2.0**0.25
-# What is taken is the middle of two of them: nine times of ten within this of what was looked for.
-_ANYWHERE = (2.0**-0.225, 1.0, 2.0**0.225)
+# There are ten caps from one power of ten to the next: one is found within a step of two.
+_ANYWHERE = (10.0**-0.1, 1.0, 10.0**0.1)
 # Records of caps that group privacy tries, as powers of two of the average.
 _CAPS = range(-12, 7)
 
 
 @lru_cache(maxsize=4096)
-def _outlook(
-    users: int, epsilon: float, delta: float, relation: Relation, groups: int, columns: int
+def seen_before(
+    users: int,
+    epsilon: float,
+    delta: float,
+    relation: Relation,
+    *,
+    groups: int,
+    columns: int,
+    records: bool,
+    held: float,
 ) -> Outlook:
-    return outlook(
-        users=users,
+    """Return what a fit with records and so many columns pays and adds.
+
+    >>> known = {"groups": 1, "columns": 1, "records": False, "held": 1.0}
+    >>> seen_before(20_000, 1.0, 0.0, Relation.REPLACE, **known).norm
+    1
+    """
+    unknown = columns + records
+    terms = Terms(
         epsilon=epsilon,
-        delta=delta,
+        mu=gdp_mu(epsilon, delta) if delta > 0 else 0.0,
         relation=relation,
         groups=groups,
-        columns=columns,
+        parts=unknown,
+        looks=unknown + (groups > 1 and delta > 0),
+        measured=unknown + 1,
     )
+    return terms.outlook(held, users=users, columns=columns if records else 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +99,11 @@ class HeldTask(Task):
     def largest_error(self) -> float:
         """Nothing in every cell."""
         return 1.0
+
+    @property
+    def _parts(self) -> int:
+        """How many numbers a cell has."""
+        return 1
 
     @property
     def _places(self) -> tuple[float, ...]:
@@ -124,9 +146,11 @@ class HeldTask(Task):
         found = 0.0
         for place in self._places:
             records = max(1.0, place * middle)
-            length = self._length(records, seen.norm) * seen.coordinates ** (1 / seen.norm)
-            noise = self._share(seen, length * seen.noise, users)
-            found = max(found, self._joined(noise, self._lost_beyond(above, place)))
+            noise = self._share(seen, self._length(records, seen.norm) * seen.noise, users)
+            missed = seen.missed * records / (users * self.records)
+            lost = self._lost_beyond(above, 2.0 * place)
+            lost += min(missed, self._lost_beyond(above, place) - lost)
+            found = max(found, self._joined(noise, lost))
         return min(self.largest_error, found)
 
     def _joined(self, noise: float, lost: float) -> float:
@@ -142,7 +166,8 @@ class HeldTask(Task):
 
     def _share(self, seen: Outlook, deviation: float, users: int) -> float:
         """Return what noise of a cell does not exceed, as a share of an average group."""
-        tail = tail_factor(gaussian=seen.norm == 2, beta=self.beta)
+        kind = "gaussian" if seen.norm == 2 else "cube" if self.groups == 1 else "laplace"
+        tail = tail_factor(kind, beta=self.beta, parts=self._parts)
         return tail * deviation * self.groups / (users * self.records)
 
     def baselines(self) -> dict[str, ErrorModel]:
@@ -170,7 +195,7 @@ class HeldTask(Task):
         from scipy.special import ndtri
 
         seen = self._seen(users, epsilon)
-        noise = seen.stated * seen.coordinates ** (1 / seen.norm)
+        noise = seen.stated
         tail = -float(ndtri(self.beta / 2))
         sampling = tail * math.sqrt((self.groups - 1.0) * (1.0 - self.share_between) / users)
         noise = self._share(seen, noise * self.records, users)
@@ -182,7 +207,7 @@ class HeldTask(Task):
         if spread > 0.0:
             above = (math.log(cap / self.records) + spread**2 / 2) / spread
         lost = self._lost(above) if spread > 0.0 else max(0.0, 1.0 - cap / self.records)
-        noise = seen.stated * cap * seen.coordinates ** (1 / seen.norm)
+        noise = seen.stated * cap
         return min(self.largest_error, self._share(seen, noise, users) + lost)
 
     def upper(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -190,7 +215,7 @@ class HeldTask(Task):
 
         def noise(users: int) -> float:
             seen = self._seen(users, epsilon)
-            length = self.scale * self.records * seen.coordinates ** (1 / seen.norm)
+            length = self.scale * self.records
             return self._share(seen, seen.stated * length, users)
 
         users = smallest_users(noise, error)
@@ -266,25 +291,37 @@ class TableTask(HeldTask, PeopleTask):
         )
 
     def _seen(self, users: int, epsilon: float) -> Outlook:
-        known = self.delta, self.relation, self.size, self.dimension
-        return _outlook(users, epsilon, *known)
+        return seen_before(
+            users,
+            epsilon,
+            self.delta,
+            self.relation,
+            groups=self.size,
+            columns=self.dimension,
+            records=True,
+            # A person's usual group, and wherever the other records fall.
+            held=min(self.size, 1.0 + (1.0 - self.share_between) * self.records),
+        )
+
+    @property
+    def _parts(self) -> int:
+        return 1 + self.dimension
 
     @property
     def _places(self) -> tuple[float, ...]:
         """Where the length may come out; what cells lose evens out over the groups."""
-        return (_ROUNDED,)
+        return (1.0,)
 
-    def _lost_beyond(self, above: float, place: float) -> float:
-        """Return the share lost beyond the length that was looked for."""
-        del place
-        return self._lost(above)
+    @property
+    def _same(self) -> float:
+        """How likely two records of a person are in the same group."""
+        return self.share_between + (1.0 - self.share_between) / self.size
 
     def _length(self, records: float, norm: int) -> float:
         """Return how long the records of somebody who holds so many are, over all groups."""
         if norm == 1 or records <= 1.0:
             return records
-        same = self.share_between + (1.0 - self.share_between) / self.size
-        return math.sqrt(records + records * (records - 1.0) * same)
+        return math.sqrt(records + records * (records - 1.0) * self._same)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
         """Return which noise a table has."""

@@ -144,14 +144,18 @@ class Records:
         cells = self.source.derive(change, keep=True)
         return cells, lambda: cells
 
-    def with_keys(self, keys: tuple[Row, ...]) -> Records:
-        """Return the same records in the groups of ``keys``, one label a column of ``by``."""
+    def with_keys(self, keys: tuple[Row, ...], *, others: bool = False) -> Records:
+        """Return the same records in the groups of ``keys``, one label a column of ``by``.
+
+        With ``others`` all other keys are one more group, whose labels are None.
+        """
         rows = tuple(
             tuple(of.number(label) for of, label in zip(self.labels, key, strict=True))
             for key in keys
         )
         columns = tuple(tuple(dict.fromkeys(row[i] for row in rows)) for i in range(len(self.by)))
-        numbers = _Selected(self.conditions, NumberKeys(self.by, columns, rows))
+        numbers = _Selected(self.conditions, NumberKeys(self.by, columns, rows, others))
+        keys = (*keys, (None,) * len(self.by)) if others else keys
         return Records(
             self.crowd, self.values, self.by, self.labels, numbers, keys, self.conditions
         )

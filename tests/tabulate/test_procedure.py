@@ -1,0 +1,154 @@
+"""One procedure: right on average, as noisy as it says, and bounds that hold what caps cut."""
+
+import numpy as np
+import pytest
+
+from quorate.accounting.account import Account
+from quorate.guarantees import Relation
+from quorate.noise import SeededNoise
+from quorate.tabulate.gathering.cells import ValueColumn
+from quorate.tabulate.procedure import Procedure, in_sight, number_of_users
+from quorate.users import UserData
+
+COLUMN = ValueColumn(2, 0.0, 8.0)
+
+
+def account(*, delta=1e-6, epsilon=1.0, relation=Relation.ADD_REMOVE, seed=0):
+    return Account.open(epsilon=epsilon, delta=delta, relation=relation, noise=SeededNoise(seed))
+
+
+def people(n=3000, groups=4, seed=0, alike=False):
+    """Return cells of people of different activity, and their records, people and sums."""
+    rng = np.random.default_rng(seed)
+    rows, offsets = [], [0]
+    for _ in range(n):
+        held = np.sort(rng.choice(groups, size=rng.integers(1, min(groups, 3) + 1), replace=False))
+        for group in held:
+            count = 2.0 if alike else np.ceil(rng.lognormal(1.0, 0.7))
+            value = rng.uniform(-1.0, 3.0)
+            rows.append([group, count, np.rint(value * count / COLUMN.step)])
+        offsets.append(len(rows))
+    cells = np.array(rows)
+    by = cells[:, 0].astype(int)
+    sums = np.bincount(by, cells[:, 2] * COLUMN.step + 4.0 * cells[:, 1], groups)
+    truth = {"rows": np.bincount(by, cells[:, 1], groups), "people": np.bincount(by), 0: sums}
+    return UserData(cells, offsets=offsets), truth
+
+
+def run(crowd, groups, purse, **options):
+    known = {"columns": (COLUMN,), "records": True, "people": True}
+    table = Procedure(crowd, purse, groups=groups, **(known | options))
+    return table, table.release()
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", Relation)
+def test_stated_caps_leave_noise_alone_and_it_is_as_large_as_stated(groups, delta, relation):
+    crowd, truth = people(300, groups)
+    caps, scores, inside = {"rows": 1e3, 0: 1e4}, [], []
+    for seed in range(40):
+        purse = account(epsilon=3.0, delta=delta, relation=relation, seed=seed)
+        kind = "gaussian" if delta else "laplace"
+        _, found = run(crowd, groups, purse, caps=caps, held=groups, algorithm=kind)
+        centre = found[0].centre
+        exact = truth | {0: truth[0] - centre * truth["rows"]}
+        for name, each in found.items():
+            scores.append((each.values - exact[name]) / each.errors)
+            inside.append(np.abs(each.values - exact[name]) <= each.bounds)
+        assert (purse.left if delta == 0 else purse.square_left) < 1e-9
+    assert abs(np.mean(scores)) < 0.15
+    assert np.sqrt(np.mean(np.square(scores))) == pytest.approx(1.0, abs=0.12)
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+@pytest.mark.parametrize("groups", [1, 4, 30])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", Relation)
+def test_bounds_hold_what_caps_cut(groups, delta, relation):
+    crowd, truth = people(2000, groups)
+    inside = []
+    for seed in range(60 if groups == 1 else 12):
+        purse = account(delta=delta, relation=relation, seed=seed)
+        _, found = run(crowd, groups, purse)
+        exact = truth | {0: truth[0] - found[0].centre * truth["rows"]}
+        inside += [np.abs(f.values - exact[n]) <= f.bounds for n, f in found.items()]
+    assert np.mean(inside) > 0.93
+
+
+def test_everybody_alike_is_met_and_cut_by_nobody():
+    crowd, truth = people(2000, 1, alike=True)
+    caps, far = [], []
+    for seed in range(40):
+        table = Procedure(crowd, account(delta=0.0, seed=seed), groups=1, records=True)
+        found = table.release()["rows"]
+        caps.append(found.cap)
+        far.append(abs(found.values[0] - truth["rows"][0]) / found.bounds[0])
+    assert min(caps) == 2.0
+    assert np.mean(np.array(caps) == 2.0) > 0.5
+    assert np.mean(np.array(far) <= 1.0) > 0.9
+
+
+def test_a_cap_that_cuts_much_says_so_and_gives_some_of_it_back():
+    """Of people who differ by factors of a hundred: without what is measured bounds do not hold."""
+    counts = np.ceil(np.random.default_rng(0).lognormal(1.0, 1.3, 4000))
+    crowd = UserData(np.column_stack([np.zeros(4000), counts]), offsets=range(4001))
+    inside, without = [], []
+    for seed in range(40):
+        purse = account(delta=0.0, epsilon=0.3, seed=seed)
+        found = Procedure(crowd, purse, groups=1, records=True).release()["rows"]
+        kept = np.minimum(counts, found.cap).sum()
+        inside.append(abs(found.values[0] - counts.sum()) <= found.bounds[0])
+        without.append(counts.sum() - kept <= 3 * found.cap / 0.15)
+    assert np.mean(inside) > 0.93
+    assert np.mean(without) < 0.7
+
+
+def test_groups_a_person_are_found_and_decide_the_noise():
+    few, _ = people(3000, 40)
+    wide = UserData(
+        np.column_stack([np.tile(np.arange(40.0), 500), np.ones(20_000)]),
+        offsets=np.arange(501) * 40,
+    )
+    made = [
+        [
+            Procedure(crowd, account(epsilon=2.0, seed=seed), groups=40, people=True)
+            for seed in range(9)
+        ]
+        for crowd in (few, wide)
+    ]
+    narrow, broad = ([table.held for table in tables] for tables in made)
+    assert 2.0 <= np.median(narrow) <= 4.0
+    assert np.median(broad) == 40.0
+    assert np.median([table.gaussian for table in made[1]]) == 1
+    assert np.median([table.gaussian for table in made[0]]) == 0
+    assert not Procedure(wide, account(delta=0.0), groups=40, people=True).gaussian
+
+
+def test_the_number_of_people_is_public_or_paid_for():
+    crowd, _ = people(500, 2)
+    public = account(relation=Relation.REPLACE)
+    assert number_of_users(crowd, public) == 500.0
+    assert public.left == 1
+    private = account()
+    assert abs(number_of_users(crowd, private) - 500.0) < 400
+    assert private.left < 1
+
+
+def test_nobody_at_all_is_a_table_too():
+    nobody = UserData(np.empty((0, 3)), offsets=[0])
+    for groups in (1, 3):
+        for delta in (0.0, 1e-6):
+            _, found = run(nobody, groups, account(delta=delta))
+            assert all(np.isfinite(each.values).all() for each in found.values())
+            assert all(np.all(each.bounds > 0) for each in found.values())
+
+
+def test_few_people_look_among_few_caps():
+    caps = tuple(10.0 ** np.arange(7))
+    assert in_sight(caps, 50.0, 10.0, from_below=True)[0][-1] == 100.0
+    assert in_sight(caps, 50.0, 10.0, from_below=False)[0][0] == 1e4
+    kept, aim = in_sight(caps, 50.0, 1e5, from_below=True)
+    assert kept == caps
+    assert aim == 50.0
+    assert in_sight((5.0,), 50.0, 10.0, from_below=True)[0] == (5.0,)
