@@ -213,9 +213,12 @@ def table_cases():
             keys=list(range(size)),
             statistics={"records": "count", **sums},
             bounds=1.0,
+            groups=size,
             relation=relation,
         )
+        # In how many groups people are is found where it is not said; here it is: in all.
         numbers = {"size": size, "dimension": columns, "delta": delta, "relation": relation}
+        numbers["between"] = 0.0
         cases.append((3, epsilon, numbers, table, np.zeros((3, 1 + columns))))
     return cases
 

@@ -40,6 +40,35 @@ def test_nobody_exceeds_the_length_and_no_two_people_differ_by_more(rows, norm, 
     assert squared(one) <= l2
 
 
+@given(ROWS, st.sampled_from([1, 2]), st.sampled_from([1.0, 2.0, 5.0, 6.0]))
+def test_no_coordinate_exceeds_its_entry_and_no_two_people_differ_by_more(rows, norm, radius):
+    bound = Lengths(radius, 6, norm=norm, signed=False, entry=1.0)
+    owners, step = np.repeat([0, 1], 6), 2.0**-20
+    steps = capped_steps(np.array(rows).reshape(1, -1), owners, 2, bound=bound, step=step)
+    one, other = steps[0, :6], steps[0, 6:]
+    assert steps.max() <= 2**20
+    l1, l2 = bound.change_in_steps(step, Relation.REPLACE)
+    assert total(one - other) <= l1 <= 6 * 2**20
+    assert squared(one - other) <= l2 <= 6 * 2**40
+    l1, l2 = bound.change_in_steps(step, Relation.ADD_REMOVE)
+    assert total(one) <= l1
+    assert squared(one) <= l2
+    for relation in Relation:
+        assert bound.change(relation)[0] >= bound.change_in_steps(step, relation)[0] * step
+        assert bound.change(relation)[1] ** 2 >= bound.change_in_steps(step, relation)[1] * step**2
+
+
+def test_a_twin_without_the_entry_is_caught():
+    """The control: presence that is not cut to one exceeds what everybody in all groups costs."""
+    bound = Lengths(6.0, 6, norm=1, signed=False)
+    steps = capped_steps(np.full((1, 6), 0.0), np.zeros(6, int), 1, bound=bound, step=2.0**-20)
+    longer = capped_steps(
+        np.array([[6.0, 0, 0, 0, 0, 0]]), np.zeros(6, int), 1, bound=bound, step=2.0**-20
+    )
+    tight = Lengths(6.0, 6, norm=2, signed=False, entry=1.0)
+    assert squared(longer - steps) > tight.change_in_steps(2.0**-20, Relation.REPLACE)[1]
+
+
 @given(ROWS, st.sampled_from([1, 2]), st.booleans())
 def test_sparse_cells_and_dense_rows_are_bounded_alike(rows, norm, signed):
     bound = Lengths(2.0, 6, norm=norm, signed=signed)
@@ -83,6 +112,12 @@ def test_nan_in_a_cell_is_nothing():
 
 def test_missing_rows_are_nobody():
     assert Lengths(1.0, 2).clip([[np.nan, 1.0], [np.inf, 0.0]]).tolist() == [[0, 0], [0, 0]]
+
+
+def test_entries_are_for_what_cannot_be_negative():
+    for entry, signed in ((0.0, False), (1.0, True)):
+        with pytest.raises(ParameterError):
+            Lengths(1.0, 2, signed=signed, entry=entry)
 
 
 @pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, 1e300])

@@ -5,6 +5,7 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.guarantees import Relation
+from quorate.mechanisms.laplace import CubeSum
 from quorate.noise import SeededNoise
 from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.procedure import Procedure, in_sight, number_of_users
@@ -38,7 +39,7 @@ def people(n=3000, groups=4, seed=0, alike=False):
 def run(crowd, groups, purse, **options):
     known = {"columns": (COLUMN,), "records": True, "people": True}
     table = Procedure(crowd, purse, groups=groups, **(known | options))
-    return table, table.release()
+    return table, table.run()
 
 
 @pytest.mark.parametrize("groups", [1, 4])
@@ -76,12 +77,40 @@ def test_bounds_hold_what_caps_cut(groups, delta, relation):
     assert np.mean(inside) > 0.93
 
 
+@pytest.mark.parametrize("relation", Relation)
+def test_one_group_pays_for_all_parts_what_its_widest_one_costs(monkeypatch, relation):
+    """From one end of every part to the other is no further than the noise is for."""
+    seen = []
+    monkeypatch.setattr(
+        CubeSum,
+        "_add_noise",
+        lambda self, sums, account: seen.append((self, sums)) or np.zeros_like(sums),
+    )
+    low, high = (
+        UserData([[0.0, 5.0, side * 5 * 4.0 / COLUMN.step]], offsets=[0, 1]) for side in (-1, 1)
+    )
+    for crowd in (low, high):
+        purse = account(delta=0.0, relation=relation)
+        Procedure(
+            crowd,
+            purse,
+            groups=1,
+            columns=(COLUMN,),
+            records=True,
+            people=True,
+            caps={"rows": 5.0, 0: 0.01},
+        ).run()
+    (mechanism, first), (_, second) = seen
+    moved = np.abs(first - second).max() if relation is Relation.REPLACE else np.abs(second).max()
+    assert 0.99 * mechanism.sensitivity <= moved <= mechanism.sensitivity
+
+
 def test_everybody_alike_is_met_and_cut_by_nobody():
     crowd, truth = people(2000, 1, alike=True)
     caps, far = [], []
     for seed in range(40):
         table = Procedure(crowd, account(delta=0.0, seed=seed), groups=1, records=True)
-        found = table.release()["rows"]
+        found = table.run()["rows"]
         caps.append(found.cap)
         far.append(abs(found.values[0] - truth["rows"][0]) / found.bounds[0])
     assert min(caps) == 2.0
@@ -96,7 +125,7 @@ def test_a_cap_that_cuts_much_says_so_and_gives_some_of_it_back():
     inside, without = [], []
     for seed in range(40):
         purse = account(delta=0.0, epsilon=0.3, seed=seed)
-        found = Procedure(crowd, purse, groups=1, records=True).release()["rows"]
+        found = Procedure(crowd, purse, groups=1, records=True).run()["rows"]
         kept = np.minimum(counts, found.cap).sum()
         inside.append(abs(found.values[0] - counts.sum()) <= found.bounds[0])
         without.append(counts.sum() - kept <= 3 * found.cap / 0.15)

@@ -41,8 +41,8 @@ def _columns_fit(attribute: str) -> Any:
 
 def _noise(error: Any) -> str:
     return (
-        f"With a probability of {error.confidence:.0%} each number is within its bound of what "
-        "people hold up to the cap; what a few of them hold beyond it is missing."
+        f"With a probability of {error.confidence:.0%} each number is within its bound. "
+        f"What the bounds cover: {error.covers[0].lower()}{error.covers[1:]}"
     )
 
 
@@ -181,23 +181,32 @@ def _say_table(estimator: Any, _: tuple[str, ...], __: Any) -> Answer:
     rows = []
     for row in table.to_pylist():
         cells = [str(row[name]) for name in by]
-        for name in names:
-            cells += [figure(row[name]), figure(row[f"{name}_bound"])]
+        for each in request.requests:
+            cells += _said(row[each.name], row[f"{each.name}_bound"], each.statistic)
         rows.append(tuple(cells))
     header = [*by, *(text for name in names for text in (name, "bound"))]
-    cut = estimator.error_.people_cut
     sentence = f"{', '.join(names)} {'by ' + ', '.join(by) if by else 'of all records'}."
-    if by and not rows:
-        sentence += " No group is shared by so many people that its name could be told."
+    if estimator.error_.smallest_key is not None:
+        sentence += (
+            " The row without a name is about all other keys; a key of "
+            f"{estimator.error_.smallest_key} people or more would have had its own."
+        )
     return Answer(
         sentence=sentence,
         caption=f"A row for each {' and '.join(by) if by else 'table'}",
         header=tuple(header),
         rows=tuple(rows),
-        error=_noise(estimator.error_) + (f" About {cut:,.0f} people had more." if cut else ""),
+        error=_noise(estimator.error_),
         way=way(estimator),
         values={"rows": table.to_pylist(), "confidence": estimator.error_.confidence},
     )
+
+
+def _said(value: float, bound: float, statistic: str) -> list[str]:
+    """Return a cell and its bound in words: of hardly anybody, what it is at most."""
+    if statistic in ("count", "users") and value <= bound:
+        return [f"at most {figure(max(0.0, value) + bound)}", figure(bound)]
+    return [figure(value), figure(bound)]
 
 
 def _table_sizes(estimator: Any, _: Wish) -> dict[str, Any]:

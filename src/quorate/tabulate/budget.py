@@ -100,7 +100,7 @@ class Terms:
     ...     measured=4,
     ... )
     >>> few.gaussian(2.0), round(few.pure_look, 3)
-    (False, 0.081)
+    (False, 0.066)
     """
 
     epsilon: float
@@ -170,7 +170,7 @@ class Terms:
         ...     measured=2,
         ... )
         >>> [round(terms.look(9.0, gaussian=False, n_users=n), 3) for n in (200, 20_000)]
-        [0.1, 0.095]
+        [0.1, 0.073]
         """
         wanted = LEAST / (_FEW * max(1.0, n_users))
         if gaussian:
@@ -203,7 +203,7 @@ class Terms:
         ... )
         >>> seen = terms.outlook(9.0, users=20_000.0, columns=1)
         >>> seen.norm, round(seen.noise, 1), round(seen.cut), seen.measured
-        (2, 6.5, 134, True)
+        (2, 6.4, 134, True)
         """
         gaussian = self.groups > 1 and self.gaussian(held)
         look = self.look(held, gaussian=gaussian, n_users=users)

@@ -63,6 +63,8 @@ __all__ = ["Procedure", "number_of_users"]
 Floats = NDArray[np.float64]
 Noisy = GaussianSum | LaplaceSum
 
+# Epsilons are whole multiples of 2^-33.
+_DIGITS = 33
 # Caps that a look compares whatever the number of people.
 _SPAN = 100.0
 # A Pareto tail of index 2, the heaviest with a variance, has a quarter beyond each doubling; from a
@@ -80,8 +82,19 @@ def number_of_users(crowd: Crowd, account: Account) -> float:
     """
     if account.relation is Relation.REPLACE:
         return float(crowd.n_users)
-    count = NoisyCount(epsilon=exact(COUNT_SHARE) * account.left, relation=account.relation)
+    epsilon = short(exact(COUNT_SHARE) * account.left)
+    count = NoisyCount(epsilon=epsilon, relation=account.relation)
     return float(max(1, count.release(crowd.n_users, account=account)))
+
+
+def short(epsilon: Fraction | float) -> float:
+    """Return at most an epsilon, with so few digits that several of them add up without rounding.
+
+    >>> short(0.1), short(0.75)
+    (0.09999999997671694, 0.75)
+    """
+    whole = float_down(exact(epsilon))
+    return math.ldexp(math.floor(math.ldexp(whole, _DIGITS)), -_DIGITS) or whole
 
 
 def in_sight(
@@ -129,7 +142,7 @@ class Procedure:
     crowd : Crowd
         Of cells.
     account : Account
-        Everything that is left of it is spent by :meth:`release`.
+        Everything that is left of it is spent by :meth:`run`.
     groups : int
     columns : sequence of ValueColumn
         That are added up.
@@ -145,9 +158,9 @@ class Procedure:
     --------
     >>> cells = UserData(np.tile([0.0, 20.0], (2000, 1)), offsets=range(2001))
     >>> table = Procedure(cells, Account.open(epsilon=4.0), groups=1, records=True)
-    >>> found = table.release()["rows"]
-    >>> bool(abs(found.values[0] - 40_000) < 300), found.cap
-    (True, 20.0)
+    >>> found = table.run()["rows"]
+    >>> bool(abs(found.values[0] - 40_000) < 300), found.cap >= 20.0
+    (True, True)
     """
 
     def __init__(
@@ -222,7 +235,7 @@ class Procedure:
         look = PrivateCap(
             caps=caps,
             aim=aim,
-            epsilon=float_down(exact(epsilon)),
+            epsilon=short(epsilon),
             relation=self.account.relation,
         )
         excess = self.crowd.add_up(Excess(part, self.norm, look), whole=True)
@@ -233,7 +246,7 @@ class Procedure:
         """What stated errors are about."""
         return COVERS if self.terms.measured else COVERS_STATED
 
-    def release(self, crowd: Crowd | None = None) -> dict[str | int, Released]:
+    def run(self, crowd: Crowd | None = None) -> dict[str | int, Released]:
         """Spend all that is left; return what was released, by the name of the part.
 
         ``crowd`` is the same people with sums, if they had only counts so far.
@@ -259,7 +272,7 @@ class Procedure:
         epsilon = min(ROUGH / self.n_users, self._look(gaussian=self.gaussian))
         median = PrivateQuantile(
             domain=(0, len(points) - 1),
-            epsilon=float_down(exact(epsilon)),
+            epsilon=short(epsilon),
             relation=self.account.relation,
         )
         places = self.crowd.map(_OwnMeans(part, tuple(points.tolist())))
@@ -326,7 +339,7 @@ class Procedure:
             noise = multiplier * bound.l2_diameter
             grid = fitting_grid(bound, n_users=n_users, relation=relation, noise=noise)
             return GaussianSum(grid=grid, noise_multiplier=multiplier, relation=relation)
-        spent = float_down(self.purse.left if epsilon is None else epsilon)
+        spent = short(self.purse.left if epsilon is None else epsilon)
         noise = bound.l1_diameter / spent
         grid = fitting_grid(bound, n_users=n_users, relation=relation, noise=noise)
         kind = CubeSum if cube else LaplaceSum

@@ -148,7 +148,7 @@ class RecordMean(UserStatistic):
             caps={} if cap is None else {"rows": cap},
             algorithm=self.algorithm,
         )
-        released = procedure.release()
+        released = procedure.run()
         rows = released["rows"]
         found = [means(released[place], rows) for place in range(len(columns))]
         self.guarantee_ = self._promise(account)

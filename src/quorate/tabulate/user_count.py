@@ -224,7 +224,7 @@ class UserCount(UserStatistic):
             caps={} if cap is None else {"rows": cap},
             algorithm=self.algorithm,
         )
-        found = procedure.release()["rows"]
+        found = procedure.run()["rows"]
         error = StatisticError(
             standard_error=float(found.errors[0]),
             bound=float(found.bounds[0]),

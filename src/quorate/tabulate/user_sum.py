@@ -146,7 +146,7 @@ class UserSum(UserStatistic):
             caps={place: cap for place, cap in enumerate(caps) if cap is not None},
             algorithm=self.algorithm,
         )
-        found = list(procedure.release().values())
+        found = list(procedure.run().values())
         self.guarantee_ = self._promise(account)
         self.sum_ = np.array([each.values[0] for each in found])
         self.error_ = StatisticError(

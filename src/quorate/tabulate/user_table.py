@@ -318,7 +318,7 @@ class UserTable(UserStatistic):
             several=bool(middle),
         )
         crowd = waiting()
-        found = procedure.release(crowd) if parts else {}
+        found = procedure.run(crowd) if parts else {}
         medians, norm = {}, procedure.norm
         rest = account.rest() if norm == 2 else account.part_of(epsilon=account.left)
         for place, column in enumerate(middle):

@@ -93,7 +93,7 @@ class SumTask(HeldTask):
 
     Examples
     --------
-    >>> SumTask().error(20_000, 1.0) < 0.06 < SumTask(scale=10.0).error(20_000, 1.0)
+    >>> SumTask().error(20_000, 1.0) < 0.01 < SumTask(scale=10.0).error(20_000, 1.0)
     True
     """
 

@@ -258,7 +258,7 @@ class TableTask(HeldTask, PeopleTask):
     --------
     >>> task = TableTask(size=50, records=50, delta=1e-6)
     >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
-    ('gaussian', 0.17)
+    ('gaussian', 0.11)
     """
 
     size: int = 10
@@ -299,8 +299,8 @@ class TableTask(HeldTask, PeopleTask):
             groups=self.size,
             columns=self.dimension,
             records=True,
-            # A person's usual group, and wherever the other records fall.
-            held=min(self.size, 1.0 + (1.0 - self.share_between) * self.records),
+            # One group if all of a person's records are alike, all of them if none are.
+            held=self.size ** (1.0 - self.share_between),
         )
 
     @property
