@@ -228,3 +228,19 @@ class TestHeader:
         path.write_bytes(b'\xef\xbb\xbf"user","x, ""y"""\r\na,1\r\n')
         assert read_header(path, ",") == ["user", 'x, "y"']
         assert read_cells(path, ",", names=["user"], numeric=()).to_pydict() == {"user": [b"a"]}
+
+
+def test_what_arrow_says_about_a_line_is_not_passed_on(tmp_path, monkeypatch):
+    """Its messages quote lines: nothing of them is told, not even as a cause."""
+
+    def failing(*_, **__):
+        raise pa.ArrowInvalid("CSV parse error: row 7: Jane Doe, HIV positive")
+
+    path = tmp_path / "people.csv"
+    path.write_bytes(b"user,x\n" + b"".join(LINES))
+    monkeypatch.setattr(csv_lines, "_blocks", failing)
+    with pytest.raises(SchemaError, match="CSV file") as caught:
+        TableFile(path).read(COLUMNS)
+    assert "Jane" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None

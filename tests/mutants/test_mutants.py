@@ -1,6 +1,9 @@
 """Every mutant still applies, its tests exist, and a fixed dozen is caught each time."""
 
 import ast
+import json
+import shutil
+import subprocess
 from collections import Counter
 
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from mutants.run import CAUGHT, ROOT, SURVIVED, Copy, Mutant, catalogue, main
 
 MUTANTS = catalogue()
+NODE = shutil.which("node")
 QUICK = [mutant for mutant in MUTANTS if mutant.quick]
 # Rooms whose code never holds a record, a budget or noise.
 WITHOUT = {"planning", "exceptions", "_validate", "catalogue"}
@@ -28,7 +32,8 @@ def names_in(path):
 
 def applies_exactly_once(mutant):
     source = mutant.source().read_text()
-    ast.parse(source.replace(mutant.old, mutant.new))
+    if mutant.file.endswith(".py"):
+        ast.parse(source.replace(mutant.old, mutant.new))
     return source.count(mutant.old) == 1 and mutant.old != mutant.new
 
 
@@ -36,6 +41,24 @@ def applies_exactly_once(mutant):
 def test_a_mutant_applies_exactly_once(room):
     names = [m.name for m in MUTANTS if m.room == room and not applies_exactly_once(m)]
     assert names == []
+
+
+@pytest.mark.skipif(NODE is None, reason="needs node")
+def test_scripts_with_a_mutant_are_still_scripts():
+    """What does not even parse would be caught by every test, and tell nothing."""
+    found = [mutant for mutant in MUTANTS if mutant.file.endswith(".js")]
+    broken = [each.source().read_text().replace(each.old, each.new) for each in found]
+    program = (
+        "const vm = require('vm'); const texts = JSON.parse(require('fs').readFileSync(0));"
+        "console.log(JSON.stringify(texts.map((text) => { try { new vm.Script(text); return true; }"
+        " catch (problem) { return String(problem); } })));"
+    )
+    run = subprocess.run(
+        [NODE, "-e", program], input=json.dumps(broken), capture_output=True, text=True, check=True
+    )
+    assert len(found) >= 12
+    names = [mutant.name for mutant in found]
+    assert dict(zip(names, json.loads(run.stdout), strict=True)) == dict.fromkeys(names, True)
 
 
 def test_the_tests_of_every_mutant_exist():

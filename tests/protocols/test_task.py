@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -93,6 +94,18 @@ class TestPromises:
         assert SHUFFLE.honest_users == 54
         every = Task.shuffle(name="s", candidates=1000, epsilon=1.0, delta=1e-6, users=60)
         assert every.report_epsilon > SHUFFLE.report_epsilon
+
+    def test_a_crowd_of_as_many_as_are_honest_is_not_promised_to_hide(self):
+        """Of fewer messages than the task says, fewer are of honest users than it says."""
+        public = {"name": "t", "candidates": 8, "epsilon": 1.0, "delta": 1e-3, "users": 40}
+        task = Task.shuffle(honest=0.5, **public)
+        assert task.report_epsilon > task.epsilon
+        for shuffled in (20, 39):
+            assert task.guarantees(shuffled=shuffled)["server"] == task.guarantees()["network"]
+        assert task.guarantees(shuffled=40)["server"].trust is Trust.SHUFFLE
+        for_all = Task.shuffle(honest=1.0, **public)
+        with pytest.raises(ParameterError, match="20 honest users can hide"):
+            replace(for_all, honest=0.5)
 
     def test_how_many_liars_are_withstood_is_stated(self):
         assert LOCAL.withstands(0.8) == pytest.approx(0.8 / (0.8 + float(LOCAL.response.influence)))

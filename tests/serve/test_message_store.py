@@ -1,7 +1,10 @@
 """What was acknowledged is there once, whatever happened; a shuffler's store forgets."""
 
+import os
 import sqlite3
+import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import cache
 
 import pytest
@@ -11,6 +14,7 @@ from quorate.protocols.client import Client
 from quorate.protocols.device_memory import new_token
 from quorate.protocols.messages import Reason
 from quorate.protocols.task import Task
+from quorate.serve import message_store
 from quorate.serve.message_store import Kept, MessageStore
 
 TASK = Task.local(name="t", candidates=8, epsilon=1.0, seed="44" * 32)
@@ -146,6 +150,45 @@ class TestBatches:
         store.forget_batch(shuffled(), token)
         assert store.batches(shuffled(), outgoing=True) == []
         assert len(store.batches(shuffled())) == 1
+
+
+class TestRights:
+    """Who sent what stands in the file: it is its owner's, from the first moment on."""
+
+    def modes(self, folder):
+        return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+    def test_it_is_made_for_its_owner_alone_with_what_lies_beside_it(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(message_store, "close_to_others", lambda path: None)
+        before = os.umask(0)
+        try:
+            with closing(MessageStore(tmp_path / "messages.db")) as made:
+                made.open_task(TASK)
+                made.keep(TASK, b"a", b"one")
+                found = self.modes(tmp_path)
+        finally:
+            os.umask(before)
+        assert set(found) == {"messages.db", "messages.db-wal", "messages.db-shm"}
+        assert set(found.values()) == {0o600}
+
+    def test_a_wider_one_is_closed_to_others_with_what_lies_beside_it(self, tmp_path):
+        path = tmp_path / "messages.db"
+        with closing(MessageStore(path)) as made:
+            made.open_task(TASK)
+            made.keep(TASK, b"a", b"one")
+            for each in tmp_path.iterdir():
+                each.chmod(0o666)
+            with closing(MessageStore(path)) as again:
+                assert set(self.modes(tmp_path).values()) == {0o600}
+                assert again.messages(TASK) == [b"one"]
+
+    def test_a_foreign_file_keeps_its_rights(self, tmp_path):
+        notes = tmp_path / "notes.txt"
+        notes.write_text("my notes " * 1000)
+        notes.chmod(0o644)
+        with pytest.raises(SchemaError):
+            MessageStore(notes)
+        assert self.modes(tmp_path) == {"notes.txt": 0o644}
 
 
 class TestRefusals:

@@ -1,6 +1,7 @@
 """Frames and files are opened by their schema; schemas may raise, rows may not."""
 
 import decimal
+import traceback
 
 import duckdb
 import numpy as np
@@ -166,3 +167,44 @@ def test_files_of_several_types_are_refused_whatever_they_hold(tmp_path):
         frames.open_parquet(tmp_path)
     pq.write_table(pa.table({"x": pa.array([1], pa.int32())}), tmp_path / "1.parquet")
     assert frames.open_parquet(tmp_path).count_rows() == 2
+
+
+class TestWhatArrowSays:
+    """Its messages quote cells and lines: nothing of them is passed on, not even as a cause."""
+
+    SECRET = "row 7: Jane Doe, HIV positive"
+
+    def failing(self, *_, **__):
+        raise pa.ArrowInvalid(self.SECRET)
+
+    def refused(self, job):
+        with pytest.raises(SchemaError) as caught:
+            job()
+        raised = caught.value
+        assert "Jane" not in "".join(traceback.format_exception(raised))
+        assert raised.__cause__ is None
+        assert raised.__context__ is None
+
+    def test_of_a_frame(self, monkeypatch):
+        class Stream:
+            columns = ("a",)
+
+            def __arrow_c_stream__(self, requested_schema=None):
+                raise pa.ArrowInvalid(TestWhatArrowSays.SECRET)
+
+        self.refused(lambda: frames.open_frame(Stream()))
+
+    def test_of_a_parquet_file(self, monkeypatch, tmp_path):
+        import pyarrow.dataset as ds
+
+        (tmp_path / "people.parquet").write_bytes(b"not at all")
+        monkeypatch.setattr(ds, "dataset", self.failing)
+        self.refused(lambda: frames.open_parquet(tmp_path / "people.parquet"))
+
+    def test_of_a_page(self):
+        class Dataset:
+            def to_batches(self, **_):
+                yield pa.record_batch({"a": [1]})
+                raise pa.ArrowInvalid(TestWhatArrowSays.SECRET)
+
+        self.refused(lambda: list(frames.batches_of(Dataset(), ["a"])))
