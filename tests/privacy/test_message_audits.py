@@ -5,7 +5,10 @@ of what a user sends is found by walking all words that matter and by bisection 
 compared with a number. Neighbours are the users of the real door with other records, or with none.
 """
 
+import importlib
+import inspect
 import math
+import pkgutil
 from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -13,6 +16,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
+from quorate import protocols
 from quorate.accounting.account import Account
 from quorate.exceptions import NotEnoughUsersError, ParameterError, RelationMismatchError
 from quorate.guarantees import Approximate, Pure, Relation
@@ -387,6 +391,25 @@ def test_a_simulated_shuffle_takes_the_report_that_its_crowd_can_hide():
             np.zeros(users, np.int64), candidates=2, epsilon=1.0, delta=0.1, honest=honest
         )
         assert choice.report == shuffle_task(honest, users).response
+
+
+AUDITED = {
+    "HashedResponse": "by the messages of clients",
+    "HashedAnswer": "by its own draws",
+    "BucketCounts": "by totals, and by the number of messages",
+    "Client": "by its bytes",
+}
+
+
+def test_everything_that_answers_for_a_user_is_audited_here():
+    """Whoever writes another randomizer finds this list."""
+    found = set()
+    for module in pkgutil.walk_packages(protocols.__path__, "quorate.protocols."):
+        for name, kind in vars(importlib.import_module(module.name)).items():
+            own = inspect.isclass(kind) and kind.__module__ == module.name
+            if own and any(hasattr(kind, door) for door in ("respond", "draw", "message")):
+                found.add(name)
+    assert found == set(AUDITED)
 
 
 # --- no protocol hides who takes part ---------------------------------------------------------

@@ -61,7 +61,7 @@ async function refusals(Quorate, tasks) {
   const found = [];
   for (const text of tasks) {
     try {
-      await Quorate.Client.create(text, { largestEpsilon: 1, storage: nowhere() });
+      await Quorate.Client.create(text, { largestEpsilon: 9, storage: nowhere() });
       found.push(null);
     } catch (problem) {
       found.push(problem instanceof Quorate.TaskError ? problem.message : String(problem));

@@ -20,7 +20,7 @@ from quorate.protocols.client import Client
 from quorate.protocols.task import Task
 from quorate.serve import collector as collecting
 from quorate.serve.collector import Collector, RateLimit
-from quorate.serve.listening import Doorkeeping, settings
+from quorate.serve.listening import Doorkeeping, household, settings
 from quorate.serve.message_store import MessageStore
 
 TASK = Task.local(name="attacked", candidates=50, epsilon=4.0, seed="aa" * 32)
@@ -218,6 +218,11 @@ class TestFloods:
                 assert 429 not in codes[:3]
                 assert codes[3:] == [429, 429], path
             assert answer(port) == 201
+
+    def test_a_household_counts_once_however_many_addresses_it_has(self):
+        assert household("2001:db8::1") == household("2001:db8::ffff:1:2:3")
+        assert household("2001:db8::1") != household("2001:db8:0:1::1")
+        assert household("::ffff:192.0.2.7") == household("192.0.2.7") != household("192.0.2.8")
 
     def test_all_of_it_at_once_and_honest_clients_are_served_throughout(self, store, monkeypatch):
         """Slow bodies, giants without a key, many connections, nonsense, as long as it takes."""

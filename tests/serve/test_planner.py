@@ -240,6 +240,9 @@ class TestWithoutABrowser:
                 assert answer.text == "Expected a name of this machine."
         for name in (*known, "http://192.0.2.7:8766", "http://[::1]:8766", "http://LOCALHOST"):
             assert get(PlannerPage(book), "/ledger", name).status_code == 200
+        for strange in ("[", "]", "[::1", "@", "localhost@evil.example", "/"):
+            answer = get(PlannerPage(book), "/ledger", Host=strange)
+            assert answer.status_code == 400, strange
         named = PlannerPage(book, ("localhost", "planner.example"))
         assert get(named, "/ledger", "http://planner.example").status_code == 200
         assert get(named, "/ledger", "http://evil.example").status_code == 400

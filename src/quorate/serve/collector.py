@@ -29,6 +29,7 @@ from quorate.guarantees import Trust
 from quorate.protocols.messages import MessageFormat, Reason
 from quorate.protocols.task import Task
 from quorate.protocols.vectors import client_script
+from quorate.serve.listening import household
 from quorate.serve.message_store import Kept, MessageStore
 
 __all__ = ["Collector", "RateLimit"]
@@ -248,7 +249,7 @@ class _Limited:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
-            address = scope["client"][0] if scope.get("client") else "unknown"
+            address = household(scope["client"][0]) if scope.get("client") else "unknown"
             if not self._limit.allows(address):
                 await self._refused(scope, receive, send)
                 return

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Any
 
 from quorate import _validate
 from quorate.exceptions import MissingExtraError
 
-__all__ = ["Doorkeeping", "listen", "settings"]
+__all__ = ["Doorkeeping", "household", "listen", "settings"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,21 @@ class Doorkeeping:
     def __post_init__(self) -> None:
         _validate.positive_integer(connections=self.connections)
         _validate.positive(request_seconds=self.request_seconds)
+
+
+def household(address: str) -> str:
+    """Return who is behind an address: a household has one of version 4, and 2^64 of version 6.
+
+    >>> household("192.0.2.7"), household("2001:db8:1:2:3:4:5:6"), household("somewhere")
+    ('192.0.2.7', '2001:db8:1:2::', 'somewhere')
+    """
+    try:
+        number = IPv6Address(address)
+    except ValueError:
+        return address
+    if number.ipv4_mapped is not None:
+        return str(number.ipv4_mapped)
+    return str(IPv6Address(int(number) >> 64 << 64))
 
 
 def settings(app: Any, keeping: Doorkeeping | None = None) -> Any:
@@ -100,7 +116,7 @@ def _protocol(keeping: Doorkeeping) -> type:
 
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
-            places[self] = self.client[0] if self.client else ""
+            places[self] = household(self.client[0]) if self.client else ""
             self.watch()
             if len(places) > keeping.connections:
                 self.make_room()

@@ -227,7 +227,10 @@ class _KnownNames:
 
     def _is_known(self, host: str) -> bool:
         """Whether a name with its port is one of ours; nobody else can own a number."""
-        name = urlsplit(f"//{host}").hostname or ""
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return False
         try:
             ip_address(name)
         except ValueError:
