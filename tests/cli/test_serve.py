@@ -27,13 +27,15 @@ def test_it_opens_on_this_machine_only_and_ends_when_told(tmp_path):
     command = [sys.executable, "-c", PROGRAM, "serve", "--port", "0", "--json"]
     command += ["--name", "planner.example"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        address = json.loads(process.stdout.readline())["url"]
-        assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(f"{address}/tasks") as reply:
-            assert json.load(reply)[0]["name"] == "mean"
-        for name, code in (("localhost", 200), ("evil.example", 400), ("planner.example", 200)):
-            assert status(address, name) == code
-        process.send_signal(signal.SIGINT)
+        try:
+            address = json.loads(process.stdout.readline())["url"]
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(f"{address}/tasks") as reply:
+                assert json.load(reply)[0]["name"] == "mean"
+            for name, code in (("localhost", 200), ("evil.example", 400), ("planner.example", 200)):
+                assert status(address, name) == code
+        finally:
+            process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) in (0, 130)
 
 

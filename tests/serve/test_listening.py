@@ -111,14 +111,15 @@ class TestDawdlers:
 
     def test_a_byte_now_and_then_buys_no_time(self, store):
         with serving(store, keeping=Doorkeeping(request_seconds=0.5)) as port:
-            slow, begun = call(port), time.monotonic()
-            for byte in head() * 20:
+            slow = call(port, head()[:-2] + b"X: ")
+            for _ in range(200):
                 try:
-                    slow.sendall(bytes([byte]))
+                    slow.sendall(b"x")
                 except OSError:
                     break
                 time.sleep(0.05)
-                assert time.monotonic() - begun < PATIENCE, "the clock starts anew"
+            else:
+                pytest.fail("every byte starts the clock anew")
             slow.close()
 
     def test_a_second_request_on_a_connection_is_not_waited_for_either(self, store):
@@ -193,7 +194,7 @@ class TestGiants:
 
 class TestFloods:
     def test_the_oldest_connection_of_the_busiest_address_makes_room(self, store):
-        with serving(store, keeping=Doorkeeping(connections=20)) as port:
+        with serving(store, keeping=Doorkeeping(connections=20, request_seconds=60.0)) as port:
             quiet = call(port, address="127.0.0.3")
             flood = [call(port) for _ in range(60)]
             assert answer(port) == 201

@@ -136,7 +136,6 @@ def _protocol(keeping: Doorkeeping) -> type:
                 # The answer did not need the body: reading on would be work for nobody.
                 self.transport.close()
             super().on_response_complete()
-            self.watch()
 
         def watch(self) -> None:
             """Start the clock when a request is waited for; a byte more does not start it anew."""
