@@ -110,17 +110,16 @@ class TestDawdlers:
             assert answer(port) == 201
 
     def test_a_byte_now_and_then_buys_no_time(self, store):
-        with serving(store, keeping=Doorkeeping(request_seconds=0.5)) as port:
-            slow = call(port, head()[:-2] + b"X: ")
+        keeping = Doorkeeping(request_seconds=0.5)
+        start = head()[:-2] + b"X: "
+        with serving(store, keeping=keeping) as port, closing(call(port, start)) as slow:
             for _ in range(200):
                 try:
                     slow.sendall(b"x")
                 except OSError:
-                    break
+                    return
                 time.sleep(0.05)
-            else:
-                pytest.fail("every byte starts the clock anew")
-            slow.close()
+        pytest.fail("every byte starts the clock anew")
 
     def test_a_second_request_on_a_connection_is_not_waited_for_either(self, store):
         with serving(store, keeping=Doorkeeping(request_seconds=0.3)) as port:

@@ -207,6 +207,13 @@ def test_a_refusal_is_a_sentence_and_no_figure_stays(browser, address):
     settle(browser)
     assert "Expected a number for users" in browser.evaluate("$('sentence').textContent")
     assert browser.evaluate("$('rows').rows.length") == 0
+    browser.open(address + "/?task=linear&users=2000", width=1000)
+    settle(browser)
+    assert browser.evaluate("$('rows').rows.length") > 0
+    browser.evaluate("$('users').value = 'none'; $('users').dispatchEvent(new Event('input'))")
+    settle(browser)
+    assert "Expected a number for users" in browser.evaluate("$('sentence').textContent")
+    assert browser.evaluate("$('rows').rows.length") == 0
 
 
 def get(held, path, base="http://127.0.0.1", **headers):
