@@ -110,12 +110,20 @@ class TestManners:
         assert expected in found.stdout
 
     def test_a_fault_of_the_program_shows_no_record(self, visits, capsys, monkeypatch):
+        from quorate.cli import commands
         from quorate.files.table_files import TableFile
 
         def broken(*_):
             raise ZeroDivisionError("secret record 7391")
 
-        monkeypatch.setattr(TableFile, "read", broken)
+        # Whoever reads records is closed in: the fault is a table that cannot be read.
+        with monkeypatch.context() as reading:
+            reading.setattr(TableFile, "read", broken)
+            code, out, err = run(mean_of(visits), capsys)
+            assert (code, out) == (2, "")
+            assert "7391" not in err
+        monkeypatch.setattr(commands, "print_table", broken)
+        monkeypatch.setattr(commands, "print_json", broken)
         code, out, err = run(mean_of(visits), capsys)
         assert (code, out) == (70, "")
         assert one_line(err)
