@@ -289,7 +289,9 @@ class TestStatistics:
         order = np.concatenate(
             [a + rng.permutation(b - a) for a, b in itertools.pairwise(users.offsets)]
         )
-        mixed = UserData(users.X[order], users.y[order], offsets=users.offsets, ids=range(N_USERS))
+        mixed = UserData(
+            users.X[order], users.y[order], offsets=users.offsets, ids=np.arange(N_USERS)
+        )
         assert same(quietly(STATISTICS[name], users), quietly(STATISTICS[name], mixed))
 
     @pytest.mark.parametrize("name", ["means", "gradients, logistic", "second moments"])
