@@ -164,6 +164,11 @@ class TestEveryDatabase:
         assert caught.value.__context__ is None
 
 
+def test_a_database_that_declares_types_needs_no_names(duckdb_connection):
+    people = UserData.from_sql(duckdb_connection, QUERY, user="person")
+    assert "x" in people.feature_names
+
+
 class TestUndeclaredTypes:
     def test_one_odd_value_changes_nothing_for_the_others(self, sqlite_dbapi):
         def read(x):

@@ -20,7 +20,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.users import cells, kinds, tables
 from quorate.users.closed import closed
 from quorate.users.coding import coded_columns
-from quorate.users.crowd import Crowd
+from quorate.users.crowd import Crowd, silence
 from quorate.users.data import UserData
 from quorate.users.sources import Spooled, spool_folder
 
@@ -108,8 +108,8 @@ def query_batches(
     """
     _refuse_guesses(getattr(cursor, "connection", None))
     _quietly(lambda: cursor.execute(query))
-    if hasattr(cursor, "fetch_record_batch"):
-        reader = _quietly(cursor.fetch_record_batch)
+    if (stream := _stream(cursor)) is not None:
+        reader = _quietly(stream)
         return reader.schema, _all(lambda: next(reader, None))
     numbers = [name for name in _as_list(features) if name not in texts]
     if not _as_list(features):
@@ -133,7 +133,7 @@ def query_batches(
 @contextmanager
 def _cursor(connection: Any) -> Iterator[Any]:
     """Give what runs queries: a cursor of the connection, which is closed in the end, or itself."""
-    speaks = hasattr(connection, "execute") and hasattr(connection, "fetch_record_batch")
+    speaks = hasattr(connection, "execute") and _stream(connection) is not None
     if not speaks and hasattr(connection, "cursor"):
         with closing(connection.cursor()) as cursor, _octets(connection):
             yield cursor
@@ -145,6 +145,12 @@ def _cursor(connection: Any) -> Iterator[Any]:
             "Expected a database connection or cursor (duckdb, ADBC or DBAPI), got "
             f"{type(connection).__name__}."
         )
+
+
+def _stream(cursor: Any) -> Callable[[], Any] | None:
+    """Return what gives the rows of a query as Arrow batches: of ADBC, of duckdb from 2.0 on."""
+    names = ("fetch_record_batch", "to_arrow_reader")
+    return next((getattr(cursor, name) for name in names if hasattr(cursor, name)), None)
 
 
 def _refuse_guesses(connection: Any) -> None:
@@ -199,7 +205,7 @@ def _all(fetch: Callable[[], Any]) -> Iterator[Any]:
 
 
 def _quietly(work: Callable[[], Result]) -> Result:
-    with suppress(Exception):
+    with silence(), suppress(Exception):
         return work()
     raise SchemaError(
         "The query failed; the message of the database is withheld because it may quote records. "

@@ -80,6 +80,7 @@ class UserData(TableSources, Crowd):
            [5.]])
     """
 
+    @closed
     def __init__(
         self,
         X: ArrayLike,
