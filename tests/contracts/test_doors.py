@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import quorate as qr
+from quorate.catalogue import CATALOGUE
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
+from quorate.users.closed import closed
 
 N = 60
 USERS = np.arange(N) // 2
@@ -149,6 +151,24 @@ class TestFreeMistakes:
         mean = qr.UserMean(epsilon=1.0, delta=1e-6, bounds=3.0)
         assert mean.fit([[1.0, 2.0, 3.0], *rows[1:]], users=USERS).mean_.shape == (2,)
 
+    def test_rows_that_become_numbers_are_looked_at_too(self, tmp_path):
+        frame = pd.DataFrame({"x": ROWS[:, 0], "drink": ["tea", "milk"] * (N // 2)})
+        ledger = qr.Ledger(tmp_path / "budget.sqlite")
+        ledger.set_budget("visits", epsilon=1.0, delta=1e-6)
+        mean = qr.UserMean(
+            epsilon=1.0,
+            delta=1e-6,
+            bounds={"x": (-3.0, 3.0)},
+            categories={"drink": ["tea", "milk"]},
+            ledger=ledger,
+            data_name="visits",
+        )
+        with pytest.raises(SchemaError, match="same index"):
+            mean.fit(frame[::-1], users=pd.Series(USERS))
+        assert ledger.spent("visits").epsilon == 0.0
+        with pytest.raises(SchemaError, match="same index"):
+            qr.UserData.from_arrays(ROWS, users=pd.Series(USERS), order=pd.Series(USERS)[::-1])
+
     def test_equal_indexes_are_free_to_differ_in_nothing_else(self):
         frame, users = pd.DataFrame(ROWS, columns=["a", "b"]), pd.Series(USERS)
         mean = qr.UserMean(epsilon=1.0, delta=1e-6, bounds=3.0)
@@ -157,6 +177,13 @@ class TestFreeMistakes:
             assert math.isfinite(mean.fit(frame, users=users).mean_[0])
         with pytest.raises(SchemaError, match="same index"):
             qr.UserData.from_arrays(frame, users=users[::-1])
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_look_of_every_estimator_is_in_the_closed_zone(name):
+    for method in ("fit", "ask", "fit_from", "score_users", "cross_validate"):
+        look = getattr(CATALOGUE[name].kind, method, None)
+        assert look is None or look.__code__ is closed(look).__code__, method
 
 
 class Loud:

@@ -204,6 +204,7 @@ class TestRows:
         assert as_array([]).shape == (0,)
         assert as_array([[], []]).shape == (2, 0)
         assert as_array([1, [2], 3]).shape == (3,)
+        assert as_array(["ab", "cd", [1]]).shape == (3,)
         assert as_array([[1], 2, [3]]).shape == (3, 1)
         assert as_array([[1, 2], [3], [4, 5]]).shape == (3, 2)
         assert [axes_of(held) for held in ([], [1], [[1]], [[[1]]], [[[1]], [1], [2]])] == [

@@ -55,6 +55,7 @@ _TRUTH = {b"true": 1.0, b"false": 0.0}
 _PLAIN_NUMBERS = frozenset({int, float, bool})
 # What Arrow reads at once as ``text_of`` reads each of them: of floats only NaN, which is missing.
 _PLAIN_TEXTS = frozenset({str, float, type(None)})
+_PLAIN_ROWS = frozenset({list, tuple})
 
 
 def text_of(cell: object) -> bytes | None:
@@ -191,8 +192,7 @@ def axes_of(values: Sequence[Any]) -> int:
     width = width_of(values)
     if width is None:
         return 1
-    held = [_row(entry) for entry in values]
-    inside = list(chain.from_iterable(row for row in held if row is not None))
+    inside = list(chain.from_iterable(row for row in map(_row, values) if row is not None))
     return 2 if width_of(inside) is None else 3
 
 
@@ -216,11 +216,24 @@ def width_of(values: Sequence[Any]) -> int | None:
     >>> width_of([[1, 2], [3], [4, 5]]), width_of([1, [2]])
     (2, None)
     """
-    widths = Counter(len(row) for row in map(_row, values) if row is not None)
+    widths = _quick_widths(values)
+    if widths is None:
+        widths = Counter(len(row) for row in map(_row, values) if row is not None)
     if 2 * widths.total() <= len(values):
         return None
     most = max(widths.values())
     return min(width for width, count in widths.items() if count == most)
+
+
+def _quick_widths(values: Sequence[Any]) -> Counter[int] | None:
+    """Return the widths of plain rows, or of none; None where each entry must be looked at."""
+    with suppress(Exception):  # of what some type says of itself
+        found = set(map(type, values))
+        if found <= _PLAIN_ROWS:
+            return Counter(map(len, values))
+        if found <= _PLAIN_NUMBERS | _PLAIN_TEXTS:
+            return Counter()
+    return None
 
 
 def _rows(values: Sequence[Any], width: int) -> list[Sequence[Any]]:

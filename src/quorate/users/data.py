@@ -166,7 +166,7 @@ class UserData(TableSources, Crowd):
         """
         tables.check_missing(missing)
         check_form(X=X, y=y)
-        check_same_rows(X=X, y=y, users=users)
+        check_same_rows(X=X, y=y, users=users, order=order)
         groups = grouping.group(users)
         rows, names = tables.as_matrix(X)
         if unit is None:

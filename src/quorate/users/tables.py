@@ -257,7 +257,7 @@ def check_rows(
         )
     check_form(X=X, y=y, users=users)
     check_lengths(X=X, y=y, users=users)
-    check_same_rows(X=X, y=y, users=users)
+    check_same_rows(X=X.table if isinstance(X, CodedTable) else X, y=y, users=users)
     axes = cells.axes_of(X) if cells.is_list(X) else getattr(X, "ndim", 2)
     if axes != 2 and not (single and axes == 1):
         raise SchemaError(_two_dimensions(axes))

@@ -32,6 +32,7 @@ from quorate.tabulate.keys import (
 from quorate.users.crowd import Crowd
 from quorate.users.frames import check_features, floats, open_frame
 from quorate.users.grouping import group
+from quorate.users.id_forms import check_same_rows
 from quorate.users.marks import as_marks
 from quorate.users.seats import Seats
 from quorate.users.tables import (
@@ -357,6 +358,7 @@ def order_of(X: Any, order: Any) -> Any:
     empty = without_rows(order)
     as_marks(order if empty is None else empty)
     check_lengths(X=X, order=order)
+    check_same_rows(X=X, order=order)
     return order
 
 
