@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quorate import Ledger, __version__
+from quorate import Guarantee, Ledger, Relation, __version__
 from quorate.cli import main
 from quorate.files.model_files import StoredModel
+from quorate.files.table_files import Columns
+from quorate.ranges import Limit
+from quorate.tasks.requests import FitRequest, request_text
 
 
 @pytest.fixture(scope="module")
@@ -505,3 +508,42 @@ class TestWhatIsWrongPubliclyCostsNothing:
             assert code == 0
             counts.append(json.loads(out)["users"])
         assert counts == [400, 400]
+
+
+@pytest.mark.parametrize("relation", Relation)
+def test_the_relation_that_was_asked_for_is_the_one_that_is_promised(relation, visits, capsys):
+    word = relation.name.lower().replace("_", "-")
+    code, out, _ = run(mean_of(visits, "--relation", word, "--json"), capsys)
+    said = json.loads(out)
+    assert code == 0
+    assert (
+        said["guarantee"]["relation"]
+        == Guarantee(epsilon=1.0, relation=relation).to_dict()["relation"]
+    )
+    assert (said["users"] is None) is (relation is Relation.ADD_REMOVE)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--epsilon", "0.1"],
+        ["--task", "median"],
+        ["--user", "patient"],
+        ["--bounds", "0,9"],
+        ["--categories", "ill=yes,no"],
+        ["--ledger", "budget.db"],
+    ],
+    ids=lambda more: more[0],
+)
+def test_nothing_that_is_said_beside_a_request_file_is_forgotten(more, visits, capsys, tmp_path):
+    """Whoever asks for less must not be charged for what the file says."""
+    asked = FitRequest(
+        task="mean",
+        columns=Columns(user=("patient",), features=("age",)),
+        limits=(Limit(0, 120),),
+        epsilon=1.0,
+    )
+    (tmp_path / "request.toml").write_text(request_text(asked, visits))
+    code, out, err = run(["fit", tmp_path / "request.toml", *more], capsys)
+    assert (code, out) == (2, "")
+    assert "says it all" in err
