@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from scipy.stats import norm
 
+from measured_bill import Cost
 from quorate.distributions.categories.trimming import Trimmed
 from quorate.grid import Box
 from quorate.guarantees import Relation
@@ -209,6 +210,12 @@ class Bill(SeededNoise):
         """Add what is about everybody to the costliest of groups that share nobody."""
         groups = [cost for group, cost in book.items() if group is not None]
         return book.get(None, 0.0) + max(groups, default=0.0)
+
+    @property
+    def cost(self):
+        """What was drawn: losses that add up, and squares of Gaussian ones that do."""
+        visits = 3.0 * max(self.visits.values(), default=0.0)
+        return Cost(self._total(self.pure) + visits, self._total(self.squares))
 
     def epsilon(self, delta):
         """Return the epsilon of everything at ``delta``: pure losses and the Gaussian profile.

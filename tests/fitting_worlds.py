@@ -8,6 +8,7 @@ that are about *every* estimator take :data:`ROUTES` and compare it with
 import importlib
 import inspect
 import pkgutil
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,10 +112,15 @@ FIRST = {
 CHANGES = list(FIRST)[1:]
 
 
+def held_by(first):
+    """Return the records of the first user: those of a name, or any others."""
+    return FIRST[first] if isinstance(first, str) else first
+
+
 def people(first="one record", n_users=N_USERS, *, labels=2, binary=False, integers=False):
-    """Return everybody, the first user with the records of this name."""
+    """Return everybody, the first user with these records, or with those of this name."""
     rng = np.random.default_rng(7)
-    rows = [FIRST[first], *others(rng, n_users)]
+    rows = [held_by(first), *others(rng, n_users)]
     X = np.concatenate(rows)
     if integers:
         X = np.clip(np.nan_to_num(np.round(X)), -4, 4)
@@ -143,9 +149,10 @@ def named(users):
 def crowded(first, n_users=N_USERS):
     """Return many users of one small integer each, and the first one with what it holds."""
     n_users += 352
-    x = np.concatenate([np.nan_to_num(FIRST[first][:, 0]), np.arange(n_users - 1) % 9 - 4.0])
+    held = held_by(first)
+    x = np.concatenate([np.nan_to_num(held[:, 0]), np.arange(n_users - 1) % 9 - 4.0])
     x = np.clip(np.round(x), -4, 4)[:, None]
-    offsets = np.r_[0, np.arange(n_users) + len(FIRST[first])]
+    offsets = np.r_[0, np.arange(n_users) + len(held)]
     return UserData(x, (x[:, 0] > 0) * 1.0, offsets=offsets, ids=np.arange(n_users))
 
 
@@ -171,6 +178,14 @@ WORLDS = {
     "one category": _world(1, 4.0, integers=True),
     "two categories": _world(2, 4.0, integers=True),
 }
+
+
+def words_of(estimator):
+    """Return the algorithms that a docstring names."""
+    text = inspect.getdoc(type(estimator))
+    told = re.search(r"^algorithm : (.*?)^\S", text, re.S | re.M)
+    known = told is not None and "algorithm" in estimator.get_params(deep=False)
+    return sorted(set(re.findall(r'"(\w+)"', told[1]))) if known else []
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ switch wherever it lies.
 
 import inspect
 import os
-import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,7 @@ from pyarrow import csv
 from sklearn.base import clone
 
 from asked_tasks import ASKED
-from fitting_worlds import FIRST, ROUTES, WORLDS, Route, public_estimators
+from fitting_worlds import FIRST, ROUTES, WORLDS, Route, public_estimators, words_of
 from quorate.auditing import replay
 from quorate.auditing.observations import observe
 from quorate.catalogue import TASKS
@@ -182,14 +181,6 @@ def everything(estimator, data):
 
 def _is_told(fitted, name):
     return name.endswith("_") and name[0] != "_" and hasattr(fitted, name)
-
-
-def words_of(estimator):
-    """Return the algorithms that a docstring names."""
-    text = inspect.getdoc(type(estimator))
-    told = re.search(r"^algorithm : (.*?)^\S", text, re.S | re.M)
-    known = told is not None and "algorithm" in estimator.get_params(deep=False)
-    return sorted(set(re.findall(r'"(\w+)"', told[1]))) if known else []
 
 
 MORE = {

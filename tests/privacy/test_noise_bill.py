@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from bill import Bill, gaussian_epsilon
 from fitting_worlds import public_estimators
+from measured_bill import Cost, recorded
 from quorate.accounting.account_parts import SampleAccount
 from quorate.accounting.compose import price
 from quorate.concepts import Thresholds
@@ -241,6 +242,10 @@ def test_what_was_drawn_costs_what_is_promised(name):
         written = compose_events(guarantee.events)
         priced = price(written, delta=guarantee.delta, relation=relation)
         assert cost <= 1.02 * priced, relation
+        # What was written down is what was drawn, and not only what was declared.
+        events = sum(map(recorded, guarantee.events), Cost())
+        assert bill.cost.share_of(events) <= 1 + 1e-9, relation
+        assert events.share_of(bill.cost) <= 1.12, relation
 
 
 @pytest.mark.parametrize(
