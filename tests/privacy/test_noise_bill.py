@@ -34,7 +34,6 @@ from quorate.guarantees import (
     Relation,
     Repeated,
     Subsampled,
-    compose_events,
 )
 from quorate.learners import (
     ConceptLearner,
@@ -237,12 +236,8 @@ def test_what_was_drawn_costs_what_is_promised(name):
         cost = bill.epsilon(guarantee.delta)
         assert cost <= guarantee.epsilon * (1 + 1e-9), relation  # rounding of this bill itself
         assert cost >= least * guarantee.epsilon, relation
-        # What was written down for whoever adds up several fits covers it, too. Pure losses beside
-        # Gaussian noise are a little cheaper together than this bill knows.
-        written = compose_events(guarantee.events)
-        priced = price(written, delta=guarantee.delta, relation=relation)
-        assert cost <= 1.02 * priced, relation
-        # What was written down is what was drawn, and not only what was declared.
+        # What was written down, for whoever adds up several fits, is what was drawn: pure losses
+        # and squares apart, since together they are cheaper than this bill knows.
         events = sum(map(recorded, guarantee.events), Cost())
         assert bill.cost.share_of(events) <= 1 + 1e-9, relation
         assert events.share_of(bill.cost) <= 1.12, relation
