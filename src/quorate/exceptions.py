@@ -7,6 +7,7 @@ The tree::
     │   ├── UnboundedContributionError                   a public bound is missing
     │   └── UnknownArgumentError       (TypeError)       there is no such argument
     ├── SchemaError                    (ValueError)      a table has a wrong shape, column or type
+    │   └── WithheldError                                a fault among rows; its text is withheld
     ├── GridOverflowError              (OverflowError)   public numbers: a sum could overflow
     ├── NotEnoughUsersError            (RuntimeError)    public numbers: the analysis is hopeless
     ├── NothingReadableError           (RuntimeError)    a paid count: hardly a row could be read
@@ -60,6 +61,7 @@ __all__ = [
     "UnknownArgumentError",
     "UnknownDatasetError",
     "UnsupportedEventError",
+    "WithheldError",
 ]
 
 
@@ -81,6 +83,10 @@ class UnknownArgumentError(ParameterError, TypeError):
 
 class SchemaError(QuorateError, ValueError):
     """A table has the wrong shape, columns or types (all of them public)."""
+
+
+class WithheldError(SchemaError):
+    """A computation on rows failed; what it said is withheld, because it may quote records."""
 
 
 class GridOverflowError(QuorateError, OverflowError):

@@ -26,6 +26,7 @@ from quorate.exceptions import (
     NumericalFailure,
     QueriesExhaustedError,
     QuorateError,
+    WithheldError,
 )
 
 __all__ = ["main"]
@@ -95,6 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(problem.format_message(), 2)
     except _REFUSALS as refusal:
         return complain(str(refusal), 1)
+    except WithheldError as fault:
+        return complain(str(fault), _UNFORESEEN)
     except QuorateError as problem:
         return complain(str(problem), 2)
     except OSError as problem:

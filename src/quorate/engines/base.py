@@ -29,7 +29,7 @@ from quorate.exceptions import (
     MixedArithmeticError,
     ParameterError,
     QuorateError,
-    SchemaError,
+    WithheldError,
 )
 from quorate.users.closed import WITHHELD
 from quorate.users.crowd import Crowd, arguments_of, call_quietly
@@ -105,7 +105,7 @@ def guarded(work: Callable[[], Any]) -> Outcome:
     """Return what ``work`` returns; of an exception only what Quorate says on purpose.
 
     >>> guarded(lambda: {}["31337"]).refusal[0].__name__
-    'SchemaError'
+    'WithheldError'
     """
 
     def attempt() -> Outcome:
@@ -114,7 +114,7 @@ def guarded(work: Callable[[], Any]) -> Outcome:
         except QuorateError as error:
             return Outcome(refusal=(type(error), str(error)))
 
-    return call_quietly(attempt) or Outcome(refusal=(SchemaError, WITHHELD))
+    return call_quietly(attempt) or Outcome(refusal=(WithheldError, WITHHELD))
 
 
 def added_outcomes(outcomes: Sequence[Outcome]) -> Outcome:

@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from quorate.exceptions import QuorateError, SchemaError
+from quorate.exceptions import QuorateError, WithheldError
 
 __all__ = ["WITHHELD", "closed", "quietly"]
 
@@ -39,7 +39,7 @@ def closed(function: Callable[P, T]) -> Callable[P, T]:
     >>> age({"age": "31337 years"})
     Traceback (most recent call last):
         ...
-    quorate.exceptions.SchemaError: A computation on records raised an exception; its text is
+    quorate.exceptions.WithheldError: A computation on records raised an exception; its text is
     withheld because it may quote records. Try it on made-up users to see it.
     """
 
@@ -56,9 +56,9 @@ def closed(function: Callable[P, T]) -> Callable[P, T]:
         except TypeError as error:
             # Wrong arguments are refused before a line of the function runs.
             begun = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-            told = SchemaError(WITHHELD) if begun else error
+            told = WithheldError(WITHHELD) if begun else error
         except Exception:
-            told = SchemaError(WITHHELD)
+            told = WithheldError(WITHHELD)
         # Here no handler is active any more, and no context leads from the error to the records.
         told.__cause__ = told.__context__ = None
         raise told
