@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import numbers
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,14 +27,15 @@ from quorate.mechanisms.choices.stable_choice import StableHistogram
 from quorate.mechanisms.votes import count_votes
 from quorate.public_randomness import RandomState
 from quorate.tabulate.gathering.short_texts import ShortTexts
+from quorate.users import kinds
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData, ordered_users
-from quorate.users.keys import LabelWords, label_words
+from quorate.users.keys import LabelWords
+from quorate.users.labels import PrivateLabels, label_order
 
 __all__ = [
     "LabelNumbers",
     "NumberKeys",
-    "PrivateLabels",
     "as_keys",
     "column_places",
     "key_rows",
@@ -112,49 +113,68 @@ def column_places(column: Any, labels: Labels, *, name: str) -> NDArray[np.int64
     [1, -1, -1, 0]
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if pa.types.is_string_view(column.type):
         short = ShortTexts.of(tuple(map(str, labels)))
         if short is not None:
             return short.places(column)
-        column = column.cast(pa.large_string())
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    coded = pa.types.is_dictionary(column.type)
-    kind = column.type.value_type if coded else column.type
-    known = None
-    try:
-        known = pa.array(list(labels), None if _is_text(kind) else kind)
-        known = pa.array(list(map(str, labels)), kind) if _is_text(kind) else known
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        known = None
-    if known is None:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    known = _known(labels, kind)
+    if known is None or _found(pa.array([], kind), known) is None:
         raise SchemaError(
-            f"Expected keys for the column {name!r} of its type {kind}; some of them are not."
+            f"Expected keys for the column {name!r} of its type {kinds.kind_of(kind)}; some of "
+            "them are not, or it holds none."
         )
-    found = [np.empty(0, np.int64)]
-    for chunk in chunks:
-        if not coded or len(chunk.dictionary) > len(chunk):
-            texts = chunk.dictionary_decode() if coded else chunk
-            found.append(_filled(pc.index_in(texts, value_set=known)))
-            continue
-        # A short dictionary holds each label once: look these up, and follow the indices.
-        table = np.append(_filled(pc.index_in(chunk.dictionary, value_set=known)), -1)
-        indices = chunk.indices.fill_null(len(table) - 1) if len(chunk) else chunk.indices
-        found.append(table[indices.to_numpy(zero_copy_only=False).astype(np.int64)])
-    return np.concatenate(found)
+    return np.concatenate([np.empty(0, np.int64), *(_places(chunk, known) for chunk in chunks)])
 
 
-def _filled(places: Any) -> NDArray[np.int64]:
-    filled: NDArray[np.int64] = places.fill_null(-1).to_numpy(zero_copy_only=False)
-    return filled.astype(np.int64)
+def _known(labels: Labels, kind: Any) -> Any:
+    """Return public labels as an Arrow array of a type, texts as octets; None if they do not fit.
 
-
-def _is_text(kind: Any) -> bool:
+    >>> import pyarrow as pa
+    >>> _known(("a", 7), pa.string()).to_pylist(), _known(("a",), pa.int64())
+    ([b'a', b'7'], None)
+    """
     import pyarrow as pa
 
-    types = pa.types
-    return bool(types.is_string(kind) or types.is_large_string(kind))
+    if kinds.is_text(kind):
+        octets = [
+            x if isinstance(x, bytes) else str(x).encode("utf-8", "surrogatepass") for x in labels
+        ]
+        return pa.array(octets, pa.large_binary())
+    with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.array(list(labels), kind)
+    return None
+
+
+def _places(chunk: Any, known: Any) -> NDArray[np.int64]:
+    """Return the place of each entry of an Arrow array among ``known``, or -1."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(chunk.type) and len(chunk.dictionary) <= len(chunk):
+        # A short dictionary holds each label once: look these up, and follow the indices.
+        table = np.append(_places(chunk.dictionary, known), -1)
+        last = len(table) - 1
+        at = chunk.indices.cast(pa.int64(), safe=False).fill_null(last).to_numpy()
+        return table[np.where((at < 0) | (at > last), last, at)]
+    found = _found(kinds.decoded(chunk), known).fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.asarray(found, dtype=np.int64)
+
+
+def _found(column: Any, known: Any) -> Any:
+    """Return the place of each entry among ``known``; None where Arrow cannot compare the type.
+
+    Texts are compared as octets: they need not be UTF-8, and nobody looks whether they are.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    with suppress(pa.ArrowNotImplementedError):
+        return pc.index_in(
+            kinds.as_octets(column) if kinds.is_text(column.type) else column, value_set=known
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -232,56 +252,6 @@ class LabelNumbers:
         return None
 
 
-class PrivateLabels(LabelNumbers):
-    """A column of labels of any kind as numbers; private, like the labels.
-
-    Text, whole numbers, booleans and dates are labels; all else is missing.
-
-    >>> import pyarrow as pa
-    >>> codes = PrivateLabels(pa.chunked_array([["b", "a", None, "b"]]))
-    >>> codes.numbers.tolist(), codes.label(1.0)
-    ([1.0, 0.0, nan, 1.0], 'b')
-    """
-
-    def __init__(self, column: Any) -> None:
-        import pyarrow as pa
-
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        coded = whole.dictionary_encode()
-        plain = [_plain(label) for label in coded.dictionary.to_pylist()]
-        known = {label for label in plain if label is not None}
-        self.labels = sorted(known, key=lambda label: (isinstance(label, str), label))
-        self._places = {label: float(place) for place, label in enumerate(self.labels)}
-        places = [math.nan if x is None else self._places[x] for x in plain]
-        table = np.array([*places, math.nan], dtype=np.float64)
-        indices = coded.indices.fill_null(len(plain)) if len(coded) else coded.indices
-        self.numbers = table[indices.to_numpy(zero_copy_only=False).astype(np.int64)]
-
-    def label(self, number: float) -> Any:
-        """Return what a number in the column stands for."""
-        return self.labels[int(number)]
-
-    def number(self, label: Any) -> float:
-        """Return the number of a label."""
-        return self._places[label]
-
-    def words(self) -> NDArray[np.uint64]:
-        """Return the word of each label, which does not depend on the others."""
-        return label_words(self.labels)
-
-
-def _plain(label: Any) -> int | str | None:
-    if label is None or isinstance(label, str):
-        return label
-    if isinstance(label, numbers.Integral):
-        return int(label)
-    if isinstance(label, float):
-        return int(label) if label.is_integer() and abs(label) < 2**53 else None
-    return label.isoformat() if hasattr(label, "isoformat") else None
-
-
 @dataclass(frozen=True)
 class _Keys:
     """The same people with the numbers of their records' keys alone."""
@@ -300,7 +270,7 @@ def _rows_of(part: UserData) -> Floats:
 def popular_keys(
     crowd: Crowd,
     columns: tuple[int, ...],
-    labels: Sequence[LabelNumbers],
+    labels: Sequence[LabelNumbers | PrivateLabels],
     *,
     epsilon: float | Fraction,
     delta: float | Fraction,
@@ -320,7 +290,7 @@ def popular_keys(
         Of records.
     columns : tuple of int
         Where the numbers of the key stand.
-    labels : sequence of LabelNumbers
+    labels : sequence of LabelNumbers or PrivateLabels
         What the numbers of each column mean.
     epsilon, delta : float
     account : Account
@@ -359,6 +329,5 @@ def popular_keys(
     )
     found = mechanism.release(count_votes(v for v in votes if v is not None), account=account)
     keys = [tuple(json.loads(key)) for key in found]
-    order = [[(isinstance(label, str), label) for label in key] for key in keys]
-    places = sorted(range(len(keys)), key=order.__getitem__)
-    return tuple(keys[place] for place in places), 2 * mechanism.reach + 1
+    ordered = sorted(keys, key=lambda key: [label_order(label) for label in key])
+    return tuple(ordered), 2 * mechanism.reach + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -217,10 +218,24 @@ def arrow_table(
     import pyarrow as pa
 
     made: dict[str, Any] = {
-        name: pa.array([key[place] for key in keys]) for place, name in enumerate(by)
+        name: _key_column([key[place] for key in keys]) for place, name in enumerate(by)
     }
     for name, found in columns.items():
         made[name] = pa.array(found.values)
         made[f"{name}_error"] = pa.array(found.errors)
         made[f"{name}_bound"] = pa.array(found.bounds)
     return pa.table(made)
+
+
+def _key_column(labels: list[Any]) -> Any:
+    """Return released labels as an Arrow array: of their type, or as text if there is none.
+
+    >>> _key_column([1, 2**63]).type, _key_column(["a", 1]).to_pylist()
+    (DataType(uint64), ['a', '1'])
+    """
+    import pyarrow as pa
+
+    for kind in (None, pa.uint64()):
+        with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+            return pa.array(labels, kind)
+    return pa.array(list(map(str, labels)), pa.string())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +15,22 @@ from quorate._validate import described
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, draw, new_figure
-from quorate.distributions.categories.popular import popular_labels, private_codes
+from quorate.distributions.categories.label_columns import (
+    are_numbers,
+    check_columns,
+    label_columns,
+    label_places,
+    number_places,
+)
+from quorate.distributions.categories.popular import check_labels, popular_labels, private_labels
 from quorate.distributions.categories.routes import DiscreteRun
 from quorate.distributions.released import ReleasedShares
 from quorate.distributions.shares import CategoryCodes, Coder
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
-from quorate.users import cells
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
-from quorate.users.tables import as_labels
 
 __all__ = ["DiscreteDistribution"]
 
@@ -43,7 +47,7 @@ class _NumberCodes:
     column: int = 0
 
     def __call__(self, part: UserData) -> NDArray[np.int64]:
-        return _places_of(part.X[:, self.column], np.array(self.labels))
+        return number_places(part.X[:, self.column], np.array(self.labels))
 
 
 @dataclass(frozen=True)
@@ -62,14 +66,6 @@ def _is_marked(crowd: Crowd, labels: tuple[Any, ...]) -> bool:
     names = crowd.feature_names or ("",)
     source = names[0].removesuffix(f"={labels[0]}")
     return names == tuple(f"{source}={label}" for label in labels)
-
-
-def _places_of(values: NDArray[np.float64], labels: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the place of each value among ``labels``, or -1."""
-    order = np.argsort(labels, kind="stable")
-    found = np.minimum(np.searchsorted(labels[order], values), labels.size - 1)
-    places = order[found]
-    return np.where(labels[places] == values, places, -1).astype(np.int64)
 
 
 def as_categories(categories: Any) -> tuple[Any, ...]:
@@ -96,37 +92,6 @@ def as_categories(categories: Any) -> tuple[Any, ...]:
             f"Expected at least two different categories, got {described(categories)}."
         )
     return labels
-
-
-def are_numbers(labels: Sequence[Any]) -> bool:
-    """Tell whether all labels are numbers, so that a column of numbers can hold them.
-
-    >>> are_numbers([1, 2.5]), are_numbers(["1", 2])
-    (True, False)
-    """
-    return all(isinstance(c, numbers.Real) and not isinstance(c, bool) for c in labels)
-
-
-def label_places(values: Any, labels: tuple[Any, ...]) -> NDArray[np.float64]:
-    """Return the place of each value among public labels as a column; NaN for any other.
-
-    >>> label_places(["b", "z"], ("a", "b")).tolist()
-    [[1.0], [nan]]
-    """
-    if are_numbers(labels):
-        places = _places_of(_as_numbers(values), np.array(labels, dtype=np.float64))
-        return np.where(places < 0, np.nan, places)[:, None]
-    return as_labels(values, labels)[:, None]
-
-
-def _as_numbers(values: Any) -> NDArray[np.float64]:
-    """Return a column as floats; what is no number, in a column of whatever type, is NaN."""
-    if cells.is_list(values):
-        return cells.numbers(list(values))
-    column = np.asarray(values)
-    if column.dtype.kind in "fiub":
-        return column.astype(np.float64)
-    return cells.numbers(column.astype(object))
 
 
 class DiscreteDistribution(UserDistribution):
@@ -275,14 +240,15 @@ class DiscreteDistribution(UserDistribution):
                 "that was read with these categories, in this order: UserData.from_frame(..., "
                 "features=[name], categories={name: [...]})."
             )
-        if not marked:
-            self._check_one_feature(X)
+        if not isinstance(X, Crowd):
+            check_columns(X, [labels])
         account = self._charge(X, None, users)
         if isinstance(X, Crowd):
             crowd = self._crowd(X)
             coder = _MarkedCodes(len(labels)) if marked else _coder_of(labels)
         else:
-            crowd = self._crowd(label_places(_one_column(X), labels), None, users)
+            (column,) = label_columns(X)
+            crowd = self._crowd(label_places(column, labels)[:, None], None, users)
             self._keep_names(X)
             coder = CategoryCodes(len(labels))
         released = self._release(
@@ -307,19 +273,19 @@ class DiscreteDistribution(UserDistribution):
             )
         if isinstance(X, Crowd):
             raise SchemaError("Expected labels as an array, with users=, to find popular ones in.")
-        self._check_one_feature(X)
+        check_labels(X)
         reserve = 0.5 * float(self.delta)
         account = self._charge(X, None, users, reserve=reserve)
-        codes = private_codes(X)
+        held = private_labels(X)
         labels = popular_labels(
-            codes,
-            self._gather(codes.numbers[:, None], None, users),
+            held,
+            self._gather(held.numbers[:, None], None, users),
             epsilon=_LABEL_SHARE * float(self.epsilon),
             delta=reserve,
             account=account,
             random_state=self.random_state,
         )
-        crowd = self._crowd(codes.places_of(labels)[:, None], None, users)
+        crowd = self._crowd(held.places_of(labels)[:, None], None, users)
         run = DiscreteRun(
             crowd=crowd,
             coder=CategoryCodes(len(labels) + 1),
@@ -352,7 +318,9 @@ class DiscreteDistribution(UserDistribution):
 
     def pmf(self, X: Any) -> NDArray[np.float64]:
         """Return the released share of each label in ``X``; 0 for labels that are no category."""
-        places = label_places(_one_column(X), self.categories_)[:, 0]
+        check_columns(X, [self.categories_])
+        (column,) = label_columns(X)
+        places = label_places(column, self.categories_)
         known = ~np.isnan(places)
         found = np.zeros(places.size)
         found[known] = self.pmf_[places[known].astype(np.int64)]
@@ -406,15 +374,3 @@ def _coder_of(labels: tuple[Any, ...]) -> Coder:
     if labels == tuple(range(len(labels))):
         return CategoryCodes(len(labels))
     return _NumberCodes(tuple(float(label) for label in labels))
-
-
-def _one_column(X: Any) -> Any:
-    """Return a column of labels as a vector; refuse by shape."""
-    shape = getattr(X, "shape", None)
-    if isinstance(shape, tuple) and len(shape) == 2:
-        if shape[1] != 1:
-            raise SchemaError(f"Expected one column of labels, got {shape[1]}.")
-        return X[:, 0] if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)[:, 0]
-    if isinstance(X, list) and X and isinstance(X[0], list | tuple):
-        raise SchemaError("Expected one label a record, got rows; pass an array.")
-    return X

@@ -16,7 +16,12 @@ from quorate._validate import described, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, draw, new_figure
-from quorate.distributions.categories.discrete import as_categories, label_places
+from quorate.distributions.categories.discrete import as_categories
+from quorate.distributions.categories.label_columns import (
+    check_columns,
+    label_columns,
+    label_places,
+)
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import CategoryCodes
@@ -159,8 +164,9 @@ class ProductDistribution(UserDistribution):
                 "algorithm='mean' needs delta > 0 and Relation.REPLACE; use 'laplace' instead."
             )
         labels = self._told_categories()
-        told = X.n_features if isinstance(X, Crowd) else _columns_told(X)
-        if told is not None and told != len(labels):
+        if not isinstance(X, Crowd):
+            check_columns(X, labels)
+        elif X.n_features != len(labels):
             raise SchemaError(f"Expected {len(labels)} columns, one for each list of categories.")
         looks = self._radius_is_possible and self.algorithm in ("auto", "mean")
         reserve = core_reserve(self.delta, self.relation) if looks else Fraction(0)
@@ -168,11 +174,8 @@ class ProductDistribution(UserDistribution):
         if isinstance(X, Crowd):
             crowd = self._crowd(X)
         else:
-            table = np.asarray(X, dtype=object)
-            if table.ndim != 2 or table.shape[1] != len(labels):
-                raise SchemaError(f"Expected {len(labels)} columns of labels.")
-            places = [label_places(table[:, j], labels[j]) for j in range(len(labels))]
-            crowd = self._crowd(np.concatenate(places, axis=1), None, users)
+            places = list(map(label_places, label_columns(X), labels))
+            crowd = self._crowd(np.column_stack(places), None, users)
             self._keep_names(X)
         pmfs, bounds, route = self._release(crowd, account, tuple(map(len, labels)))
         self.guarantee_ = self._promise(account)
@@ -288,14 +291,13 @@ class ProductDistribution(UserDistribution):
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Return the logarithm of the released probability of each row of ``X``."""
-        table = np.asarray(X, dtype=object)
-        if table.ndim != 2 or table.shape[1] != len(self.pmfs_):
-            raise SchemaError(f"Expected {len(self.pmfs_)} columns of labels.")
-        scores = np.zeros(len(table))
-        for j, (labels, pmf) in enumerate(zip(self.categories_, self.pmfs_, strict=True)):
-            places = label_places(table[:, j], labels)[:, 0]
+        check_columns(X, self.categories_)
+        columns = label_columns(X)
+        scores = np.zeros(len(columns[0]))
+        for column, labels, pmf in zip(columns, self.categories_, self.pmfs_, strict=True):
+            places = label_places(column, labels)
             known = ~np.isnan(places)
-            shares = np.zeros(len(table))
+            shares = np.zeros(len(scores))
             shares[known] = pmf[places[known].astype(np.int64)]
             with np.errstate(divide="ignore"):
                 scores += np.log(shares)
@@ -351,8 +353,3 @@ def _size_of_noise(mechanism: LaplaceSum | GaussianSum) -> float:
     if isinstance(mechanism, LaplaceSum):
         return mechanism.scale * mechanism.grid.step
     return mechanism.standard_error
-
-
-def _columns_told(X: Any) -> int | None:
-    shape = getattr(X, "shape", None)
-    return int(shape[1]) if isinstance(shape, tuple) and len(shape) == 2 else None

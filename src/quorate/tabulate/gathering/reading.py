@@ -24,7 +24,6 @@ from quorate.tabulate.keys import (
     LabelNumbers,
     Labels,
     NumberKeys,
-    PrivateLabels,
     Row,
     column_places,
     key_rows,
@@ -33,6 +32,7 @@ from quorate.users.crowd import Crowd
 from quorate.users.frames import check_features, floats, open_frame
 from quorate.users.grouping import group
 from quorate.users.id_forms import check_same_rows
+from quorate.users.labels import PrivateLabels, check_labelled
 from quorate.users.marks import as_marks
 from quorate.users.seats import Seats
 from quorate.users.tables import (
@@ -112,7 +112,7 @@ class Records:
         In which column each value stands.
     by : tuple of int
         In which columns the parts of a key stand, if keys are yet to be found.
-    labels : list of LabelNumbers
+    labels : list of LabelNumbers or PrivateLabels
         What the numbers of these columns mean.
     numbers : callable
         Finds the groups of records, once ``keys`` are known.
@@ -124,7 +124,7 @@ class Records:
     source: Crowd | FrameRecords
     values: dict[str, int]
     by: tuple[int, ...] = ()
-    labels: list[LabelNumbers] = field(default_factory=list)
+    labels: list[LabelNumbers | PrivateLabels] = field(default_factory=list)
     numbers: GroupNumbers = field(default_factory=_OneGroup)
     keys: tuple[Row, ...] = ((),)
     conditions: tuple[tuple[int, Condition], ...] = ()
@@ -218,7 +218,7 @@ class Reading:
             first = len(self.by)
             matrix = np.column_stack([*columns, np.empty((length, 0))])
             values = {name: first + place for place, name in enumerate(self.values)}
-            return Records(grouped(matrix, people), values, tuple(range(first)), labels)
+            return Records(grouped(matrix, people), values, tuple(range(first)), [*labels])
         seats = Seats.of(ids)
         if len(seats) != length:
             raise SchemaError("Expected X and users with one entry per row, got several lengths.")
@@ -233,7 +233,7 @@ class Reading:
         (groups, *values), _ = self._columns(table, length)
         return groups, values
 
-    def _columns(self, table: Any, length: int) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
+    def _columns(self, table: Any, length: int) -> tuple[list[NDArray[Any]], list[PrivateLabels]]:
         """Return the keys as numbers, NaN or -1 for none, then the values."""
         if self.values:
             check_features(table.schema, features=self.values, others=[])
@@ -255,10 +255,13 @@ class Reading:
 
     def _key_columns(
         self, table: Any, length: int
-    ) -> tuple[list[NDArray[Any]], list[LabelNumbers]]:
+    ) -> tuple[list[NDArray[Any]], list[PrivateLabels]]:
         if self.keys is None:
-            codes = [PrivateLabels(table.column(name)) for name in self.by]
-            return [code.numbers for code in codes], list[LabelNumbers](codes)
+            for name in self.by:
+                check_labelled(name, table.schema.field(name).type)
+            codes = [PrivateLabels.of_arrow(table.column(name)) for name in self.by]
+            # Conditions take away numbers of their own.
+            return [code.numbers.copy() for code in codes], codes
         found: NDArray[np.int64] | None = None
         for name, labels in zip(self.by, self.keys, strict=True):
             places = column_places(table.column(name), labels, name=name)
