@@ -40,12 +40,12 @@ class _Looking:
         return super()._bernoulli_exp(x)
 
 
-class _First(_Looking, _Recording):
-    pass
+class First(_Looking, _Recording):
+    """A run whose answers others get, too."""
 
 
-class _Second(_Looking, _Forced):
-    pass
+class Second(_Looking, _Forced):
+    """A run that gets the answers of another."""
 
 
 def _log_chance(law, points):
@@ -82,16 +82,21 @@ def _of_coins(one, other):
 
 def loss_of(run, data, neighbour, *, seed=0):
     """Return what ``run`` returned, the pure loss and the square of the Gaussian one."""
-    first = _First(seed)
+    first = First(seed)
     with use_noise(first):
         returned = run(data)
-    with use_noise(second := _Second(seed, first)):
+    with use_noise(second := Second(seed, first)):
         run(neighbour)
     assert not second.mismatches(), second.mismatches()
     assert first.calls, "nothing was drawn"
     assert len(first.looks) == len(second.looks)
+    return returned, *losses(first.looks, second.looks)
+
+
+def losses(first, second):
+    """Return the pure loss, and the square of the Gaussian one, of two runs' private numbers."""
     pure = square = 0.0
-    for (law, scale, one), (_, _, other) in zip(first.looks, second.looks, strict=True):
+    for (law, scale, one), (_, _, other) in zip(first, second, strict=True):
         if law == "sample":
             pure += _of_samples(one, other)
         elif law == "coin":
@@ -107,7 +112,7 @@ def loss_of(run, data, neighbour, *, seed=0):
             pure += float(sum(abs(one - other)) + abs(sum(one - other))) / scale
         else:
             pure += float(sum(abs(one - other))) / scale
-    return returned, pure, square
+    return pure, square
 
 
 def epsilon_of(pure, square, delta):

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from odd_doors import from_octets
 from quorate.accounting.account import Account
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.noise import SeededNoise
 from quorate.tabulate.keys import (
     LabelNumbers,
     NumberKeys,
-    PrivateLabels,
     as_keys,
     column_places,
     key_rows,
@@ -68,12 +68,40 @@ def test_products_of_keys():
     assert key_rows(as_keys({"a": [1, 2], "b": ["x"]}, ("a", "b"))) == ((1, "x"), (2, "x"))
 
 
-def test_private_labels_of_dates_and_fractions():
-    codes = PrivateLabels(pa.chunked_array([[2.0, 2.5, None]]))
-    assert codes.numbers[0] == 0.0
-    assert np.isnan(codes.numbers[1:]).all()
-    dated = PrivateLabels(pa.array([datetime.date(2020, 1, 2)]))
-    assert dated.label(0.0) == "2020-01-02"
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(),
+        pa.large_string(),
+        pa.string_view(),
+        pa.binary(),
+        pa.binary_view(),
+        pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.int32(), pa.string_view()),
+    ],
+    ids=str,
+)
+def test_octets_that_are_no_text_are_no_key_and_move_no_other(kind):
+    octets = [b"b", b"\xff", b"a", b"\xed\xa0\x80", None]
+    for labels in (("a", "b"), ("a", "b", "longer than twelve letters")):
+        column = from_octets(octets, kind)
+        assert column_places(column, labels, name="key").tolist() == [1, -1, 0, -1, -1]
+
+
+def test_places_that_a_dictionary_does_not_have_are_missing():
+    indices = pa.array([1, 7, 0, -3], pa.int8())
+    column = pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False)
+    assert column_places(column, ("a", "b"), name="key").tolist() == [1, -1, 0, -1]
+
+
+def test_numbers_are_found_in_texts_as_they_are_written():
+    assert column_places(pa.array(["2", "1", "x"]), (1, 2), name="key").tolist() == [1, 0, -1]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.run_end_encoded(pa.int32(), pa.int8())])
+def test_types_that_hold_no_keys_are_refused_without_a_record(kind):
+    with pytest.raises(SchemaError, match="of its type"):
+        column_places(pa.array([], kind), (1,), name="key")
 
 
 def account():

@@ -10,7 +10,7 @@ from crowds_of_shares import alike, mean_shares
 from quorate.accounting.ledger import Ledger
 from quorate.auditing import replay
 from quorate.distributions import DiscreteDistribution
-from quorate.distributions.categories.discrete import label_places
+from quorate.distributions.categories.label_columns import label_places
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise, use_noise
