@@ -58,7 +58,7 @@ def some_of(every, place, few):
 
 @pytest.mark.parametrize("name", DOORS)
 def test_every_door(name):
-    door, tried, few = DOORS[name], 0, FEWEST if name in SLOW else FEW
+    door, tried, few = DOORS[name], 0, FEWEST if name.startswith(SLOW) else FEW
     for place, (word, case) in enumerate(CASES.items()):
         some = some_of(list(door.cells(case)), place, few) if door.takes(case) else []
         if some:
