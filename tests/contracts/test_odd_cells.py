@@ -134,7 +134,7 @@ class TestDemonstrations:
         cells = [self.rows(["tea"], odd) for odd in ("tea", 7, b"tea", 2.5, None)]
         run = partial(self.table, keys="popular")
         assert self.apart(run, *cells, private_labels=True) == []
-        assert [run(each).keys_ for each in cells] == [(("tea",),)] * 5
+        assert [run(each).keys_[0] for each in cells] == [("tea",)] * 5
 
     def test_a_number_among_texts_does_not_end_a_table_of_numbers(self):
         run = partial(self.table, keys=[1, 2])
@@ -211,10 +211,10 @@ class TestDemonstrations:
         assert (
             self.apart(run, "2020-01-05", "12000-01-01", "-0500-01-01", private_labels=True) == []
         )
-        assert run("12000-01-01").keys_ == (("2020-01-05T00:00:00",),)
+        assert run("12000-01-01").keys_[0] == ("2020-01-05T00:00:00",)
 
     def test_popular_keys_beyond_63_bits_are_not_lost(self):
         cells = np.full(self.N, 2**63 + 5, dtype=np.uint64)
         fitted = self.table(cells, "popular")
-        assert fitted.keys_ == ((2**63 + 5,),)
-        assert fitted.table_.column("drink").to_pylist() == [2**63 + 5]
+        assert fitted.keys_[0] == (2**63 + 5,)
+        assert fitted.table_.column("drink")[0].as_py() == 2**63 + 5

@@ -230,12 +230,12 @@ def arrow_table(
 def _key_column(labels: list[Any]) -> Any:
     """Return released labels as an Arrow array: of their type, or as text if there is none.
 
-    >>> _key_column([1, 2**63]).type, _key_column(["a", 1]).to_pylist()
-    (DataType(uint64), ['a', '1'])
+    >>> _key_column([1, 2**63]).type, _key_column(["a", 1, None]).to_pylist()
+    (DataType(uint64), ['a', '1', None])
     """
     import pyarrow as pa
 
     for kind in (None, pa.uint64()):
         with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
             return pa.array(labels, kind)
-    return pa.array(list(map(str, labels)), pa.string())
+    return pa.array([None if label is None else str(label) for label in labels], pa.string())
