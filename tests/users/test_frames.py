@@ -135,7 +135,9 @@ class TestPieces:
         found = self.read(x=[1.5, 2.5], id=[7, 8], name=["a", "b"])
         assert found.to_pydict() == {"x": [1.5, 2.5], "id": [7, 8], "name": ["a", "b"]}
 
-    @pytest.mark.parametrize("odd", ["thirty", None, b"\xff", [1.0], object()], ids=str)
+    @pytest.mark.parametrize(
+        "odd", ["thirty", None, b"\xff", [1.0], object()], ids=lambda odd: type(odd).__name__
+    )
     def test_one_cell_turns_nobody_elses_number_into_text(self, odd):
         column = pd.Series([1.5, odd], dtype=object)
         found = self.read(x=column, id=[7, 8], name=["a", "b"])
