@@ -16,6 +16,7 @@ from typing import Any
 
 from quorate.catalogue.answers import Answer
 from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
 from quorate.ranges import Limit, coded_bounds, half_width, limits_by_name
 from quorate.users.coding import Coding, coded_columns
 
@@ -253,6 +254,12 @@ class Descriptor:
     def usual_delta(self) -> float:
         """The delta that it takes if nobody says another: 0 where it can be purely private."""
         return float(inspect.signature(self.kind).parameters["delta"].default)
+
+    @property
+    def usual_relation(self) -> Relation:
+        """The neighbours that it hides if nobody says others."""
+        found = inspect.signature(self.kind).parameters.get("relation")
+        return Relation.REPLACE if found is None else Relation(found.default)
 
     @property
     def stored(self) -> bool:

@@ -10,7 +10,6 @@ import typer
 
 from quorate.cli.printing import (
     Json,
-    Neighbours,
     NeighboursOption,
     Unit,
     print_json,
@@ -95,7 +94,7 @@ def plan(  # noqa: PLR0913 - one option for each public number
         float | None, typer.Option(help="Instead: standard deviation of people's own means.")
     ] = None,
     error_level: Annotated[float | None, typer.Option(help="Error of the best rule.")] = None,
-    relation: NeighboursOption = Neighbours.REPLACE,
+    relation: NeighboursOption = None,
     as_json: Json = False,
 ) -> None:
     """Say how many users are needed, which error to expect, or which epsilon: reads no data.
@@ -122,7 +121,7 @@ def plan(  # noqa: PLR0913 - one option for each public number
         between=between,
         heterogeneity=heterogeneity,
         error_level=error_level,
-        relation=Relation[relation.name],
+        relation=None if relation is None else Relation[relation.name],
     )
     if as_json:
         print_json(answer.to_dict())
@@ -162,7 +161,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy loss of one user.")] = None,
     delta: Annotated[float, typer.Option(help="0 for pure differential privacy.")] = 0.0,
-    relation: NeighboursOption = Neighbours.REPLACE,
+    relation: NeighboursOption = None,
     unit: Unit = None,
     missing: Annotated[str, typer.Option(help="'drop', or the number to put in place.")] = "drop",
     classes: Annotated[
@@ -227,7 +226,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     from quorate.ranges import Limit
     from quorate.reports.fit_report import fit_summary
     from quorate.reports.outputs import Outputs
-    from quorate.tasks.fitting import FitRequest
+    from quorate.tasks.fitting import FitRequest, usual_relation
     from quorate.tasks.fitting import fit as run
     from quorate.tasks.forecast import forecast
     from quorate.tasks.requests import read_request
@@ -268,7 +267,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             limits=tuple(Limit.parse(text) for text in bounds or ()),
             epsilon=epsilon,
             delta=delta,
-            relation=Relation[relation.name],
+            relation=usual_relation(task) if relation is None else Relation[relation.name],
             records=records,
             algorithm=algorithm,
             engine=engine,

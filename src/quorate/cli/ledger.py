@@ -14,7 +14,6 @@ import typer
 from quorate.cli.printing import (
     Json,
     Neighbours,
-    NeighboursOption,
     Unit,
     print_json,
     print_table,
@@ -35,7 +34,9 @@ def create(
     epsilon: Annotated[float, typer.Option(help="Budget of one user.")],
     delta: Annotated[float, typer.Option(help="Budget of delta.")] = 0.0,
     unit: Unit = None,
-    relation: NeighboursOption = Neighbours.REPLACE,
+    relation: Annotated[
+        Neighbours, typer.Option("--relation", help="Which two data sets must look alike.")
+    ] = Neighbours.REPLACE,
     composition: Annotated[
         str | None,
         typer.Option(

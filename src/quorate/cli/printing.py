@@ -40,7 +40,12 @@ class Neighbours(Enum):
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 Unit = Annotated[str | None, typer.Option(help="The word for what is protected, such as patient.")]
 NeighboursOption = Annotated[
-    Neighbours, typer.Option("--relation", help="Which two data sets must look alike.")
+    Neighbours | None,
+    typer.Option(
+        "--relation",
+        help="Which two data sets must look alike; by default that of the task: add-remove for "
+        "counts, sums and tables, replace for all else.",
+    ),
 ]
 
 

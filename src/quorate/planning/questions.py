@@ -62,7 +62,7 @@ def plan(
     delta: float = 0.0,
     error: float | None = None,
     confidence: float = 0.9,
-    relation: Relation = Relation.REPLACE,
+    relation: Relation | None = None,
     pilot: UserVariation | None = None,
     **described: Unpack[TaskNumbers],
 ) -> Plan:
@@ -85,7 +85,8 @@ def plan(
         ``Plan.error_meaning`` says what it measures.
     confidence : float, default=0.9
         Probability with which the error is kept.
-    relation : Relation, default=Relation.REPLACE
+    relation : Relation, default=that of the task
+        Add or remove a person for counts, sums and tables, replace one for all else.
     pilot : UserVariation, optional
         A fitted one, for the tasks that take ``between``: what it found, read with some caution
         (:func:`pilot_numbers`), stands for ``between`` and ``records``.

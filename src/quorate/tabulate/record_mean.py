@@ -63,7 +63,9 @@ class RecordMean(UserStatistic):
     missing : "drop" or float, default="drop"
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
-    relation, ledger, data_name, random_state
+    relation : Relation, default=Relation.ADD_REMOVE
+        As in other tools for tables: one person may join or leave.
+    ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -105,7 +107,7 @@ class RecordMean(UserStatistic):
         missing: str | float = "drop",
         delta: float = 0.0,
         algorithm: str = "auto",
-        relation: Relation = Relation.REPLACE,
+        relation: Relation = Relation.ADD_REMOVE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
         random_state: RandomState = None,

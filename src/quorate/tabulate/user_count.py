@@ -122,7 +122,9 @@ class UserCount(UserStatistic):
         How many records of a person count; of people always one. A stated cap is taken as a fact.
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian"}, default="auto"
-    relation, ledger, data_name, random_state
+    relation : Relation, default=Relation.ADD_REMOVE
+        As in other tools for tables: one person may join or leave.
+    ledger, data_name, random_state
         As everywhere.
 
     Attributes
@@ -158,7 +160,7 @@ class UserCount(UserStatistic):
         cap: float | str = "auto",
         delta: float = 0.0,
         algorithm: str = "auto",
-        relation: Relation = Relation.REPLACE,
+        relation: Relation = Relation.ADD_REMOVE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
         random_state: RandomState = None,

@@ -119,7 +119,9 @@ class UserTable(UserStatistic):
         Which records the table is about; see :mod:`quorate.tabulate.conditions`.
     missing : "drop" or float, default="drop"
         A record without one of the values is dropped, or this number stands in for it.
-    relation, ledger, data_name, random_state
+    relation : Relation, default=Relation.ADD_REMOVE
+        As in other tools for tables: one person may join or leave.
+    ledger, data_name, random_state
         As everywhere; ``random_state`` seeds the public choice of records that vote for keys.
 
     Attributes
@@ -184,7 +186,7 @@ class UserTable(UserStatistic):
         groups: float | str = "auto",
         where: Mapping[str, Any] | None = None,
         missing: str | float = "drop",
-        relation: Relation = Relation.REPLACE,
+        relation: Relation = Relation.ADD_REMOVE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
         random_state: RandomState = None,

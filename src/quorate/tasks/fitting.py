@@ -44,7 +44,16 @@ from quorate.users import UserData
 from quorate.users.closed import closed
 from quorate.users.crowd import Crowd
 
-__all__ = ["Account", "Fit", "FitRequest", "fit"]
+__all__ = ["Account", "Fit", "FitRequest", "fit", "usual_relation"]
+
+
+def usual_relation(task: str) -> Relation:
+    """Return the neighbours that a task hides if nobody says others.
+
+    >>> usual_relation("table").name, usual_relation("mean").name
+    ('ADD_REMOVE', 'REPLACE')
+    """
+    return TASKS[task].usual_relation if task in TASKS else Relation.REPLACE
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from quorate.exceptions import ParameterError, SchemaError
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Relation
 from quorate.ranges import Limit
-from quorate.tasks.fitting import FitRequest
+from quorate.tasks.fitting import FitRequest, usual_relation
 
 __all__ = ["RequestFile", "asked_lines", "blank_request", "read_request", "request_text"]
 
@@ -296,7 +296,9 @@ class _Held:
         return None if written is None else self.path.parent / written
 
     def relation(self) -> Relation:
-        word = self.text("relation", default="replace").upper().replace("-", "_")
+        if "relation" not in self.document:
+            return usual_relation(self.text("task"))
+        word = self.text("relation").upper().replace("-", "_")
         if word not in Relation.__members__:
             raise ParameterError(f"Expected relation = 'replace' or 'add-remove' in {self.path}.")
         return Relation[word]

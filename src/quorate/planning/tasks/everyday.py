@@ -38,6 +38,8 @@ class CountTask(Task):
     True
     """
 
+    relation: Relation = Relation.ADD_REMOVE
+
     name: ClassVar[str] = "count"
     error_meaning: ClassVar[str] = "distance from the number of people, as a share of all users"
 

@@ -82,6 +82,7 @@ class HeldTask(Task):
     """
 
     scale: float = 4.0
+    relation: Relation = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
         super().__post_init__()
