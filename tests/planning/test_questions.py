@@ -155,9 +155,9 @@ class TestCompany:
         if found.records > 1:
             assert names[:2] == ["group privacy", "one record per user"]
         for baseline in found.baselines:
-            # Group privacy at its best cap takes records of one person for those of several, which
-            # flatters it: it may come as near as a tenth.
-            least = 0.9 if baseline.name == "group privacy" else 1.0
+            # Group privacy at its best cap takes records of one person for those of several, and is
+            # told that cap, which flatters it: it may come as near as a seventh.
+            least = 0.85 if baseline.name == "group privacy" else 1.0
             assert baseline.users is None or baseline.users > least * found.users
             assert baseline.error >= least * found.error_expected
 

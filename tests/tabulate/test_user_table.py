@@ -316,7 +316,7 @@ MISTAKES = [
 @pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 def test_mistakes_cost_nothing(mistake, tmp_path):
     ledger = Ledger(tmp_path / "book.db")
-    ledger.set_budget("visits", epsilon=100.0, delta=0.1)
+    ledger.set_budget("visits", epsilon=100.0, delta=0.1, relation=Relation.ADD_REMOVE)
     table = UserTable(1.0, ledger=ledger, data_name="visits", **COMMON).set_params(**mistake)
     with pytest.raises((QuorateError, ValueError, TypeError)):
         table.fit(FRAME, users="who")

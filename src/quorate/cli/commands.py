@@ -267,7 +267,9 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             limits=tuple(Limit.parse(text) for text in bounds or ()),
             epsilon=epsilon,
             delta=delta,
-            relation=usual_relation(task) if relation is None else Relation[relation.name],
+            relation=usual_relation(task, ledger, data_name)
+            if relation is None
+            else Relation[relation.name],
             records=records,
             algorithm=algorithm,
             engine=engine,

@@ -24,6 +24,7 @@ from quorate.exceptions import (
     LedgerError,
     NothingReadableError,
     ParameterError,
+    QuorateError,
 )
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee, Relation
@@ -47,12 +48,16 @@ from quorate.users.crowd import Crowd
 __all__ = ["Account", "Fit", "FitRequest", "fit", "usual_relation"]
 
 
-def usual_relation(task: str) -> Relation:
-    """Return the neighbours that a task hides if nobody says others.
+def usual_relation(task: str, ledger: Path | None = None, data_name: str | None = None) -> Relation:
+    """Return the neighbours that a task hides if nobody says others: those of its budget, if any.
 
     >>> usual_relation("table").name, usual_relation("mean").name
     ('ADD_REMOVE', 'REPLACE')
     """
+    if ledger is not None and data_name is not None and ledger.exists():
+        # What is wrong with the ledger is said when it is charged.
+        with suppress(QuorateError):
+            return Ledger(ledger).budget(data_name).relation
     return TASKS[task].usual_relation if task in TASKS else Relation.REPLACE
 
 

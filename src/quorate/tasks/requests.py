@@ -297,7 +297,8 @@ class _Held:
 
     def relation(self) -> Relation:
         if "relation" not in self.document:
-            return usual_relation(self.text("task"))
+            known = self.place("ledger"), self.text("data_name", default=None)
+            return usual_relation(self.text("task"), *known)
         word = self.text("relation").upper().replace("-", "_")
         if word not in Relation.__members__:
             raise ParameterError(f"Expected relation = 'replace' or 'add-remove' in {self.path}.")

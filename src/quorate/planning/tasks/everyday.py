@@ -19,9 +19,10 @@ __all__ = ["CountTask", "RecordMeanTask", "SumTask"]
 # A count that is off by less than half a person is right.
 _EXACT_BELOW = 0.5
 # Measured on log-normal crowds (300 to 5,000 people): a search for a cap is off by a little more
-# than a step of its ladder, and a unit of a column is about a standard deviation of its records.
+# than a step of its ladder, and the cap of a column is that of records times 1 to 1.5 standard
+# deviations of a record.
 _CAUTION = 1.2
-_UNIT = 1.0
+_UNIT = 1.5
 # No more than this is ever said to be lost.
 _LEAST = 1e-3
 
