@@ -113,7 +113,7 @@ class TestBudgets:
         assert str(refusal.value) == (
             "Requested epsilon=0.5, delta=0 but epsilon=0.3 of 1.0 and delta=0 of 0 are left for "
             "'visits' (replace one patient). Nothing was charged: ask for less, or have the budget "
-            "raised with set_budget."
+            "raised (set_budget, or quorate ledger change)."
         )
         assert ledger.spent("visits").epsilon == 0.7
 

@@ -1,6 +1,8 @@
 """The ledger on the command line."""
 
+import io
 import json
+import re
 
 import pytest
 
@@ -43,12 +45,81 @@ def test_the_export_is_the_whole_ledger(book, tmp_path, capsys):
     assert json.loads((tmp_path / "e.json").read_text()) == document
 
 
-def test_a_budget_can_be_raised_but_not_change_its_kind(book, capsys):
-    again = ["ledger", "create", str(book), "--data-name", "visits", "--epsilon", "2", "--json"]
-    assert main([*again, "--unit", "patient"]) == 0
-    assert json.loads(capsys.readouterr().out)["data"]["visits"]["remaining"]["epsilon"] == 1.75
-    assert main([*again, "--unit", "visit"]) == 2
-    assert main([*again, "--unit", "patient", "--relation", "add-remove"]) == 2
+def test_creating_refuses_a_name_that_has_a_budget(book, capsys):
+    before = Ledger(book).export()
+    again = ["ledger", "create", str(book), "--data-name", "visits", "--unit", "patient"]
+    for amounts in (["--epsilon", "10"], ["--epsilon", "1", "--delta", "1e-6"]):
+        assert main([*again, *amounts]) == 2
+        said = capsys.readouterr().err
+        assert "epsilon 1, delta 1e-6" in said
+        assert "quorate ledger change" in said
+    assert Ledger(book).export() == before
+
+
+class TestChange:
+    def test_a_script_says_yes_and_reads_old_and_new(self, book, capsys):
+        change = ["ledger", "change", str(book), "--data-name", "visits", "--epsilon", "2"]
+        assert main(change) == 2
+        assert "--yes" in capsys.readouterr().err
+        assert Ledger(book).budget("visits").epsilon == 1.0
+        assert main([*change, "--yes"]) == 0
+        out = capsys.readouterr().out
+        assert "Budget of 'visits': epsilon 1 -> 2, delta 1e-6 -> 1e-6." in out
+        assert "budget changed" in out
+        entry = Ledger(book).export()["entries"][-1]
+        assert entry["purpose"] == "budget changed: epsilon 1 -> 2, delta 1e-6 -> 1e-6"
+        assert Ledger(book).remaining("visits").epsilon == 1.75
+
+    @pytest.mark.parametrize(("answer", "code", "epsilon"), [("y", 0, 0.5), ("n", 1, 1.0)])
+    def test_a_terminal_is_asked(self, book, answer, code, epsilon, capsys, monkeypatch):
+        monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
+        asked = ["ledger", "change", str(book), "--data-name", "visits", "--epsilon", "0.5"]
+        assert main(asked) == code
+        assert Ledger(book).budget("visits").epsilon == epsilon
+        assert ("Nothing was changed." in capsys.readouterr().out) == (code == 1)
+
+    def test_unit_relation_and_period_stay(self, tmp_path, capsys):
+        path = tmp_path / "book.db"
+        kind = {"unit": "patient x month", "period": "month", "composition": "gaussian"}
+        first = Ledger(path).set_budget("visits", epsilon=1.0, delta=1e-5, **kind)
+        change = ["ledger", "change", str(path), "--data-name", "visits", "--yes"]
+        assert main([*change, "--epsilon", "3"]) == 0
+        now = Ledger(path).budget("visits")
+        assert (now.epsilon, now.delta) == (3.0, 1e-5)
+        assert (now.unit, now.relation, now.period, now.composition) == (
+            first.unit,
+            first.relation,
+            first.period,
+            first.composition,
+        )
+        assert main([*change, "--delta", "0"]) == 2
+        assert main(change) == 2
+        assert main(["ledger", "change", str(path), "--data-name", "none", "--epsilon", "1"]) == 2
+
+    def test_a_budget_changed_meanwhile_is_not_replaced(self, book, capsys, monkeypatch):
+        def somebody_else(*_, **__):
+            Ledger(book).set_budget("visits", epsilon=0.3, delta=1e-6, unit="patient")
+            return True
+
+        monkeypatch.setattr("quorate.cli.ledger._confirmed", somebody_else)
+        assert main(["ledger", "change", str(book), "--data-name", "visits", "--epsilon", "9"]) == 2
+        assert Ledger(book).budget("visits").epsilon == 0.3
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_amounts_and_times_are_written_as_people_write_them(book, capsys):
+    promise = Guarantee(epsilon=0.1, delta=1e-7, unit="patient")
+    Ledger(book).charge("visits", promise, purpose="mean weight")
+    for given in ([], ["--json"]):
+        assert main(["ledger", "show", str(book), *given]) == 0
+        out = capsys.readouterr().out
+        assert "1e-7" in out
+        assert not re.search(r"\d/\d|\d:\d\d\.\d", out)
+        assert re.search(r"\d\d:\d\d:\d\d UTC", out)
 
 
 def test_looking_creates_nothing(tmp_path, capsys):

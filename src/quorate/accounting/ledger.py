@@ -103,7 +103,7 @@ class Ledger:
     Traceback (most recent call last):
     quorate.exceptions.BudgetExceededError: Requested epsilon=0.7, delta=0 but epsilon=0.3 of 1.0
     and delta=0 of 0 are left for 'visits' (replace one patient). Nothing was charged: ask for less,
-    or have the budget raised with set_budget.
+    or have the budget raised (set_budget, or quorate ledger change).
     >>> folder.cleanup()
     """
 
@@ -139,6 +139,7 @@ class Ledger:
         composition: str | None = None,
         period: str | None = None,
         plan: Mapping[str, tuple[Guarantee, int]] | None = None,
+        replaces: int | None = None,
     ) -> BudgetChange:
         """Set the budget of the data set ``name``, or change it; every change stays on record.
 
@@ -163,6 +164,15 @@ class Ledger:
         plan : mapping from str to (Guarantee, int), optional
             For ``"pld"``, fixed for ever: the releases that there will be, and how often. Charges
             take them in any order; see :mod:`quorate.accounting.planned_spending`.
+        replaces : int or None, default=None
+            The ``id`` of the budget that this one replaces, 0 if there must be none yet. It is
+            compared with the ledger while nobody else can write. ``None`` replaces whatever there
+            is.
+
+        Raises
+        ------
+        LedgerError
+            The present budget is another one than ``replaces``, or of another kind.
         """
         _check_text(name=name, unit=unit)
         _validate.non_negative(epsilon=epsilon)
@@ -180,6 +190,8 @@ class Ledger:
                 planned = read_plan(plan, relation=relation, unit=unit)
         with self._file.transaction(write=True) as page:
             budgets = _budgets(page.entries)
+            if replaces is not None:
+                _check_replaced(budgets, name, replaces)
             composition = composition or ("basic" if name not in budgets else None)
             if name not in budgets and planned:
                 check_plan(planned, limit, relation)
@@ -210,7 +222,10 @@ class Ledger:
             }
             if planned:
                 document["plan"] = [asdict(each) for each in planned]
-            entry = self._append(page, "budget", name, amount=limit, document=document)
+            said = "first budget"
+            if name in budgets:
+                said = f"budget changed: {budgets[name][1].in_words(limit)}"
+            entry = self._append(page, "budget", name, limit, document, purpose=said)
         return cast("BudgetChange", read_entry(entry))
 
     def charge(self, name: str, guarantee: Guarantee, *, purpose: str) -> Charge:
@@ -288,7 +303,9 @@ class Ledger:
 
     def budget(self, name: str) -> BudgetChange:
         """Return the entry that set the present budget of ``name``."""
-        return _spending(self._entries(), name).change
+        entries = self._entries()
+        budgets = _budgets(entries)
+        return budgets[name][0] if name in budgets else _spending(entries, name).change
 
     def spent(self, name: str) -> Budget:
         """Return what was spent from the budget of ``name``, rounded up to floats."""
@@ -447,6 +464,22 @@ def _check_kind_of_budget(
                 f"Expected a unit such as 'user x {period}' for a budget per {period}, got "
                 f"unit={unit!r}: what a user did in another {period} has a budget of its own."
             )
+
+
+def _check_replaced(
+    budgets: Mapping[str, tuple[BudgetChange, Amount]], name: str, replaces: int
+) -> None:
+    """Refuse to replace another budget than the caller has seen."""
+    if name not in budgets:
+        if replaces:
+            raise LedgerError(f"Expected a budget of {name!r} to replace, got none.")
+        return
+    change, amount = budgets[name]
+    if change.id != replaces:
+        raise LedgerError(
+            f"{name!r} has a budget already: {amount.in_words()}, set by {change.who}. Nothing was "
+            "changed. To change it, use 'quorate ledger change'."
+        )
 
 
 def _budgets(entries: list[Entry]) -> dict[str, tuple[BudgetChange, Amount]]:

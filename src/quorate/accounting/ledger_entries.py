@@ -7,6 +7,7 @@ import math
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ __all__ = [
     "PlannedRelease",
     "Settlement",
     "decimal_reading",
+    "entry_for_people",
+    "plain_amount",
     "plain_number",
     "read_entry",
     "read_event_text",
@@ -144,6 +147,45 @@ class Amount(NamedTuple):
     def rounded_down(self) -> Budget:
         """Return floats that count for at most this amount."""
         return Budget(epsilon=_float_below(self.epsilon), delta=_float_below(self.delta))
+
+    def in_words(self, new: Amount | None = None) -> str:
+        """Return the amounts for people, or how they change into ``new``.
+
+        >>> Amount(Fraction(2), Fraction(1, 10**5)).in_words(Amount(Fraction(3), Fraction(0)))
+        'epsilon 2 -> 3, delta 1e-5 -> 0'
+        """
+        old = [plain_amount(part) for part in self]
+        if new is not None:
+            old = [f"{was} -> {plain_amount(now)}" for was, now in zip(old, new, strict=True)]
+        return f"epsilon {old[0]}, delta {old[1]}"
+
+
+def plain_amount(amount: Fraction | float | str) -> str:
+    """Return an amount as people write it: as a decimal, small ones with an exponent.
+
+    >>> [plain_amount(amount) for amount in ("1/4", "1/100000", 0.30000000000000004, 2.0)]
+    ['0.25', '1e-5', '0.3', '2']
+    """
+    digits, exponent, power = f"{float(Fraction(amount)):.12g}".partition("e")
+    return f"{digits}e{int(power)}" if exponent else digits
+
+
+def entry_for_people(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an exported entry with decimal amounts and a time in seconds.
+
+    The export itself keeps the exact amounts and times, because its digests cover them.
+
+    >>> entry_for_people({"time": "2026-01-02T03:04:05.678901+00:00", "epsilon": "1/10",
+    ...                   "delta": "0"})
+    {'time': '2026-01-02 03:04:05 UTC', 'epsilon': '0.1', 'delta': '0'}
+    """
+    moment = datetime.fromisoformat(entry["time"]).astimezone(UTC)
+    return {
+        **entry,
+        "time": f"{moment:%Y-%m-%d %H:%M:%S} UTC",
+        "epsilon": plain_amount(entry["epsilon"]),
+        "delta": plain_amount(entry["delta"]),
+    }
 
 
 def decimal_reading(value: float) -> Fraction:

@@ -353,7 +353,7 @@ def admit(spending: Spending, guarantee: Guarantee) -> None:
         f"epsilon={_digits(left.epsilon)} of {_digits(change.epsilon)} and "
         f"delta={_digits(left.delta)} of {_digits(change.delta)} are left for "
         f"{change.data_name!r} ({words[change.relation]} one {change.unit}). Nothing was "
-        "charged: ask for less, or have the budget raised with set_budget."
+        "charged: ask for less, or have the budget raised (set_budget, or quorate ledger change)."
     )
 
 

@@ -62,7 +62,14 @@ for _command in (
     serve.serve,
 ):
     app.command()(_command)
-for _entry in (ledger.create, ledger.show, ledger.watch, ledger.export, ledger.verify):
+for _entry in (
+    ledger.create,
+    ledger.change,
+    ledger.show,
+    ledger.watch,
+    ledger.export,
+    ledger.verify,
+):
     _ledger.command()(_entry)
 app.add_typer(_ledger, name="ledger")
 

@@ -1,16 +1,18 @@
-"""The commands of the ledger: create, show, watch, export, verify."""
+"""The commands of the ledger: create, change, show, watch, export, verify."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from quorate import _validate
 from quorate.cli.printing import (
     Json,
     Neighbours,
@@ -21,7 +23,7 @@ from quorate.cli.printing import (
 from quorate.exceptions import LedgerFileError, ParameterError
 from quorate.guarantees import Guarantee, Relation
 
-__all__ = ["create", "export", "show", "verify", "watch"]
+__all__ = ["change", "create", "export", "show", "verify", "watch"]
 
 _NUMBER = r"([0-9.]+(?:e-?[0-9]+)?)"
 _RELEASE = re.compile(rf"([^=]+)=\s*([0-9]+) x {_NUMBER}(?:,{_NUMBER})?(\s+gaussian)?", re.ASCII)
@@ -57,7 +59,7 @@ def create(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Give a data set a budget; every change stays on record."""
+    """Give a data set its first budget. A data set that has one is refused: use change."""
     from quorate.accounting.ledger import Ledger
 
     unit = unit or ("user" if period is None else f"user x {period}")
@@ -71,9 +73,72 @@ def create(
         composition=composition,
         period=period,
         plan=plan,
+        replaces=0,
         **kind,
     )
     _show_ledger(book.export(), as_json=as_json)
+
+
+def change(
+    path: Annotated[Path, typer.Argument(help="The ledger.")],
+    *,
+    data_name: Annotated[str, typer.Option(help="Name of the data set.")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="New budget of one user; without it, the present one.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="New budget of delta; without it, the present one.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask: for scripts.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Change the budget of a data set: say old and new, ask, and write an entry.
+
+    What was spent stays spent. Unit, relation, composition and period stay as they are.
+    """
+    from quorate.accounting.ledger import Ledger
+    from quorate.accounting.ledger_entries import Amount, decimal_reading
+
+    if epsilon is None and delta is None:
+        raise ParameterError("Expected a new --epsilon, a new --delta, or both.")
+    book = Ledger(path, must_exist=True)
+    present = book.budget(data_name)
+    new = (
+        present.epsilon if epsilon is None else epsilon,
+        present.delta if delta is None else delta,
+    )
+    _validate.non_negative(epsilon=new[0])
+    _validate.delta(delta=new[1])
+    old, wanted = (
+        Amount(decimal_reading(pair[0]), decimal_reading(pair[1]))
+        for pair in ((present.epsilon, present.delta), new)
+    )
+    said = f"Budget of {data_name!r}: {old.in_words(wanted)}."
+    if not as_json:
+        print(said)
+    if not yes and not _confirmed():
+        print("Nothing was changed.")
+        raise typer.Exit(1)
+    book.set_budget(
+        present.data_name,
+        epsilon=new[0],
+        delta=new[1],
+        relation=present.relation,
+        unit=present.unit,
+        composition=present.composition,
+        period=present.period,
+        replaces=present.id,
+    )
+    _show_ledger(book.export(), data_name, as_json=as_json)
+
+
+def _confirmed() -> bool:
+    """Ask on a terminal; a script has to say ``--yes``."""
+    if not sys.stdin.isatty():
+        raise ParameterError(
+            "Nothing was changed: there is no terminal to ask on. A script confirms with --yes."
+        )
+    return typer.confirm("Change it?", default=False, err=True)
 
 
 def _planned(text: str, **kind: Any) -> tuple[str, tuple[Guarantee, int]]:
@@ -178,18 +243,26 @@ def watch(
 
 
 def _show_ledger(document: dict[str, Any], name: str | None = None, *, as_json: bool) -> None:
-    data = {key: value for key, value in document["data"].items() if name in (None, key)}
-    entries = [entry for entry in document["entries"] if entry["data_name"] in data]
+    from quorate.accounting.calendars import divide_name
+    from quorate.accounting.ledger_entries import entry_for_people, plain_amount
+
+    def is_asked(key: str) -> bool:
+        return name in (None, key, divide_name(key)[0])
+
+    data = {key: value for key, value in document["data"].items() if is_asked(key)}
+    entries = [
+        entry_for_people(entry) for entry in document["entries"] if is_asked(entry["data_name"])
+    ]
     if as_json:
         print_json({"data": data, "entries": entries})
         return
     rows = [
         (
             key,
-            f"{value['epsilon']:g}",
-            f"{value['remaining']['epsilon']:g}",
-            f"{value['delta']:g}",
-            f"{value['remaining']['delta']:g}",
+            plain_amount(value["epsilon"]),
+            plain_amount(value["remaining"]["epsilon"]),
+            plain_amount(value["delta"]),
+            plain_amount(value["remaining"]["delta"]),
             value["unit"],
             value["relation"],
             value["composition"],

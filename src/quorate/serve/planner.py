@@ -149,6 +149,7 @@ class PlannerPage:
     def read_ledger(self) -> tuple[int, dict[str, Any]]:
         """Return budgets, what is left and the history; never anything about data."""
         from quorate.accounting.ledger import Ledger
+        from quorate.accounting.ledger_entries import entry_for_people
 
         if self.ledger is None:
             refusal = "No ledger was named: start with quorate serve --ledger PATH."
@@ -157,9 +158,8 @@ class PlannerPage:
             document = Ledger(self.ledger, must_exist=True).export()
         except QuorateError as refusal:
             return 409, {"refused": str(refusal)}
-        history = [
-            {name: entry[name] for name in _SHOWN} for entry in reversed(document["entries"])
-        ]
+        entries = map(entry_for_people, reversed(document["entries"]))
+        history = [{name: entry[name] for name in _SHOWN} for entry in entries]
         return 200, {"data": document["data"], "history": history, "digest": document["digest"]}
 
     def app(self) -> Any:
