@@ -53,6 +53,10 @@ WITHOUT_ERROR = {
     "HypothesisSelector": "a choice; how far the density is off was not asked",
     "UserQueries": "every answer has its own",
 }
+OF_WHO_IS_THERE = dict.fromkeys(
+    ("UserCount", "UserSum", "RecordMean", "UserTable"),
+    "every other tool for tables hides who joins or leaves",
+)
 OF_PEOPLE_ONLY = {
     "UserVariation": "compares pairs of users, and who joins changes all pairs",
     "ParityLearner": "splits users into groups, whose number has to be public",
@@ -118,7 +122,8 @@ class TestFront:
     @every_estimator
     def test_common_keywords_are_common(self, name):
         parameters = inspect.signature(CATALOGUE[name].kind).parameters
-        for keyword, default in COMMON.items():
+        usual = {"relation": Relation.ADD_REMOVE} if name in OF_WHO_IS_THERE else {}
+        for keyword, default in (COMMON | usual).items():
             assert parameters[keyword].default == default, keyword
         assert parameters["delta"].default in (0.0, 1e-6)
         assert all(
@@ -153,7 +158,7 @@ class TestFits:
         promise, route = estimator.guarantee_, estimator.algorithm_
         assert isinstance(promise, Guarantee)
         assert (promise.epsilon, promise.delta) == (estimator.epsilon, estimator.delta)
-        assert (promise.relation, promise.unit) == (Relation.REPLACE, "user")
+        assert (promise.relation, promise.unit) == (estimator.relation, "user")
         assert isinstance(route, Route)
         assert route.name
         assert route.reason
@@ -270,7 +275,7 @@ def replayed(name, estimator):
 def fit_beyond_the_budget(name, estimator, folder):
     """Let a ledger refuse a fit on a table that nobody may read."""
     ledger = Ledger(folder / "ledger.db")
-    ledger.set_budget("people", epsilon=1e-3)
+    ledger.set_budget("people", epsilon=1e-3, relation=estimator.relation)
     example = CATALOGUE[name].example()
 
     def read():
@@ -317,7 +322,7 @@ class TestPrivacy:
     @every_estimator
     def test_a_ledger_is_charged_once_with_what_is_promised(self, name, tmp_path):
         ledger = Ledger(tmp_path / "ledger.db")
-        ledger.set_budget("people", epsilon=99.0, delta=0.1)
+        ledger.set_budget("people", epsilon=99.0, delta=0.1, relation=make(name).relation)
         estimator = fit(name, secure=True, ledger=ledger, data_name="people")
         (charge,) = [each for each in ledger.history("people") if hasattr(each, "purpose")]
         assert charge.purpose == name

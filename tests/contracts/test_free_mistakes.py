@@ -144,10 +144,12 @@ LABELLED = {
 }
 # They read columns by name.
 NAMED = {
-    "RecordMean": RecordMean(bounds=(-9.0, 9.0)),
-    "UserCount": UserCount(),
-    "UserSum": UserSum(bounds=(-9.0, 9.0)),
-    "UserTable": UserTable(by="x0", keys=range(9), statistics={"people": "users"}),
+    "RecordMean": RecordMean(bounds=(-9.0, 9.0), relation=Relation.REPLACE),
+    "UserCount": UserCount(relation=Relation.REPLACE),
+    "UserSum": UserSum(bounds=(-9.0, 9.0), relation=Relation.REPLACE),
+    "UserTable": UserTable(
+        by="x0", keys=range(9), statistics={"people": "users"}, relation=Relation.REPLACE
+    ),
 }
 VOTES = {
     "ConciseLearner": ConciseLearner([Thresholds(0, 9)], 40.0, error=0.99, failure=0.9),

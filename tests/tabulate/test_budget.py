@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quorate.guarantees import Relation
-from quorate.tabulate.budget import LEAST, Terms, evenness
+from quorate.tabulate.budget import COUNTED, LEAST, Terms, evenness
 
 TERMS = Terms(
     epsilon=1.0,
@@ -31,11 +31,11 @@ def test_many_groups_a_person_take_gaussian_noise_and_few_do_not():
 @pytest.mark.parametrize("groups", [1, 2, 30, 400])
 def test_the_share_of_looks_minimises_what_it_says(groups):
     terms = replace(TERMS, groups=groups)
-    kinds = terms.looks + terms.measured_price
+    kinds = COUNTED * terms.looks + terms.measured_price
     shares = np.linspace(0.001, 0.999, 9999)
     total = terms.laplace_noise / (1 - shares) + kinds / (2 * shares * groups * terms.epsilon)
     assert terms.pure_look * kinds == pytest.approx(shares[np.argmin(total)], abs=0.002)
-    kinds = terms.looks + 1
+    kinds = COUNTED * terms.looks + 1
     noise = terms.gaussian_noise / evenness(9.0)
     look = math.sqrt(math.pi * kinds / 2) / (terms.mu * groups) / 2
     total = noise / np.sqrt(1 - shares) + look / np.sqrt(shares)

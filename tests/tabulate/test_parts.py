@@ -10,6 +10,7 @@ from quorate.tabulate.parts import (
     Boxed,
     Cut,
     Excess,
+    Holders,
     Part,
     Totals,
     ladder,
@@ -66,6 +67,11 @@ def test_what_is_cut_is_measured_person_by_person():
     assert Cut((Part("rows"),), (3.0,), (3.0,), 1, grid)(nobody).tolist() == [0, 0]
 
 
+def test_who_holds_nothing_does_not_count():
+    assert Holders(Part("rows"))(CELLS).tolist() == [2]
+    assert Holders(Part("sums", COLUMN, 0, 5.0))(CELLS).tolist() == [1]
+
+
 def test_excess_is_that_of_lengths():
     look = PrivateCap(caps=(2.0, 8.0), aim=1.0, epsilon=1.0)
     assert (Excess(Part("rows"), 1, look)(CELLS) / 2**20).tolist() == [2.0, 0.25]
@@ -88,4 +94,8 @@ def test_ladders_are_round_and_reach_their_ends():
 def test_caps_of_sums_follow_the_cap_of_records():
     caps = Part("sums", COLUMN, 0, 2.0).caps(10.0)
     assert caps[-1] == 6.0 * 10.0
-    assert Part("sums", COLUMN).caps(None)[-1] == 8.0 * 1e6
+    assert Part("sums", COLUMN, 0, 2.0).usual(caps) == 60.0
+    alone = Part("sums", COLUMN).caps(None)
+    assert alone[-1] == 8.0 * 1e6
+    assert Part("sums", COLUMN).usual(alone) == 8.0
+    assert Part("rows").usual(record_ladder()) == 1.0

@@ -9,9 +9,10 @@ from quorate.mechanisms.laplace import CubeSum
 from quorate.noise import SeededNoise
 from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.procedure import Procedure, in_sight, number_of_users
+from quorate.tabulate.released import totals
 from quorate.users import UserData
 
-COLUMN = ValueColumn(2, 0.0, 8.0)
+COLUMN, BINARY = ValueColumn(2, 0.0, 8.0), ValueColumn(2, 0.0, 1.0)
 
 
 def account(*, delta=1e-6, epsilon=1.0, relation=Relation.ADD_REMOVE, seed=0):
@@ -133,6 +134,37 @@ def test_a_cap_that_cuts_much_says_so_and_gives_some_of_it_back():
     assert np.mean(without) < 0.7
 
 
+def test_a_value_that_few_hold_is_not_cut_to_nothing():
+    """One child in eight is ill: the shortest cap had won, and cut all of them a hundred times."""
+    ill = np.random.default_rng(0).random((540, 4)) < np.repeat([0.02, 0.5], [450, 90])[:, None]
+    rows, offsets = [], np.arange(541) * 4
+    for own in ill:
+        rows += [[group, 1.0, (own[group] - 0.5) / BINARY.step] for group in range(4)]
+    crowd, truth = UserData(np.array(rows), offsets=offsets), ill.sum(axis=0)
+    inside = []
+    for seed in range(30):
+        table = Procedure(
+            crowd, account(seed=seed), groups=4, columns=(BINARY,), records=True, people=True
+        )
+        made = table.run()
+        found = totals(made[0], made["rows"])
+        inside.append(np.abs(found.values - truth) <= found.bounds)
+    assert np.mean(inside) > 0.93
+
+
+def test_a_table_whose_groups_outnumber_people_says_so():
+    """671 people in 300 groups each: most of what they hold is cut, and bounds know it."""
+    rng = np.random.default_rng(0)
+    held = [np.sort(rng.choice(900, size=rng.integers(20, 500), replace=False)) for _ in range(400)]
+    cells = np.column_stack([np.concatenate(held), np.ones(sum(map(len, held)))])
+    crowd = UserData(cells, offsets=np.r_[0, np.cumsum([len(each) for each in held])])
+    truth, inside = np.bincount(cells[:, 0].astype(int), minlength=900), []
+    for seed in range(4):
+        found = Procedure(crowd, account(seed=seed), groups=900, records=True, people=True).run()
+        inside += [np.abs(found[n].values - truth) <= found[n].bounds for n in ("rows", "people")]
+    assert np.mean(inside) > 0.93
+
+
 def test_groups_a_person_are_found_and_decide_the_noise():
     few, _ = people(3000, 40)
     wide = UserData(
@@ -175,9 +207,10 @@ def test_nobody_at_all_is_a_table_too():
 
 def test_few_people_look_among_few_caps():
     caps = tuple(10.0 ** np.arange(7))
-    assert in_sight(caps, 50.0, 10.0, from_below=True)[0][-1] == 100.0
-    assert in_sight(caps, 50.0, 10.0, from_below=False)[0][0] == 1e4
-    kept, aim = in_sight(caps, 50.0, 1e5, from_below=True)
+    assert in_sight(caps, 50.0, 10.0, usual=1.0)[0] == (1.0, 10.0, 100.0)
+    assert in_sight(caps, 50.0, 10.0, usual=1e6)[0] == (1e4, 1e5, 1e6)
+    assert in_sight(caps, 50.0, 10.0, usual=1e3)[0] == (1e2, 1e3, 1e4)
+    kept, aim = in_sight(caps, 50.0, 1e5, usual=1.0)
     assert kept == caps
     assert aim == 50.0
-    assert in_sight((5.0,), 50.0, 10.0, from_below=True)[0] == (5.0,)
+    assert in_sight((5.0,), 50.0, 10.0, usual=5.0)[0] == (5.0,)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from quorate.guarantees import Relation
 
-__all__ = ["COUNT_SHARE", "LEAST", "ROUGH", "TOP", "Outlook", "Terms", "evenness"]
+__all__ = ["COUNTED", "COUNT_SHARE", "FEW", "LEAST", "ROUGH", "TOP", "Outlook", "Terms", "evenness"]
 
 LEAST = 4.0
 """A look that costs e aims at LEAST/e people above a cap, or more.
@@ -34,10 +34,12 @@ TOP = 1e6
 """The longest cap of records that is looked for; longer ones have to be stated."""
 COUNT_SHARE = 0.02
 """Part of epsilon for the number of people where it is not public: right within 50/epsilon."""
+COUNTED = 1.5
+"""A look at a cap, with a count of who holds anything for half of its price."""
 ROUGH = 32.0
 """A rough median costs ROUGH/n: it is off by a quarter of n people, ln(64) * 8 / n, at most."""
-# A look aims at no more than this part of the people.
-_FEW = 0.2
+FEW = 0.2
+"""A look aims at no more than this part of the people."""
 # Looks of all kinds cost no more than this part, however few people there are.
 _MOST = 1 / 3
 
@@ -100,7 +102,7 @@ class Terms:
     ...     measured=4,
     ... )
     >>> few.gaussian(2.0), round(few.pure_look, 3)
-    (False, 0.066)
+    (False, 0.056)
     """
 
     epsilon: float
@@ -138,7 +140,7 @@ class Terms:
     @property
     def pure_look(self) -> float:
         """What one look costs beside Laplace noise."""
-        kinds = max(1.0, self.looks + self.measured_price)
+        kinds = max(1.0, COUNTED * self.looks + self.measured_price)
         share = 1 / (1 + math.sqrt(2 * self.laplace_noise * self.epsilon * self.groups / kinds))
         return share * self.epsilon / kinds
 
@@ -152,7 +154,7 @@ class Terms:
 
     def squared_look(self, held: float) -> float:
         """Return what one look costs, of mu squared, beside Gaussian noise."""
-        kinds = max(1, self.looks + bool(self.measured))
+        kinds = max(1.0, COUNTED * self.looks + bool(self.measured))
         noise = self.gaussian_noise / evenness(held)
         look = math.sqrt(math.pi * kinds / 2) / (self.mu * self.groups) / 2
         return self.mu**2 / (1 + math.pow(noise / look, 2 / 3)) / kinds
@@ -170,14 +172,14 @@ class Terms:
         ...     measured=2,
         ... )
         >>> [round(terms.look(9.0, gaussian=False, n_users=n), 3) for n in (200, 20_000)]
-        [0.1, 0.073]
+        [0.1, 0.065]
         """
-        wanted = LEAST / (_FEW * max(1.0, n_users))
+        wanted = LEAST / (FEW * max(1.0, n_users))
         if gaussian:
-            most = self.mu**2 * _MOST / (self.looks + 1)
+            most = self.mu**2 * _MOST / (COUNTED * self.looks + 1)
             usual = math.sqrt(self.squared_look(held) * 2 / math.pi)
             return max(usual, min(wanted, math.sqrt(most * 2 / math.pi)))
-        most = _MOST * self.epsilon / max(1.0, self.looks + self.measured_price)
+        most = _MOST * self.epsilon / max(1.0, COUNTED * self.looks + self.measured_price)
         return max(self.pure_look, min(wanted, most))
 
     def aim(self, held: float, look: float, *, gaussian: bool) -> float:
@@ -203,19 +205,19 @@ class Terms:
         ... )
         >>> seen = terms.outlook(9.0, users=20_000.0, columns=1)
         >>> seen.norm, round(seen.noise, 1), round(seen.cut), seen.measured
-        (2, 6.4, 134, True)
+        (2, 6.4, 147, True)
         """
         gaussian = self.groups > 1 and self.gaussian(held)
         look = self.look(held, gaussian=gaussian, n_users=users)
         count = 0.0 if self.relation is Relation.REPLACE else COUNT_SHARE * self.epsilon
         centre = min(ROUGH / users, look) if self.parts > columns else 0.0
         if gaussian:
-            squares = (self.looks + 1) * look**2 + columns * centre**2 + count**2
+            squares = (COUNTED * self.looks + 1) * look**2 + columns * centre**2 + count**2
             left = 1 - math.pi / 2 * squares / self.mu**2
             noise, missed = self.gaussian_noise, math.sqrt(2 * self.measured / math.pi) / look
             kept = math.sqrt(max(left, 1 - _MOST))
         else:
-            spent = look * (self.looks + self.measured_price) + columns * centre + count
+            spent = look * (COUNTED * self.looks + self.measured_price) + columns * centre + count
             noise, missed = self.laplace_noise, math.sqrt(2.0) / look
             kept = max(1 - spent / self.epsilon, 0.0)
         return Outlook(
@@ -224,7 +226,7 @@ class Terms:
             stated=noise,
             cut=self.aim(held, look, gaussian=gaussian),
             missed=missed,
-            measured=LEAST / look <= _FEW * users * (1 + 1e-9),
+            measured=LEAST / look <= FEW * users * (1 + 1e-9),
         )
 
 

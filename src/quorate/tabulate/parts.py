@@ -21,7 +21,17 @@ from quorate.tabulate.gathering.cells import Cells, ValueColumn, cells_of, total
 from quorate.tabulate.lengths import Lengths, capped_steps, lengths_of
 from quorate.users.data import UserData
 
-__all__ = ["Boxed", "Cut", "Excess", "Part", "Totals", "ladder", "record_ladder", "value_ladder"]
+__all__ = [
+    "Boxed",
+    "Cut",
+    "Excess",
+    "Holders",
+    "Part",
+    "Totals",
+    "ladder",
+    "record_ladder",
+    "value_ladder",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -114,6 +124,13 @@ class Part:
         reach = max(column.upper - self.centre, self.centre - column.lower)
         return tuple(reach * records * c for c in ladder(_FINEST, 1.0))
 
+    def usual(self, caps: tuple[float, ...]) -> float:
+        """Return the cap around which few people look: of one record, or all that is possible."""
+        if self.column is None:
+            return caps[0]
+        reach = max(abs(self.column.lower), abs(self.column.upper))
+        return caps[-1] if caps[-1] < TOP * reach else reach
+
     def bound(self, cap: float, groups: int, norm: int) -> Lengths:
         """Return where what one person adds to all groups must lie."""
         return Lengths(cap, groups, norm=norm, signed=self.signed, entry=self.entry)
@@ -132,6 +149,20 @@ class Excess:
         cells = cells_of(people)
         values = self.part.values(cells)[None]
         return self.look.excess(lengths_of(values, cells.owners, cells.n_users, norm=self.norm))
+
+
+@dataclass(frozen=True)
+class Holders:
+    """How many people hold anything of a part."""
+
+    part: Part
+
+    def __call__(self, people: UserData) -> Integers:
+        """Return the number of users of a part who do."""
+        cells = cells_of(people)
+        values = self.part.values(cells)[None]
+        lengths = lengths_of(values, cells.owners, cells.n_users, norm=1)
+        return np.array([np.count_nonzero(lengths > 0)], dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,13 @@ from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
-from quorate.tabulate.budget import COUNT_SHARE, ROUGH, TOP, Terms, evenness
+from quorate.tabulate.budget import COUNT_SHARE, COUNTED, FEW, ROUGH, TOP, Terms, evenness
 from quorate.tabulate.gathering.cells import ValueColumn, cells_of
 from quorate.tabulate.parts import (
     Boxed,
     Cut,
     Excess,
+    Holders,
     Part,
     Totals,
     record_ladder,
@@ -98,22 +99,25 @@ def short(epsilon: Fraction | float) -> float:
 
 
 def in_sight(
-    caps: tuple[float, ...], aim: float, n_users: float, *, from_below: bool
+    caps: tuple[float, ...], aim: float, n_users: float, *, usual: float
 ) -> tuple[tuple[float, ...], float]:
     """Return the caps that so many people can tell apart, and the aim of a look among them.
 
     Where aim * ln(longest/shortest) exceeds the number of people, the shortest cap beats the
-    longest even if it cuts everybody. Caps up to two powers of ten apart are always looked at.
+    longest even if it cuts everybody; half of that is allowed. Caps up to two powers of ten apart
+    are always looked at: those around the ``usual`` one, as many powers below and above as there
+    are caps.
 
-    >>> [len(in_sight((1.0, 10.0, 1e4), 50.0, n, from_below=True)[0]) for n in (200, 2000)]
+    >>> [len(in_sight((1.0, 10.0, 1e4), 50.0, n, usual=1.0)[0]) for n in (200, 2000)]
     [2, 3]
     """
-    span = min(max(math.exp(min(n_users / aim, 50.0)), _SPAN), caps[-1] / caps[0])
-    if from_below:
-        kept = tuple(c for c in caps if c <= caps[0] * span * (1 + 1e-9))
-    else:
-        kept = tuple(c for c in caps if c >= caps[-1] / span * (1 - 1e-9))
-    most = n_users / math.log(kept[-1] / kept[0]) if len(kept) > 1 else aim
+    aim = max(1.0, min(aim, FEW * n_users))
+    span = min(max(math.exp(min(n_users / (2 * aim), 50.0)), _SPAN), caps[-1] / caps[0])
+    whole = math.log(caps[-1] / caps[0])
+    below = math.log(usual / caps[0]) / whole if whole else 0.0
+    low, high = usual * span**-below, usual * span ** (1 - below)
+    kept = tuple(c for c in caps if low * (1 - 1e-9) <= c <= high * (1 + 1e-9)) or caps[:1]
+    most = n_users / (2 * math.log(kept[-1] / kept[0])) if len(kept) > 1 else aim
     return kept, max(1.0, min(aim, most))
 
 
@@ -231,7 +235,11 @@ class Procedure:
     def _cap(self, part: Part, caps: tuple[float, ...], epsilon: float, *, gaussian: bool) -> float:
         """Look for the cap of one part."""
         aim = self.terms.aim(self.held, epsilon, gaussian=gaussian)
-        caps, aim = in_sight(caps, aim, self.n_users, from_below=part.column is None)
+        # Who holds nothing is above no cap, however many they are.
+        count = NoisyCount(epsilon=short((COUNTED - 1) * epsilon), relation=self.account.relation)
+        holders = int(self.crowd.add_up(Holders(part), whole=True)[0])
+        held = float(max(1, count.release(holders, account=self.purse)))
+        caps, aim = in_sight(caps, aim, held, usual=part.usual(caps))
         look = PrivateCap(
             caps=caps,
             aim=aim,
@@ -322,7 +330,8 @@ class Procedure:
             dict(zip(names, found.tolist(), strict=False)),
             float(found[-1]),
             mechanism.standard_error,
-            _tail(mechanism, len(found)) * mechanism.standard_error,
+            # Only what is measured too low is missing: one side of the noise.
+            _tail(mechanism, len(found), 2 * (1 - CONFIDENCE)) * mechanism.standard_error,
         )
 
     def _sum(
@@ -387,12 +396,12 @@ class Procedure:
         }
 
 
-def _tail(mechanism: Noisy, parts: int) -> float:
-    """Return how many standard deviations the noise of one number exceeds 5 % of the time."""
+def _tail(mechanism: Noisy, parts: int, beta: float = 1 - CONFIDENCE) -> float:
+    """Return how many standard deviations noise of one number exceeds so often, on either side."""
     kind = "gaussian" if isinstance(mechanism, GaussianSum) else "laplace"
     if isinstance(mechanism, CubeSum):
         kind = "cube"
-    return tail_factor(kind, beta=1 - CONFIDENCE, parts=parts)
+    return tail_factor(kind, beta=beta, parts=parts)
 
 
 def _shares(parts: dict[str | int, Part], caps: dict[str | int, float]) -> dict[str | int, float]:
@@ -439,7 +448,9 @@ class _Measured:
                 unit, cut = caps[name] * spread, max(0.0, self.cut[name])
                 kept = cut**2 / (cut**2 + self.deviation**2) if cut else 0.0
                 added = 0.0 * share if part.signed else kept * cut * unit * share
-                most = self._beyond(part, cut, caps) * unit * _ODDS * share / (1 + share)
+                longest = float(len(values)) if part.kind == "people" else TOP
+                known = held if part.kind == "people" else caps.get("rows", 1.0)
+                most = self._beyond(cut, longest / known) * unit * _ODDS * share / (1 + share)
                 likely = np.maximum(cut * most - added, added)
                 worst = np.maximum((cut + self.reach) * most - added, added)
                 values = values + added
@@ -456,14 +467,14 @@ class _Measured:
             )
         return found
 
-    def _beyond(self, part: Part, cut: float, caps: dict[str | int, float]) -> float:
+    def _beyond(self, cut: float, span: float) -> float:
         """Return how much is cut over what is cut up to twice the cap, from the tail.
 
-        If each doubling leaves a share r of the people, it is 1 + 2r + (2r)^2 + ...
+        If each doubling leaves a share r of the people, it is 1 + 2r + (2r)^2 + ..., as often as
+        the longest length there is lies above the cap. More than a half of them are left only if
+        that is beyond doubt.
         """
-        if part.kind == "people":
-            return 1 / (1 - 2 * _LIGHT)
         share = min(max(self.tail / max(cut, self.reach), _LIGHT), _HEAVY)
-        cap = caps.get("rows", 1.0)
-        doublings = max(1, math.ceil(math.log2(TOP / cap))) if cap < TOP else 1
+        share = max(share, min(1.0, (self.tail - self.reach) / max(cut, self.reach)))
+        doublings = max(1, math.ceil(math.log2(max(span, 1.0))))
         return sum((2 * share) ** place for place in range(doublings))

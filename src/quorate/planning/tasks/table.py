@@ -259,7 +259,7 @@ class TableTask(HeldTask, PeopleTask):
     --------
     >>> task = TableTask(size=50, records=50, delta=1e-6)
     >>> task.way(20_000, 1.0)[0], round(task.error(20_000, 1.0), 2)
-    ('gaussian', 0.11)
+    ('laplace', 0.07)
     """
 
     size: int = 10
