@@ -173,6 +173,12 @@ CASES = {
     "two columns with delta": case(
         ProductDistribution(categories=[range(2), range(3)], **GAUSSIAN), PAIRS
     ),
+    "two columns from covers": case(
+        ProductDistribution(categories=[range(2), range(3)], algorithm="cover"), PAIRS
+    ),
+    "normal from a cover": case(
+        GaussianDistribution(bounds=0.5, deviations=(1.0, 1.2), error=0.9), TWO[:, :1]
+    ),
     "normal": case(GaussianDistribution(bounds=9.0, covariance=np.eye(2)), TWO),
     "normal by its mean": case(
         GaussianDistribution(bounds=9.0, covariance=np.eye(2), algorithm="mean"), TWO

@@ -8,7 +8,7 @@ from quorate.catalogue.answers import Answer, figure, way
 from quorate.catalogue.checks import ROUTE, are_numbers, are_shares
 from quorate.catalogue.descriptor import Descriptor, Example, Wish
 from quorate.catalogue.examples import numbers
-from quorate.catalogue.options import labels, whole
+from quorate.catalogue.options import labels, number, whole
 from quorate.catalogue.options import numbers as several
 
 __all__ = ["DESCRIPTORS"]
@@ -202,7 +202,7 @@ DESCRIPTORS = (
             "algorithm_": ROUTE,
         },
         parameters=lambda wish: {"bounds": wish.ranges()},
-        options={"deviations": several},
+        options={"deviations": several, "error": number},
         asks={"deviations": "0.1,100"},
         fits=_normal_fits,
         answer=_say_normal,

@@ -24,7 +24,7 @@ from quorate.distributions.hypotheses.covers import (
     simplex_cover,
 )
 from quorate.distributions.hypotheses.families import DiscreteFamily, Family, GaussianFamily
-from quorate.distributions.hypotheses.planes import CovarianceFamily, covariance_cover
+from quorate.distributions.hypotheses.planes import PlaneFamily, plane_cover
 from quorate.distributions.hypotheses.selection import HypothesisSelector
 from quorate.distributions.normal.gaussian import GaussianDistribution
 from quorate.distributions.numeric.cdf import EmpiricalCDF
@@ -33,7 +33,6 @@ from quorate.distributions.released import DistributionError
 
 __all__ = [
     "Clip",
-    "CovarianceFamily",
     "DiscreteDistribution",
     "DiscreteFamily",
     "DistributionError",
@@ -43,12 +42,13 @@ __all__ = [
     "GaussianFamily",
     "Histogram",
     "HypothesisSelector",
+    "PlaneFamily",
     "ProductDistribution",
     "SimplexGrid",
     "Votes",
-    "covariance_cover",
     "gaussian_cover",
     "gaussian_mean_cover",
+    "plane_cover",
     "product_cover",
     "simplex_cover",
 ]

@@ -1,13 +1,19 @@
 """Several columns at once: paid for together, bounded together, the same for neighbours."""
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
+from quorate.accounting import Ledger
 from quorate.accounting.compose import price
-from quorate.auditing import replay
+from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs, replay
+from quorate.auditing.laws import permute_and_flip_mass
 from quorate.distributions import ProductDistribution
+from quorate.distributions.hypotheses.clip import Clip
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
-from quorate.guarantees import Relation
+from quorate.guarantees import Guarantee, Relation
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -101,20 +107,116 @@ class TestFit:
 
     @pytest.mark.parametrize(
         ("relation", "way"),
-        [(Relation.REPLACE, "auto"), (Relation.ADD_REMOVE, "auto"), (Relation.REPLACE, "mean")],
+        [
+            (Relation.REPLACE, "auto"),
+            (Relation.ADD_REMOVE, "auto"),
+            (Relation.REPLACE, "mean"),
+            (Relation.REPLACE, "cover"),
+            (Relation.ADD_REMOVE, "cover"),
+        ],
     )
     def test_neighbours_look_the_same(self, table, relation, way):
         def run(mine):
             X = np.concatenate([table[:90], np.reshape(mine, (-1, 3))])
             users = [*np.arange(90) // 3, *[999] * (len(X) - 90)]
             one = ProductDistribution(1.0, categories=CATEGORIES, relation=relation, algorithm=way)
-            one.set_params(delta=1e-6 if way == "mean" else 0.0)
+            one.set_params(delta=1e-6 if way == "mean" else 0.0, error=0.95)
             one.fit(X, users=users)
             return one.pmfs_, one.error_, one.algorithm_, one.guarantee_
 
         for mine in ([[1, 3, 2]] * 300, [[9, 9, 9]], [[0, 0, 7]]):
             report = replay(run, [[0, 0, 0]], mine)
             assert report.same, str(report)
+
+
+COVER = {"categories": [range(2), range(2)], "algorithm": "cover", "error": 0.95}
+
+
+def cover_law(relation=Relation.REPLACE, epsilon=1.0, **told):
+    one = ProductDistribution(epsilon, relation=relation, **(COVER | told))
+
+    def law(users):
+        X = np.array([record for held in users for record in held], dtype=float).reshape(-1, 2)
+        ids = np.array([i for i, held in enumerate(users) for _ in held], dtype=int)
+        # One user without a record that counts keeps a place.
+        X = np.concatenate([X, [[7.0, 7.0]]])
+        ids = np.append(ids, len(users))
+        return enumerate_runs(lambda _: tuple(float(p[1]) for p in one.fit(X, users=ids).pmfs_))
+
+    return law
+
+
+@pytest.mark.claim("F8: Theorem 44")
+class TestCover:
+    WORLD = SmallWorld(records=(((0, 0),), ((1, 1),), ((0, 1),) * 3), n_users=2)
+
+    def test_all_fits_of_a_small_world_keep_the_claim(self):
+        found = audit_exactly(cover_law(), self.WORLD, Guarantee(epsilon=1.0), thorough=False)
+        assert found.holds, str(found)
+        assert found.tightness > 0.5
+
+    def test_one_user_more_or_less(self):
+        world = SmallWorld(records=(((0, 0),), ((1, 1),) * 3), n_users=2, ordered=False)
+        claim = Guarantee(epsilon=1.0, relation=Relation.ADD_REMOVE)
+        found = audit_exactly(cover_law(Relation.ADD_REMOVE), world, claim, thorough=False)
+        assert found.holds, str(found)
+
+    def test_the_audit_catches_a_clip_that_is_not_paid_for(self, monkeypatch):
+        monkeypatch.setattr(Clip, "sensitivity", lambda self, unit, relation: self.limit(unit) // 2)
+        found = audit_exactly(cover_law(), self.WORLD, Guarantee(epsilon=1.0), thorough=False)
+        assert not found.holds
+
+    def test_the_law_is_that_of_a_choice_for_each_coordinate(self):
+        """Written from the theorem: masses in steps, Scheffe scores, epsilon / d a coordinate."""
+        people = (((0, 1), (0, 1), (0, 0)), ((1, 1),), ((0, 0),) * 4)
+        # Within 0.1 alpha / d of every coin: 2.5 k d / alpha steps, rounded up.
+        steps = math.ceil(2.5 * 2 * 2 / 0.95)
+        laws = []
+        for column in range(2):
+            worst = []
+            for mass in range(steps + 1):
+                duels = []
+                # W is where P is larger: all ones, if P has more of them than P', or all zeros.
+                for side, share in ((1, mass / steps), (0, 1 - mass / steps)):
+                    if share == 0:
+                        continue
+                    terms = []
+                    for held in people:
+                        inside = sum(record[column] == side for record in held)
+                        term = (len(held) * share - inside) / math.sqrt(len(held))
+                        terms.append(min(0.5, max(-0.5, term)))
+                    duels.append(sum(terms))
+                worst.append(max(duels))
+            # Replacing a user moves a duel by 1: the rate is (epsilon / 2) / 2.
+            scores = -np.rint(np.array(worst) * 2**30).astype(np.int64)
+            laws.append(permute_and_flip_mass(scores, scale=4.0 * 2**30))
+        found = cover_law()(people)
+        for i, j in itertools.product(range(steps + 1), repeat=2):
+            expected = laws[0][i] * laws[1][j]
+            assert found[i / steps, j / steps] == pytest.approx(expected, rel=2e-3)
+
+    @pytest.mark.parametrize("relation", Relation)
+    def test_few_people_with_many_records_err_less_than_with_noise(self, relation):
+        rng, people = np.random.default_rng(0), np.repeat(np.arange(150), 40)
+        X = np.stack([rng.choice(2, 6000, p=[0.7, 0.3]), rng.choice(3, 6000, p=[0.6, 0.3, 0.1])], 1)
+        errors = {"cover": [], "laplace": []}
+        for way, seed in itertools.product(errors, range(6)):
+            known = {"categories": [range(2), range(3)], "error": 0.5, "relation": relation}
+            with use_noise(SeededNoise(seed)):
+                one = ProductDistribution(1.0, algorithm=way, **known).fit(X, users=people)
+            gaps = [one.pmfs_[0] - [0.7, 0.3], one.pmfs_[1] - [0.6, 0.3, 0.1]]
+            errors[way].append(sum(0.5 * np.abs(gap).sum() for gap in gaps))
+        assert np.mean(errors["cover"]) < np.mean(errors["laplace"])
+        assert np.mean(errors["cover"]) < 0.15
+
+    def test_too_many_members_are_refused_before_the_charge(self, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.sqlite")
+        ledger.set_budget("people", epsilon=1.0)
+        paid = {"ledger": ledger, "data_name": "people", "algorithm": "cover"}
+        for told in ({"categories": [range(10)] * 2}, {"categories": [range(2)] * 2, "error": 1.0}):
+            with pytest.raises(ParameterError, match="error"):
+                ProductDistribution(1.0, **paid, **told).fit(np.zeros((4, 2)), users=range(4))
+        assert ledger.remaining("people").epsilon == 1.0
 
 
 class TestReleased:

@@ -87,7 +87,7 @@ class TestSimplex:
 
 @pytest.mark.claim("F8: Theorem 44")
 def test_products_cover_each_coordinate():
-    covers = product_cover(2, 3, 0.3)
+    covers = product_cover([2, 2, 2], 0.3)
     rng = np.random.default_rng(0)
     worst = 0.0
     for _ in range(100):

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from quorate.auditing import replay
 from quorate.distributions.hypotheses.clip import Clip, Votes
-from quorate.distributions.hypotheses.planes import CovarianceFamily, covariance_cover
+from quorate.distributions.hypotheses.planes import PlaneFamily, plane_cover
 from quorate.distributions.hypotheses.selection import HypothesisSelector
 from quorate.exceptions import ParameterError
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
-FIVE = CovarianceFamily(
+FIVE = PlaneFamily(
     [
         [[1.0, 0.0], [0.0, 1.0]],
         [[2.0, 0.7], [0.7, 1.0]],
@@ -20,6 +21,8 @@ FIVE = CovarianceFamily(
         [[1.0, 0.0], [0.0, 1.0]],
     ]
 )
+
+MOVED = PlaneFamily(FIVE.covariances, [[0.0, 0.0], [0.5, 0.1], [-0.2, 1.0], [0.0, 0.0], [1.0, 1.0]])
 
 
 def covariances(rng, kappa, count):
@@ -36,18 +39,19 @@ def nearest_variation(family, truth):
     members = np.asarray(family.covariances)
     ratios = np.linalg.eigvals(np.linalg.inv(truth) @ members).real
     nearest = np.argsort((np.log(ratios) ** 2).sum(axis=1))[:3]
-    both = CovarianceFamily(np.concatenate([[truth], members[nearest]]))
+    both = PlaneFamily(np.concatenate([[truth], members[nearest]]))
     # TV = P(P > P') - P'(P > P'), and the last term is 1 - P'(P' > P).
     return min(both.scheffe[0, 1:] + both.scheffe[1:, 0] - 1.0)
 
 
 class TestScheffe:
-    def test_probabilities_agree_with_draws(self):
-        for member in range(FIVE.size):
-            X = FIVE.sample(member, 40_000, random_state=member)
-            heights = FIVE._heights(X)
+    @pytest.mark.parametrize("family", [FIVE, MOVED], ids=["centred", "moved"])
+    def test_probabilities_agree_with_draws(self, family):
+        for member in range(family.size):
+            X = family.sample(member, 40_000, random_state=member)
+            heights = family._heights(X)
             found = (heights[:, member, None] > heights).mean(axis=0)
-            assert found == pytest.approx(FIVE.scheffe[member], abs=0.015)
+            assert found == pytest.approx(family.scheffe[member], abs=0.015)
 
     def test_equal_members_have_no_set(self):
         assert FIVE.scheffe[0, 4] == FIVE.scheffe[4, 0] == 0.0
@@ -64,12 +68,38 @@ class TestCover:
     @pytest.mark.parametrize("constants", ["calibrated", "published"])
     @pytest.mark.parametrize(("kappa", "alpha"), [(1.0, 0.9), (1.6, 0.9), (2.5, 0.95)])
     def test_every_covariance_has_a_member_within_a_tenth_of_alpha(self, kappa, alpha, constants):
-        family = covariance_cover(kappa, alpha, constants=constants)
+        family = plane_cover(0.0, kappa, alpha, constants=constants)
         for truth in covariances(np.random.default_rng(0), kappa, 60):
             assert nearest_variation(family, truth) <= 0.1 * alpha
 
+    @pytest.mark.parametrize(("radius", "kappa"), [(0.3, 1.3), (0.5, 1.0), (0.2, 1.6)])
+    def test_mean_and_covariance_together_have_a_member_within_a_tenth(self, radius, kappa):
+        """Total variation by a sum over a fine grid of the plane, from the densities alone."""
+        alpha, rng = 0.95, np.random.default_rng(0)
+        family = plane_cover(radius, kappa, alpha)
+        line = np.linspace(-7.0, 7.0, 141)
+        plane = np.stack(np.meshgrid(line, line), axis=-1)
+        worst = 0.0
+        for spread in covariances(rng, kappa, 25):
+            mean = rng.normal(size=2)
+            mean *= radius * rng.uniform() ** 0.3 / np.linalg.norm(mean)
+            truth = multivariate_normal(mean, spread).pdf(plane)
+            inverse, far = np.linalg.inv(spread), np.asarray(family.means) - mean
+            ratios = np.linalg.eigvals(inverse @ np.asarray(family.covariances)).real
+            guess = 0.5 * (np.log(ratios) ** 2).sum(axis=1)
+            guess += np.einsum("mi,ij,mj->m", far, inverse, far)
+            worst = max(
+                worst, min(self.distance(family, i, truth, plane) for i in guess.argsort()[:4])
+            )
+        assert 0.02 < worst <= 0.1 * alpha
+
+    @staticmethod
+    def distance(family, index, truth, plane):
+        member = np.exp(family.log_density(plane.reshape(-1, 2), index)).reshape(truth.shape)
+        return 0.5 * np.abs(member - truth).sum() * 0.01
+
     def test_a_coarser_grid_would_not_do(self):
-        family = covariance_cover(2.5, 0.95)
+        family = plane_cover(0.0, 2.5, 0.95)
         found = [
             nearest_variation(family, t) for t in covariances(np.random.default_rng(0), 2.5, 12)
         ]
@@ -77,19 +107,28 @@ class TestCover:
 
     def test_relative_steps_need_far_fewer_points(self):
         small, large = (
-            covariance_cover(2.5, 0.9, constants=c).size for c in ("calibrated", "published")
+            plane_cover(0.0, 2.5, 0.9, constants=c).size for c in ("calibrated", "published")
         )
         assert 4 * small < large
 
     def test_refusals(self):
-        for wrong in ({"kappa": 0.5}, {"kappa": np.inf}, {"alpha": 0.0}, {"constants": "best"}):
+        for wrong in (
+            {"kappa": 0.5},
+            {"kappa": np.inf},
+            {"radius": -1.0},
+            {"radius": np.nan},
+            {"alpha": 0.0},
+            {"constants": "best"},
+        ):
             with pytest.raises(ParameterError):
-                covariance_cover(**{"kappa": 2.0, "alpha": 0.5} | wrong)
+                plane_cover(**{"radius": 1.0, "kappa": 2.0, "alpha": 0.5} | wrong)
         with pytest.raises(ParameterError, match="at most"):
-            covariance_cover(100.0, 0.1)
+            plane_cover(0.0, 100.0, 0.1)
         for wrong in (np.zeros((0, 2, 2)), np.eye(2), [[[1.0, 2.0], [2.0, 1.0]]]):
             with pytest.raises(ParameterError):
-                CovarianceFamily(wrong)
+                PlaneFamily(wrong)
+        with pytest.raises(ParameterError, match="finite means"):
+            PlaneFamily([np.eye(2)], [[0.0, np.inf]])
 
 
 class TestChoice:
@@ -97,10 +136,10 @@ class TestChoice:
     def test_a_covariance_is_found(self, clip):
         truth = np.array([[2.0, 0.6], [0.6, 1.2]])
         X = np.random.default_rng(0).multivariate_normal([0.0, 0.0], truth, 40 * 40)
-        family = covariance_cover(2.5, 0.95)
+        family = plane_cover(0.0, 2.5, 0.95)
         with use_noise(SeededNoise(0)):
             one = HypothesisSelector(family, clip=clip).fit(X, users=np.arange(1600) // 40)
-        chosen = CovarianceFamily(np.asarray(family.covariances)[one.index_][None])
+        chosen = PlaneFamily(np.asarray(family.covariances)[one.index_][None])
         assert nearest_variation(chosen, truth) < 0.2
 
     @pytest.mark.parametrize("clip", [Clip(0.5), Votes()])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate import _validate
 from quorate._validate import described, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
@@ -22,6 +23,9 @@ from quorate.distributions.categories.label_columns import (
     label_columns,
     label_places,
 )
+from quorate.distributions.hypotheses.clip import Clip
+from quorate.distributions.hypotheses.covers import SimplexGrid, product_cover
+from quorate.distributions.hypotheses.selection import choose_member
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
 from quorate.distributions.released import DistributionError
 from quorate.distributions.shares import CategoryCodes
@@ -65,12 +69,16 @@ class ProductDistribution(UserDistribution):
     public : all parameters, the categories and, under ``Relation.REPLACE``, the number of users;
         released: ``pmfs_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : A user is a point of d simplices in whole steps
+    proof : *laplace*, *gaussian*: a user is a point of d simplices in whole steps
         (:class:`~quorate.distributions.simplices.ManyTotals`), so one user moves all totals
         together by at most 2 d in the L1 and by :math:`\sqrt{2 d}` in the L2 norm. They get
         discrete Laplace or discrete Gaussian noise. *mean*: a user's shares of all columns are one
         row (:class:`~quorate.distributions.simplices.ShareRows`), and the mean of these rows is
-        that of :class:`~quorate.means.user_mean.UserMean`, with a private radius.
+        that of :class:`~quorate.means.user_mean.UserMean`, with a private radius. *cover*: for each
+        of d columns one choice of ``epsilon`` / d among finitely many distributions
+        (:func:`~quorate.distributions.hypotheses.selection.choose_member`), in which a user's term
+        is clipped; d pure choices cost ``epsilon`` together. Which distributions there are follows
+        from ``categories`` and ``error``.
 
     Utility
     -------
@@ -78,11 +86,17 @@ class ProductDistribution(UserDistribution):
     95 %, which bounds that of the products: about :math:`d k/(n\varepsilon)` for each of d columns
     of k categories with Laplace noise, about :math:`\sqrt d k/(n\mu)` with Gaussian noise. With a
     private radius r the noise is r times smaller for people who are alike, and the bound is that of
-    the mean in the L2 norm, times half the root of the number of all categories.
+    the mean in the L2 norm, times half the root of the number of all categories. *cover* states
+    nothing (a bound of 1): for people who are alike and hold m records each it errs by at most
+    ``error`` from :math:`\tilde O(k d/\varepsilon + k d^2/(\alpha\varepsilon\sqrt m) +
+    k d^2/(\alpha^2 m))` people on, with :math:`\alpha` = ``error`` (Theorem 41 of [1]_ for each
+    column). One choice among all products, as in Theorem 44, would save a factor d of the last two
+    terms, and nobody can compare so many.
 
     Complexity
     ----------
-    One pass; time :math:`O(d N \log N)` for N records. A private radius takes a few more.
+    One pass; time :math:`O(d N \log N)` for N records. A private radius takes a few more. *cover*:
+    :math:`O(2^k(n s + C))` a column of n people, for s = 2.5 k d / ``error`` steps and C members.
 
     Parameters
     ----------
@@ -90,10 +104,15 @@ class ProductDistribution(UserDistribution):
     categories : sequence of sequences
         Public labels of each column. A record with another label in some column is dropped.
     delta : float, default=0.0
-    algorithm : {"auto", "laplace", "gaussian", "mean"}, default="auto"
+    algorithm : {"auto", "laplace", "gaussian", "mean", "cover"}, default="auto"
         ``"mean"`` looks for a private radius around people who are alike; it needs ``delta`` > 0
         and ``Relation.REPLACE``. ``"auto"`` takes it if people times columns times epsilon are
-        10,000 or more, and otherwise the smaller noise.
+        10,000 or more, and otherwise the smaller noise. ``"cover"`` chooses each column from a
+        cover of all distributions: purely private, for few people with many records and at most 12
+        categories a column.
+    error : float, default=0.5
+        The sum of the total variations that ``"cover"`` is made for: in each of d columns some
+        member lies within a tenth of ``error`` / d of any distribution.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 
@@ -121,7 +140,7 @@ class ProductDistribution(UserDistribution):
     [[0.5, 0.5], [0.3, 0.3, 0.3]]
     """
 
-    _algorithms = ("auto", "laplace", "gaussian", "mean")
+    _algorithms = ("auto", "laplace", "gaussian", "mean", "cover")
     _reads_labels = True
     _single_feature = False
 
@@ -135,6 +154,7 @@ class ProductDistribution(UserDistribution):
         categories: Sequence[Sequence[Any]] | None = None,
         delta: float = 0.0,
         algorithm: str = "auto",
+        error: float = 0.5,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
@@ -144,6 +164,7 @@ class ProductDistribution(UserDistribution):
         self.categories = categories
         self.delta = delta
         self.algorithm = algorithm
+        self.error = error
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
@@ -159,6 +180,7 @@ class ProductDistribution(UserDistribution):
         users : array of shape (records,)
         """
         self._check_common()
+        _validate.probability(error=self.error)
         if self.algorithm == "mean" and not self._radius_is_possible:
             raise ParameterError(
                 "algorithm='mean' needs delta > 0 and Relation.REPLACE; use 'laplace' instead."
@@ -168,6 +190,7 @@ class ProductDistribution(UserDistribution):
             check_columns(X, labels)
         elif X.n_features != len(labels):
             raise SchemaError(f"Expected {len(labels)} columns, one for each list of categories.")
+        covers = self._covers(tuple(map(len, labels))) if self.algorithm == "cover" else None
         looks = self._radius_is_possible and self.algorithm in ("auto", "mean")
         reserve = core_reserve(self.delta, self.relation) if looks else Fraction(0)
         account = self._charge(X, None, users, reserve=reserve)
@@ -177,7 +200,10 @@ class ProductDistribution(UserDistribution):
             places = list(map(label_places, label_columns(X), labels))
             crowd = self._crowd(np.column_stack(places), None, users)
             self._keep_names(X)
-        pmfs, bounds, route = self._release(crowd, account, tuple(map(len, labels)))
+        if covers is None:
+            pmfs, bounds, route = self._release(crowd, account, tuple(map(len, labels)))
+        else:
+            pmfs, bounds, route = self._choose(crowd, account, covers)
         self.guarantee_ = self._promise(account)
         self.categories_, self.pmfs_, self.algorithm_ = labels, pmfs, route
         stated = min(1.0, sum(bounds))
@@ -196,6 +222,29 @@ class ProductDistribution(UserDistribution):
                 f"Expected a list of categories for each column, got {described(self.categories)}."
             )
         return tuple(as_categories(column) for column in self.categories)
+
+    def _covers(self, sizes: tuple[int, ...]) -> tuple[SimplexGrid, ...]:
+        """Return the members to choose from in each column; refuse too many, before the charge."""
+        try:
+            return product_cover(sizes, float(self.error))
+        except ParameterError as refused:
+            raise ParameterError(
+                f"{refused} For algorithm='cover' alpha is error / columns; algorithm='laplace' "
+                "has no such limit."
+            ) from None
+
+    def _choose(
+        self, crowd: Crowd, account: Account, covers: tuple[SimplexGrid, ...]
+    ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
+        """Choose the distribution of each column from its cover, with as much epsilon each."""
+        epsilon = float_down(account.left / len(covers))
+        known: dict[str, Any] = {"clip": Clip(0.5), "epsilon": epsilon, "account": account}
+        chosen = [choose_member(crowd, cover, **known) for cover in covers]
+        pmfs = tuple(
+            cover.probabilities(index) for cover, index in zip(covers, chosen, strict=True)
+        )
+        members = ", ".join(str(cover.size) for cover in covers)
+        return pmfs, [1.0], Route(name="cover", reason=f"you asked for it; of {members} members.")
 
     def _release(
         self, crowd: Crowd, account: Account, sizes: tuple[int, ...]

@@ -8,10 +8,12 @@ alphabets and few users.
   takes :math:`I = \lceil 10k/\alpha \rceil`; rounding by largest remainders errs by at most
   :math:`k/(4I)` in total variation, so :math:`\lceil 2.5k/\alpha \rceil` is enough. (In print the
   masses are "a multiple of :math:`\lfloor 10k/\alpha \rfloor`"; its reciprocal is meant.)
-* :func:`product_cover`: one such cover for each coordinate, at :math:`0.1\alpha/d`.
+* :func:`product_cover`: one such cover for each coordinate, at :math:`0.1\alpha/d`;
+  ``ProductDistribution(algorithm="cover")`` chooses from them.
 * :func:`gaussian_mean_cover`: means in a ball, known covariance.
-* :func:`gaussian_cover`: mean and scale on a line.
-* :func:`~quorate.distributions.hypotheses.planes.covariance_cover`: covariance in the plane.
+* :func:`gaussian_cover`: mean and scale on a line, together.
+* :func:`~quorate.distributions.hypotheses.planes.plane_cover`: mean and covariance in the plane,
+  together. ``GaussianDistribution(algorithm="cover")`` chooses from these three.
 
 References
 ----------
@@ -82,6 +84,8 @@ class SimplexGrid(Family):
     steps : int
     points : sequence of numbers, optional
         What the records are compared with; 0, 1, 2, ... by default. Other records do not count.
+    column : int, default=0
+        The feature that is looked at.
 
     Examples
     --------
@@ -95,6 +99,7 @@ class SimplexGrid(Family):
     categories: int
     steps: int
     points: Sequence[float] | None = None
+    column: int = 0
 
     def __post_init__(self) -> None:
         _validate.positive_integer(categories=self.categories, steps=self.steps)
@@ -105,7 +110,7 @@ class SimplexGrid(Family):
         if self.size > MAX_POINTS:
             raise ParameterError(
                 f"Expected a cover of at most {MAX_POINTS} points, got {self.size}. Take a larger "
-                "alpha, or DiscreteDistribution."
+                "alpha or fewer categories."
             )
         if self._values.shape != (self.categories,) or len(set(self._values)) != self.categories:
             raise ParameterError("Expected points, all different, one for each category.")
@@ -145,7 +150,7 @@ class SimplexGrid(Family):
         promised = np.arange(self.steps + 1)
         for start in range(0, users.n_users, _USERS_AT_ONCE):
             some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
-            counts = capped(counts_at(some, self._values), clip.records)
+            counts = capped(counts_at(some, self._values, self.column), clip.records)
             held = counts.sum(axis=1)
             weights = clip.weights(held)[:, None]
             for members in range(1, shape[0] - 1):
@@ -225,19 +230,24 @@ def simplex_cover(
 
 
 def product_cover(
-    k: int, d: int, alpha: float, *, constants: str = "calibrated"
+    sizes: Sequence[int], alpha: float, *, constants: str = "calibrated"
 ) -> tuple[SimplexGrid, ...]:
-    """Return a cover for each coordinate of a product distribution on d coordinates of k points.
+    """Return a cover for each coordinate of a product distribution, one coordinate a feature.
 
-    Total variation adds up over coordinates, so each radius is alpha / (10 d). The cover of the
-    theorem is their product; choosing coordinate by coordinate with epsilon / d each is what can
-    be done. For Theorem 44 of paper F.
+    ``sizes`` are the numbers of points of the coordinates. Total variation adds up over
+    coordinates, so each radius is alpha / (10 d). The cover of the theorem is their product, of
+    which nobody can compare all members; choosing coordinate by coordinate with epsilon / d each is
+    what can be done. For Theorem 44 of paper F.
 
-    >>> [cover.steps for cover in product_cover(2, 3, 0.5)]
-    [30, 30, 30]
+    >>> [(cover.column, cover.steps) for cover in product_cover([2, 2, 3], 0.5)]
+    [(0, 30), (1, 30), (2, 45)]
     """
-    _validate.positive_integer(d=d)
-    return (simplex_cover(k, alpha / d, constants=constants),) * d
+    _validate.positive_integer(d=len(sizes))
+    _validate.probability(alpha=alpha)
+    return tuple(
+        SimplexGrid(k, simplex_steps(k, alpha / len(sizes), constants=constants), column=column)
+        for column, k in enumerate(sizes)
+    )
 
 
 def gaussian_mean_cover(radius: float, d: int, alpha: float) -> GaussianFamily:
@@ -254,13 +264,14 @@ def gaussian_mean_cover(radius: float, d: int, alpha: float) -> GaussianFamily:
     _validate.probability(alpha=alpha)
     step = alpha / (2 * math.sqrt(d))
     reach = math.ceil(radius / step)
-    if (2 * reach + 1) ** d > MAX_POINTS:
+    if d * math.log(2 * reach + 1) > math.log(MAX_POINTS):
         raise ParameterError(f"Expected a cover of at most {MAX_POINTS} points, got more.")
     line = step * np.arange(-reach, reach + 1)
     grid = np.stack(np.meshgrid(*[line] * d, indexing="ij"), axis=-1).reshape(-1, d)
     # The nearest grid point of a mean at the rim may lie half a cell outside.
     inside = np.sqrt((grid**2).sum(axis=1)) <= radius + alpha / 4
-    return _of_pairwise_size(grid[inside], np.ones(int(inside.sum())))
+    _check_pairwise_size(int(inside.sum()))
+    return GaussianFamily(grid[inside])
 
 
 def gaussian_cover(radius: float, kappa: float, alpha: float) -> GaussianFamily:
@@ -279,19 +290,20 @@ def gaussian_cover(radius: float, kappa: float, alpha: float) -> GaussianFamily:
         raise ParameterError(f"Expected a finite kappa >= 1, got kappa={kappa!r}.")
     ratio = math.log1p(0.2 * alpha)
     many = math.ceil(0.5 * math.log(kappa) / ratio) + 1
+    _check_pairwise_size(many)
     scales = np.exp(np.linspace(0.0, 0.5 * math.log(kappa), many))
+    reaches = [math.ceil(radius / (scale * alpha / 4)) for scale in scales]
+    _check_pairwise_size(sum(2 * reach + 1 for reach in reaches))
     means, spreads = [], []
-    for scale in scales:
-        reach = math.ceil(radius / (scale * alpha / 4))
+    for scale, reach in zip(scales, reaches, strict=True):
         means.append(scale * alpha / 4 * np.arange(-reach, reach + 1))
         spreads.append(np.full(2 * reach + 1, scale))
-    return _of_pairwise_size(np.concatenate(means)[:, None], np.concatenate(spreads))
+    return GaussianFamily(np.concatenate(means)[:, None], np.concatenate(spreads))
 
 
-def _of_pairwise_size(means: Floats, scales: Floats) -> GaussianFamily:
-    if len(means) > MAX_MEMBERS:
+def _check_pairwise_size(members: int) -> None:
+    if members > MAX_MEMBERS:
         raise ParameterError(
-            f"Expected a cover of at most {MAX_MEMBERS} normal distributions, got {len(means)}. "
-            "Take a larger alpha or a smaller radius, or GaussianDistribution."
+            f"Expected a cover of at most {MAX_MEMBERS} normal distributions, got {members}. "
+            "Take a larger alpha or a smaller radius."
         )
-    return GaussianFamily(means, scales)

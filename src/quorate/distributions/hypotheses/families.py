@@ -367,7 +367,12 @@ class GaussianFamily(DensityFamily):
         if np.all(scales == scales[0]):
             gaps = np.sqrt(((means[:, None] - means) ** 2).sum(axis=2)) / scales[0]
             return np.where(gaps > 0, ndtr(gaps / 2), 0.0)
-        return _scheffe_on_a_line(means[:, 0], scales)
+        found = np.empty((self.size, self.size))
+        at_once = max(1, _CELLS_AT_ONCE // self.size)
+        for start in range(0, self.size, at_once):
+            rows = slice(start, start + at_once)
+            found[rows] = _scheffe_on_a_line(means[:, 0], scales, rows)
+        return found
 
     @cached_property
     def _half_lines(self) -> tuple[Floats, NDArray[np.int32]]:
@@ -414,11 +419,14 @@ class GaussianFamily(DensityFamily):
         return np.asarray(self._means[index] + self._scales[index] * drawn)
 
 
-def _scheffe_on_a_line(means: Floats, scales: Floats) -> Floats:
-    """Return P(P > P') for normal laws: between two roots, outside of them, or a half-line."""
+def _scheffe_on_a_line(means: Floats, scales: Floats, rows: slice) -> Floats:
+    """Return P(P > P') for some normal laws P and all P'.
+
+    The set lies between two roots, outside of them, or is a half-line.
+    """
     from scipy.special import ndtr
 
-    m, s = means[:, None], scales[:, None]
+    m, s = means[rows, None], scales[rows, None]
     # log P - log P' = a x^2 + b x + c
     a = 0.5 / scales**2 - 0.5 / s**2
     b = m / s**2 - means / scales**2
@@ -452,7 +460,7 @@ def largest_remainders(shares: Floats, whole: int) -> Integers:
     return np.asarray(floors + (rank < missing[:, None]))
 
 
-def counts_at(users: UserData, values: Floats) -> Integers:
+def counts_at(users: UserData, values: Floats, column: int = 0) -> Integers:
     """Count each user's records at each of some values; records elsewhere do not count.
 
     >>> people = UserData.from_arrays([[0.5], [7.0], [0.5]], users=["a", "a", "a"])
@@ -460,7 +468,7 @@ def counts_at(users: UserData, values: Floats) -> Integers:
     array([[1, 2, 0]])
     """
     order = np.argsort(values)
-    records = users.X[:, 0]
+    records = users.X[:, column]
     place = np.searchsorted(values[order], records).clip(0, len(values) - 1)
     known = values[order][place] == records
     user = np.repeat(np.arange(users.n_users), users.record_counts())

@@ -1,17 +1,21 @@
-r"""Normal distributions in the plane that differ in their covariance, and covers of them (F8).
+r"""Normal distributions in the plane, and covers of their means and covariances together (F8).
 
-Theorem 46 of Ghazi et al. [1]_ learns a normal distribution with
-:math:`I \preceq \Sigma \preceq \kappa I` through a grid of symmetric matrices. In the plane such a
-grid is small enough to be chosen from: three numbers. Means are found coordinate by coordinate, or
-taken out: half of the differences of a user's records, two by two and divided by the root of 2,
-have mean 0 and covariance :math:`\Sigma`.
+Theorem 46 of Ghazi et al. [1]_ learns a normal distribution with :math:`\|\mu\| \le R` and
+:math:`I \preceq \Sigma \preceq \kappa I` by *one* choice from *one* cover of all pairs
+:math:`(\mu, \Sigma)`. In the plane such a cover has five numbers and is small enough to be chosen
+from where R and :math:`\kappa` are small; on a line it is
+:func:`~quorate.distributions.hypotheses.covers.gaussian_cover`.
 
 How fine the grid is
 --------------------
-Let :math:`\lambda_1, \lambda_2` be the eigenvalues of
-:math:`A^{-1/2} B A^{-1/2}`. By Pinsker's inequality the total variation of N(0, A) and N(0, B) is
-at most :math:`\tfrac12\sqrt{\sum (\lambda_i - 1 - \ln\lambda_i)}`, and with :math:`r^2 = \sum
-\ln^2\lambda_i` that is at most :math:`0.354\,r\,e^{r/5}` for r up to 1/2.
+Let N(m, A) be a member, :math:`\lambda_1, \lambda_2` the eigenvalues of
+:math:`A^{-1/2} B A^{-1/2}` and t the length of :math:`A^{-1/2}(\mu - m)`. By Pinsker's inequality
+the total variation of N(m, A) and :math:`N(\mu, B)` is at most :math:`\tfrac12\sqrt{\sum
+(\lambda_i - 1 - \ln\lambda_i) + t^2}`. With :math:`r^2 = \sum \ln^2\lambda_i` the first sum is at
+most :math:`(0.708\,r\,e^{r/5})^2` for r up to 1/2. So the *squares* of two parts add up: three
+fifths of :math:`(0.1\alpha)^2` are for the three numbers of the covariance and two fifths for the
+two of the mean, which makes the fewest members; all of it for one of them where R is 0, or
+:math:`\kappa` is 1.
 
 * *Published*: a grid of :math:`\Sigma` itself. As :math:`A \succeq I`, r is at most
   :math:`\|A-B\|_F / (1 - \|A-B\|_F)`.
@@ -22,7 +26,8 @@ at most :math:`\tfrac12\sqrt{\sum (\lambda_i - 1 - \ln\lambda_i)}`, and with :ma
 
 A grid of step h in three orthogonal directions (both diagonal entries, and :math:`\sqrt 2` times
 the other one) leaves nobody farther away than :math:`h\sqrt 3/2`; points up to that far outside of
-the bounds are kept.
+the bounds are kept. Means lie on a grid where their own covariance is I; in these coordinates
+nobody is farther away than :math:`h/\sqrt 2`.
 
 References
 ----------
@@ -44,30 +49,34 @@ from quorate.distributions.hypotheses.families import MAX_MEMBERS, DensityFamily
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState, public_generator
 
-__all__ = ["CovarianceFamily", "covariance_cover"]
+__all__ = ["PlaneFamily", "plane_cover"]
 
 Floats = NDArray[np.float64]
 
-# The integrand is smooth and periodic, so that equal weights converge fast.
-_ANGLES = 256
-_CELLS_AT_ONCE = 2**21
+# Chances are right to half a hundredth; a tenth of what a cover is wide.
+_ANGLES = 128
+_CELLS_AT_ONCE = 2**15
 # Some eight of ten matrices of a box have an eigenvalue out of bounds.
 _MOST_PROPOSED = 16 * MAX_MEMBERS
 _PINSKER = 0.5 / math.sqrt(2.0)
+# The share of the squared radius that three numbers of a covariance get beside two of a mean.
+_COVARIANCE_SHARE = 0.6
 
 
 @dataclass(frozen=True, eq=False)
-class CovarianceFamily(DensityFamily):
-    """Normal distributions in the plane with mean 0 and covariances of their own.
+class PlaneFamily(DensityFamily):
+    """Normal distributions in the plane with means and covariances of their own.
 
     Parameters
     ----------
     covariances : array of shape (members, 2, 2)
         Symmetric and positive definite.
+    means : array of shape (members, 2), optional
+        All 0 by default.
 
     Examples
     --------
-    >>> family = CovarianceFamily([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    >>> family = PlaneFamily([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]])
     >>> family.size, family.n_features
     (2, 2)
     >>> family.scheffe.round(3).tolist()
@@ -75,6 +84,7 @@ class CovarianceFamily(DensityFamily):
     """
 
     covariances: ArrayLike
+    means: ArrayLike | None = None
 
     def __post_init__(self) -> None:
         given = np.asarray(self.covariances, dtype=np.float64)
@@ -83,10 +93,18 @@ class CovarianceFamily(DensityFamily):
         a, b, c = given[:, 0, 0], given[:, 0, 1], given[:, 1, 1]
         if not len(given) or np.any(b != given[:, 1, 0]) or not np.all((a > 0) & (a * c > b * b)):
             raise ParameterError("Expected covariances that are symmetric and positive definite.")
+        if self._means.shape != (len(given), 2) or not np.all(np.isfinite(self._means)):
+            raise ParameterError("Expected finite means of shape (members, 2).")
 
     @cached_property
     def _given(self) -> Floats:
         return np.asarray(self.covariances, dtype=np.float64)
+
+    @cached_property
+    def _means(self) -> Floats:
+        if self.means is None:
+            return np.zeros((len(self._given), 2))
+        return np.asarray(self.means, dtype=np.float64)
 
     @cached_property
     def _determinants(self) -> Floats:
@@ -113,86 +131,158 @@ class CovarianceFamily(DensityFamily):
 
     @cached_property
     def scheffe(self) -> Floats:
-        """P(W) for all pairs, by an integral over directions."""
+        """P(W) for all pairs, by an integral over directions from the mean of P."""
         found = np.zeros((self.size, self.size))
-        angles = np.arange(_ANGLES) * (2.0 * math.pi / _ANGLES)
+        angles = (np.arange(_ANGLES) + 0.5) * (2.0 * math.pi / _ANGLES)
         circle = np.stack([np.cos(angles), np.sin(angles)])
-        logs = np.log(self._determinants)
         at_once = max(1, _CELLS_AT_ONCE // (self.size * _ANGLES))
         for start in range(0, self.size, at_once):
             rows = slice(start, min(start + at_once, self.size))
-            # A record of P is s times a direction, s^2 exponential with mean 2.
-            ways = np.linalg.cholesky(self._given[rows]) @ circle
-            squares = np.stack([ways[:, 0] ** 2, 2 * ways[:, 0] * ways[:, 1], ways[:, 1] ** 2], 1)
-            heights = np.einsum("mj,pja->pma", self._inverses, squares) - 1.0
-            # P > P' where s^2 times this height exceeds that difference.
-            needed = (logs[rows, None] - logs)[:, :, None]
-            with np.errstate(all="ignore"):
-                tails = np.exp(-needed / (2.0 * heights))
-            beyond = np.where(needed <= 0, 1.0, tails)
-            below = np.where(needed < 0, 1.0 - tails, 0.0)
-            level = np.where(needed < 0, 1.0, 0.0)
-            chances = np.where(heights > 0, beyond, np.where(heights < 0, below, level))
-            found[rows] = chances.mean(axis=2)
+            found[rows] = _chances(*self._differences(rows, circle)).mean(axis=2)
         same = np.all(self._given[:, None] == self._given, axis=(2, 3))
+        same &= np.all(self._means[:, None] == self._means, axis=2)
         return np.where(same, 0.0, np.clip(found, 0.0, 1.0))
+
+    def _differences(self, rows: slice, circle: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return a, b, c of ln P - ln P' = a s^2 + b s + c, at distance s from the mean of P.
+
+        For all P among some members, all P', and all directions: a record of P is its mean and s
+        times the direction that the root of its covariance makes of one on the circle.
+        """
+        logs = np.log(self._determinants)
+        ways = np.linalg.cholesky(self._given[rows]) @ circle
+        x, y = ways[:, None, 0], ways[:, None, 1]
+        inverses = self._inverses[None, :, :, None]
+        first, second, third = inverses[:, :, 0], inverses[:, :, 1], inverses[:, :, 2]
+        off = self._means[rows, None] - self._means
+        u, v = off[:, :, :1], off[:, :, 1:]
+        a = 0.5 * (first * x * x + 2.0 * second * x * y + third * y * y - 1.0)
+        b = (first * u + second * v) * x + (second * u + third * v) * y
+        c = 0.5 * (first * u * u + 2.0 * second * u * v + third * v * v)
+        return a, b, c + 0.5 * (logs - logs[rows, None])[:, :, None]
 
     def _heights(self, X: Floats) -> Floats:
         """Return the log densities of all members at some records: (records, members)."""
-        first, second = X[:, :1], X[:, 1:]
         a, b, c = self._inverses.T
         with np.errstate(all="ignore"):
+            first, second = X[:, :1] - self._means[:, 0], X[:, 1:] - self._means[:, 1]
             lengths = a * first**2 + (2.0 * b) * (first * second) + c * second**2
         return np.asarray(-0.5 * (lengths + np.log(self._determinants)) - math.log(2.0 * math.pi))
+
+    def mean(self, index: int) -> Floats:
+        """Return the mean of one member."""
+        return np.asarray(self._means[index])
 
     def log_density(self, X: ArrayLike, index: int) -> Floats:
         """Return the log density of one member at each record."""
         X = np.asarray(X, dtype=np.float64).reshape(-1, 2)
-        return CovarianceFamily(self._given[index : index + 1])._heights(X)[:, 0]
+        one = slice(index, index + 1)
+        return PlaneFamily(self._given[one], self._means[one])._heights(X)[:, 0]
 
     def sample(self, index: int, n: int, random_state: RandomState = None) -> Floats:
         """Draw records from one member."""
         drawn = public_generator(random_state).standard_normal((n, 2))
-        return np.asarray(drawn @ np.linalg.cholesky(self._given[index]).T)
+        return np.asarray(self._means[index] + drawn @ np.linalg.cholesky(self._given[index]).T)
 
 
-def covariance_cover(
-    kappa: float, alpha: float, *, constants: str = "calibrated"
-) -> CovarianceFamily:
+def _chances(a: Floats, b: Floats, c: Floats) -> Floats:
+    """Return the chance of a s^2 + b s + c > 0, where s exceeds t with chance exp(-t^2 / 2).
+
+    >>> _chances(*np.array([[1.0], [0.0], [-2.0]])).round(3)  # s^2 > 2
+    array([0.368])
+    """
+    with np.errstate(all="ignore"):
+        square = b * b - 4.0 * a * c
+        root = np.sqrt(np.maximum(square, 0.0))
+        # The stable form of both roots; one of them is infinite, or none, on a straight line.
+        q = -0.5 * (b + np.where(b >= 0, root, -root))
+        first, second = q / a, np.where(q == 0, 0.0, c / q)
+        low = np.exp(-0.5 * np.maximum(np.minimum(first, second), 0.0) ** 2)
+        high = np.exp(-0.5 * np.maximum(np.maximum(first, second), 0.0) ** 2)
+        edge = np.exp(-0.5 * np.maximum(-c / b, 0.0) ** 2)
+    between = np.where(square > 0, low - high, 0.0)
+    straight = np.where(b > 0, edge, 1.0 - edge)
+    level = np.where(b == 0, np.where(c > 0, 1.0, 0.0), straight)
+    return np.where(a == 0, level, np.where(a > 0, 1.0 - between, between))
+
+
+def plane_cover(
+    radius: float, kappa: float, alpha: float, *, constants: str = "calibrated"
+) -> PlaneFamily:
     r"""Return normal distributions in the plane, one within alpha / 10 of each with these bounds.
 
-    Mean 0, covariance between I and kappa I. For Theorem 46 of paper F, in the plane.
+    Means at most ``radius`` long, covariances between I and kappa I, *together*: for one choice, as
+    in Theorem 46 of paper F.
 
     Parameters
     ----------
+    radius : float
+        At least 0, which leaves only the covariance.
     kappa : float
-        At least 1.
+        At least 1, which leaves only the mean.
     alpha : float
     constants : {"calibrated", "published"}
         A grid of the logarithm of the covariance, or of the covariance itself.
 
     Examples
     --------
-    >>> covariance_cover(2.0, 0.8).size, covariance_cover(2.0, 0.8, constants="published").size
+    >>> plane_cover(0.0, 2.0, 0.8).size, plane_cover(0.0, 2.0, 0.8, constants="published").size
     (72, 202)
+    >>> plane_cover(0.5, 1.5, 0.9).size
+    1321
     """
     _validate.probability(alpha=alpha)
     _validate.one_of(("calibrated", "published"), constants=constants)
+    if not (math.isfinite(radius) and radius >= 0):
+        raise ParameterError(f"Expected a finite radius >= 0, got radius={radius!r}.")
     if not (math.isfinite(kappa) and kappa >= 1):
         raise ParameterError(f"Expected a finite kappa >= 1, got kappa={kappa!r}.")
-    reach = _largest_ratio(0.1 * alpha)
-    if constants == "calibrated":
-        half = 0.5 * math.log(kappa) + reach
-        far = reach * half / math.sinh(half)
-        grid = _symmetric_grid(0.0, math.log(kappa), far)
-        values, vectors = np.linalg.eigh(grid)
-        members = np.einsum("mij,mj,mkj->mik", vectors, np.exp(values), vectors)
-        members = 0.5 * (members + members.transpose(0, 2, 1))
-    else:
-        members = _symmetric_grid(1.0, kappa, reach / (1.0 + reach))
-    if len(members) > MAX_MEMBERS:
+    share = 1.0 if radius == 0 else 0.0 if kappa == 1 else _COVARIANCE_SHARE
+    covariances = _covariance_grid(kappa, 0.1 * alpha * math.sqrt(share), constants=constants)
+    if radius == 0:
+        if len(covariances) > MAX_MEMBERS:
+            raise _too_many()
+        return PlaneFamily(covariances)
+    # Pinsker: half of a length t in the member's own coordinates.
+    far = 2.0 * 0.1 * alpha * math.sqrt(1.0 - share)
+    return _with_means(covariances, radius, far)
+
+
+def _covariance_grid(kappa: float, near: float, *, constants: str) -> Floats:
+    """Return covariances, one within a total variation of ``near`` of each within the bounds."""
+    if kappa == 1:
+        return np.eye(2)[None]
+    reach = _largest_ratio(near)
+    if constants == "published":
+        return _symmetric_grid(1.0, kappa, reach / (1.0 + reach))
+    half = 0.5 * math.log(kappa) + reach
+    grid = _symmetric_grid(0.0, math.log(kappa), reach * half / math.sinh(half))
+    values, vectors = np.linalg.eigh(grid)
+    members = np.einsum("mij,mj,mkj->mik", vectors, np.exp(values), vectors)
+    return np.asarray(0.5 * (members + members.transpose(0, 2, 1)))
+
+
+def _with_means(covariances: Floats, radius: float, far: float) -> PlaneFamily:
+    """Return every covariance with means, one within ``far`` of each that is ``radius`` long."""
+    step = math.sqrt(2.0) * far
+    roots = np.linalg.cholesky(covariances)
+    # The cells of the grid points that are kept cover the disc, so there are at least so many.
+    areas = np.pi * radius**2 / (step**2 * roots[:, 0, 0] * roots[:, 1, 1])
+    if areas.sum() > MAX_MEMBERS or len(covariances) > MAX_MEMBERS:
         raise _too_many()
-    return CovarianceFamily(members)
+    means, spreads = [], []
+    for covariance, root in zip(covariances, roots, strict=True):
+        low, high = np.sqrt(np.linalg.eigvalsh(covariance))
+        rim = radius + high * far
+        reach = math.ceil(rim / (low * step))
+        line = step * np.arange(-reach, reach + 1)
+        grid = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2) @ root.T
+        grid = grid[np.hypot(grid[:, 0], grid[:, 1]) <= rim]
+        means.append(grid)
+        spreads.append(np.broadcast_to(covariance, (len(grid), 2, 2)))
+    if sum(map(len, means)) > MAX_MEMBERS:
+        raise _too_many()
+    return PlaneFamily(np.concatenate(spreads), np.concatenate(means))
 
 
 def _largest_ratio(radius: float) -> float:
@@ -224,6 +314,6 @@ def _symmetric_grid(lowest: float, highest: float, far: float) -> Floats:
 
 def _too_many() -> ParameterError:
     return ParameterError(
-        f"Expected a cover of at most {MAX_MEMBERS} covariances, got more. Take a larger alpha or "
-        "a smaller kappa, or GaussianDistribution."
+        f"Expected a cover of at most {MAX_MEMBERS} normal distributions, got more. Take a larger "
+        "alpha, a smaller radius or a smaller kappa."
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.hypotheses.clip import Clip, Votes
 from quorate.distributions.hypotheses.families import Family, PairwiseFamily
@@ -18,7 +19,40 @@ from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.public_randomness import RandomState
 from quorate.users.crowd import Crowd
 
-__all__ = ["HypothesisSelector"]
+__all__ = ["HypothesisSelector", "choose_member"]
+
+
+def choose_member(
+    crowd: Crowd,
+    family: Family,
+    *,
+    clip: Clip | Votes,
+    epsilon: float,
+    account: Account,
+) -> int:
+    """Return the number of the member with the best worst duel: one purely private choice.
+
+    Privacy: a user's term in a duel is an integer in [-T, T] for T = ``clip.limit(...)``, whatever
+    the records are, and a function of these records alone. The sum over users moves by at most
+    2 T when a user is replaced and by T when one comes or goes, and so does the largest of several
+    sums: that is ``clip.sensitivity(...)``, and the choice costs ``epsilon``.
+
+    >>> from quorate.accounting.account import Account
+    >>> from quorate.distributions.hypotheses.families import DiscreteFamily
+    >>> from quorate.users import UserData
+    >>> people = UserData.from_arrays([[0.0]] * 400, users=np.arange(400))
+    >>> known = {"clip": Clip(0.5), "epsilon": 1.0, "account": Account.open(epsilon=1.0)}
+    >>> choose_member(people, DiscreteFamily([[0.1, 0.9], [0.9, 0.1]]), **known)
+    1
+    """
+    chooser = ChooseBest(
+        candidates=family.size,
+        epsilon=epsilon,
+        sensitivity=clip.sensitivity(family.unit, account.relation),
+        relation=account.relation,
+    )
+    tally = crowd.add_up(partial(_tally, family=family, clip=clip), whole=True)
+    return chooser.release(-family.worst(tally), account=account)
 
 
 class HypothesisSelector(UserEstimator):
@@ -46,11 +80,10 @@ class HypothesisSelector(UserEstimator):
     trust : central
     public : the family and all parameters; under ``Relation.REPLACE`` the number of users
     numerics : exact
-    proof : A user's term in a duel is an integer in [-T, T] for T = ``clip.limit(...)``, whatever
-        the records are, and a function of these records alone. So a duel, and a member's worst
-        duel, moves by at most 2T when the user is replaced, and by T when one is added. A vote is
-        1, 0 or -1 and likewise a function of the user's own records, so T = 1. The choice is one
-        release of :class:`~quorate.mechanisms.ChooseBest`. Released: ``index_``.
+    proof : :func:`choose_member`: a user's clipped term moves a member's worst duel by at most 2T
+        when the user is replaced, and by T when one is added. A vote is 1, 0 or -1 and likewise a
+        function of the user's own records, so T = 1. The choice is one release of
+        :class:`~quorate.mechanisms.ChooseBest`. Released: ``index_``.
 
     Complexity
     ----------
@@ -129,14 +162,7 @@ class HypothesisSelector(UserEstimator):
         account = self._charge(X, None, users)
         data = self._crowd(X, None, users)
         self._check_features(data.n_features)
-        chooser = ChooseBest(
-            candidates=self.family.size,
-            epsilon=self.epsilon,
-            sensitivity=clip.sensitivity(self.family.unit, self.relation),
-            relation=self.relation,
-        )
-        tally = data.add_up(partial(_tally, family=self.family, clip=clip), whole=True)
-        index = chooser.release(-self.family.worst(tally), account=account)
+        index = choose_member(data, self.family, clip=clip, epsilon=self.epsilon, account=account)
         self.guarantee_ = self._promise(account)
         self.index_ = index
         self.algorithm_ = Route(

@@ -16,6 +16,7 @@ from quorate._validate import described, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.distributions.base import UserDistribution, new_figure
+from quorate.distributions.normal.cover_choice import NormalCover
 from quorate.distributions.normal.rows import (
     WhitenedMeans,
     WithinCovariances,
@@ -120,19 +121,27 @@ class GaussianDistribution(UserDistribution):
         *medians*: a private quantile of each whitened coordinate, adding up to ``epsilon``, on a
         grid whose steps follow from public numbers (:func:`cover_step`).
         *mean*: :class:`~quorate.means.user_mean.UserMean` of the rows. Covariance and mean share
-        ``epsilon`` and ``delta``; the mean is whitened with the *released* covariance.
+        ``epsilon`` and ``delta``; the mean is whitened with the *released* covariance. *cover*: one
+        choice of ``epsilon`` among finitely many normal distributions, mean and covariance together
+        (:class:`~quorate.distributions.normal.cover_choice.NormalCover`), in which what a user's
+        records say is clipped. Which there are follows from ``bounds``, ``covariance`` or
+        ``deviations``, and ``error``.
 
     Utility
     -------
     ``error_.bound`` holds the total variation from the normal distribution with the people's own
     centre and covariance with probability 95 %, as far as noise goes, by Pinsker's inequality
     :math:`\frac12\sqrt{\|R\|_F^2 + \Delta^2}` for a relative error R of the covariance and a
-    distance :math:`\Delta` of the means in standard deviations.
+    distance :math:`\Delta` of the means in standard deviations. *cover* states nothing (a bound of
+    1): for people who are alike and hold m records each it errs by at most :math:`\alpha` =
+    ``error`` from :math:`\tilde O(L(1/\varepsilon + 1/(\alpha\varepsilon\sqrt m) +
+    1/(\alpha^2 m)))` people on, L the logarithm of the number of members (Theorems 45 and 46).
 
     Complexity
     ----------
     Time :math:`O(N d)` for a known covariance, :math:`O(N d^2)` otherwise, and that of
-    :class:`~quorate.means.user_mean.UserMean`.
+    :class:`~quorate.means.user_mean.UserMean`. *cover*: :math:`O(N M^2)` for M members, at most
+    4096; a second for a thousand records and 500 members.
 
     Parameters
     ----------
@@ -141,13 +150,18 @@ class GaussianDistribution(UserDistribution):
         Loose public range of the records.
     covariance : array of shape (d, d), optional
         If it is public knowledge; by default it is released too, which needs ``delta`` > 0 and
-        people with at least two records.
+        people with at least two records, or a cover.
     deviations : pair of floats, optional
         Smallest and largest standard deviation in any direction, public; needed where the
         covariance is unknown. Their ratio, squared, bounds the condition number.
     delta : float, default=0.0
-    algorithm : {"auto", "medians", "mean"}, default="auto"
-        How the mean is found.
+    algorithm : {"auto", "medians", "mean", "cover"}, default="auto"
+        How the mean is found. ``"cover"`` finds mean and covariance together, purely privately, for
+        one or two features within a narrow range (any number of features if the covariance is
+        public); it is what ``"auto"`` takes where neither ``covariance`` nor ``delta`` is given.
+    error : float, default=0.5
+        The total variation that ``"cover"`` is made for: some member lies within a tenth of it of
+        any normal distribution within the public limits.
     relation, ledger, data_name, random_state
         As everywhere; ``random_state`` seeds :meth:`sample`.
 
@@ -175,7 +189,7 @@ class GaussianDistribution(UserDistribution):
     'medians'
     """
 
-    _algorithms = ("auto", "medians", "mean")
+    _algorithms = ("auto", "medians", "mean", "cover")
     _single_feature = True
 
     mean_: NDArray[np.float64]
@@ -190,6 +204,7 @@ class GaussianDistribution(UserDistribution):
         deviations: tuple[float, float] | None = None,
         delta: float = 0.0,
         algorithm: str = "auto",
+        error: float = 0.5,
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
         data_name: str | None = None,
@@ -201,6 +216,7 @@ class GaussianDistribution(UserDistribution):
         self.deviations = deviations
         self.delta = delta
         self.algorithm = algorithm
+        self.error = error
         self.relation = relation
         self.ledger = ledger
         self.data_name = data_name
@@ -209,8 +225,11 @@ class GaussianDistribution(UserDistribution):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> GaussianDistribution:
         """Release the distribution of ``X`` (records x features, with ``users``, or a crowd)."""
         self._check_common()
+        _validate.probability(error=self.error)
         bound = for_squares(told_bound(self.bounds, X))
         known = self._known_covariance(bound.dimension)
+        if self._by_cover:
+            return self._fit_cover(X, users, bound, known)
         account = self._charge(X, None, users, reserve=core_reserve(self.delta, self.relation))
         data = self._crowd(X, None, users)
         bound = for_squares(as_bound(self.bounds, data.n_features))
@@ -237,6 +256,34 @@ class GaussianDistribution(UserDistribution):
         self.error_ = DistributionError(metric="total variation", noise=stated, bound=stated)
         return self
 
+    @property
+    def _by_cover(self) -> bool:
+        """Whether mean and covariance are chosen together: asked for, or the only pure way."""
+        only = self.algorithm == "auto" and self.covariance is None and self.delta == 0
+        return only or self.algorithm == "cover"
+
+    def _fit_cover(
+        self, X: Any, users: Any, bound: Bound, known: NDArray[np.float64] | None
+    ) -> GaussianDistribution:
+        """Choose the distribution from a cover, which is made before the charge."""
+        deviations = None if known is not None else as_deviations(self.deviations)
+        told = {"error": float(self.error), "covariance": known, "deviations": deviations}
+        cover = NormalCover.of(bound, **told)  # type: ignore[arg-type]
+        account = self._charge(X, None, users)
+        data = self._crowd(X, None, users)
+        if data.n_features != bound.dimension:
+            raise SchemaError(
+                f"Expected bounds of {data.n_features} features, got {bound.dimension}."
+            )
+        found = cover.choose(data, epsilon=float_down(account.left), account=account)
+        self.guarantee_ = self._promise(account)
+        self.mean_, self.covariance_ = found
+        asked = self.algorithm == "cover"
+        reason = "you asked for it" if asked else "a covariance that is unknown needs delta > 0"
+        self.algorithm_ = Route(name="cover", reason=f"{reason}; of {cover.family.size} members.")
+        self.error_ = DistributionError(metric="total variation", noise=1.0, bound=1.0)
+        return self
+
     def _known_covariance(self, dimension: int) -> NDArray[np.float64] | None:
         """Return the public covariance; refuse what is none, and what cannot be released."""
         if self.covariance is None:
@@ -246,10 +293,10 @@ class GaussianDistribution(UserDistribution):
                     "smallest and largest standard deviation in any direction."
                 )
             low, high = as_deviations(self.deviations)
-            if self.delta == 0:
+            if self.delta == 0 and not self._by_cover:
                 raise ParameterError(
                     "An unknown covariance needs delta > 0, such as delta=1e-6; with delta=0 pass "
-                    "covariance=."
+                    "covariance=, or take algorithm='cover'."
                 )
             if not high / low <= 1e6:
                 raise ParameterError("Expected deviations within a factor of 1e6 of each other.")
