@@ -74,14 +74,17 @@ class RealCluster:
         """The cluster as the command line names it."""
         return self.client.scheduler_info(n_workers=0)["address"].replace("tcp://", "dask://")
 
-    def start(self, *arguments):
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+    def start(self, *arguments, hidden=()):
+        """Start a process; modules in the folders ``hidden`` stand before all others."""
+        path = [*map(str, hidden), *(p for p in sys.path if p)]
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path))
         for name, value in CALM.items():
             environment[f"DASK_{name.replace('.', '__').replace('-', '_').upper()}"] = str(value)
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "dask", *arguments]
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         self.processes.append(process)
+        return process
 
     def close(self):
         self.client.close()
@@ -93,6 +96,19 @@ class RealCluster:
             except subprocess.TimeoutExpired:  # a worker that waits for others who were killed
                 process.kill()
                 process.wait()
+
+
+@pytest.fixture(scope="session")
+def without_quorate(tmp_path_factory):
+    """A folder in which ``python3`` is an interpreter that has everything but Quorate."""
+    folder = tmp_path_factory.mktemp("bare")
+    (folder / "quorate.py").write_text("raise ModuleNotFoundError(\"No module named 'quorate'\")")
+    script = folder / "python3"
+    script.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{folder}:$PYTHONPATH" exec "{sys.executable}" "$@"\n'
+    )
+    script.chmod(0o755)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -177,6 +177,78 @@ def test_a_ledger_is_charged_before_a_cluster_reads(cluster, folder, capsys, tmp
     assert "Nothing was charged" in capsys.readouterr().err
 
 
+@pytest.fixture
+def book(tmp_path):
+    """A ledger that holds exactly one fit, and the words that name it."""
+    ledger = Ledger(tmp_path / "book.db")
+    ledger.set_budget("visits", epsilon=9.0, delta=1e-5, unit="id")
+    return ledger, ["--ledger", str(tmp_path / "book.db"), "--data-name", "visits"]
+
+
+COUNTED = """
+import sys
+from quorate.files.table_files import Columns, TableFile
+from quorate.tasks.crowds import Place
+place, table = Place("local[2]"), TableFile(sys.argv[1])
+columns = Columns(user=("id",), features=("a",))
+print(place.crowd(table, columns, place.connect()).n_users)
+"""
+
+
+def test_spark_workers_run_the_interpreter_of_the_driver(spark, folder, whole, without_quorate):
+    # In a virtual environment that is not activated, python3 is another interpreter.
+    environment = {name: v for name, v in os.environ.items() if name != "PYSPARK_PYTHON"}
+    environment["PATH"] = f"{without_quorate}{os.pathsep}{environment['PATH']}"
+    run = subprocess.run(
+        [sys.executable, "-c", COUNTED, folder],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert int(run.stdout) == whole.n_users
+
+
+def test_spark_workers_without_quorate_are_refused_for_free(
+    spark, folder, capfd, without_quorate, monkeypatch, book
+):
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(without_quorate / "python3"))
+    ledger, named = book
+    assert main(["fit", str(folder), *MEAN.split(), *named, "--engine", "local[2]"]) != 0
+    said = capfd.readouterr()
+    assert "No module named 'quorate'" in said.err
+    assert "PYSPARK_PYTHON" in said.err
+    assert "Nothing was charged" in said.err
+    assert said.err.count("\n") == 1
+    assert ledger.remaining("visits").epsilon == 9.0
+
+
+def test_every_dask_worker_is_probed_before_the_charge(
+    cluster, folder, capsys, without_quorate, book
+):
+    cluster.client.wait_for_workers(3)
+    before = set(cluster.client.scheduler_info(n_workers=-1)["workers"])
+    settings = ("--no-nanny", "--no-dashboard", "--nthreads", "1")
+    address = cluster.place.replace("dask://", "tcp://")
+    bare = cluster.start("worker", *settings, address, hidden=[without_quorate])
+    cluster.client.wait_for_workers(len(before) + 1, timeout=60)
+    ledger, named = book
+    try:
+        code = main(["fit", str(folder), *MEAN.split(), *named, "--engine", cluster.place])
+    finally:
+        bare.terminate()
+        bare.wait()
+        cluster.processes.remove(bare)
+    said = capsys.readouterr()
+    assert code != 0
+    assert "No module named 'quorate'" in said.err
+    assert "Nothing was charged" in said.err
+    assert said.err.count("\n") == 1
+    assert ledger.remaining("visits").epsilon == 9.0
+
+
 @pytest.mark.parametrize(
     ("name", "module", "extra"),
     [

@@ -34,18 +34,42 @@ from quorate.engines.base import (
 )
 from quorate.engines.capping import CappedRecords
 from quorate.engines.layout import Layout, split_records
+from quorate.engines.probing import check_reports, worker_probe
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
 from quorate.users import frames
 from quorate.users.closed import closed
-from quorate.users.crowd import adding_up
+from quorate.users.crowd import Result, adding_up
 from quorate.users.data import UserData
 
-__all__ = ["DaskCrowd"]
+__all__ = ["DaskCrowd", "check_workers", "open_client"]
 
 # Small parts on one worker share a task, since a task costs milliseconds: up to so many bytes.
 _TASK_BYTES = 2**26
 _FAN_IN = 8
+# Seconds that a cluster without workers has to start one.
+_PATIENCE = 60.0
+_ADVICE = "Start the workers in an environment that has the same version of Quorate."
+
+
+def open_client(address: str) -> Any:
+    """Return a client of the scheduler at ``address``, such as ``tcp://host:8786``."""
+    return needs("distributed", "dask").Client(address, set_as_default=False)
+
+
+def check_workers(client: Any) -> None:
+    """Run a probe task on every worker; refuse them if they cannot run Quorate."""
+    reports = list(client.run(worker_probe()).values())
+    if not reports:
+        # A cluster that grows on demand starts a worker once there is a task.
+        try:
+            reports = [client.submit(worker_probe(), pure=False).result(timeout=_PATIENCE)]
+        except TimeoutError:
+            raise ParameterError(
+                f"The Dask cluster has no workers: none took a task within {_PATIENCE:g} seconds. "
+                "Nothing was charged."
+            ) from None
+    check_reports(reports, _ADVICE)
 
 
 class DaskCrowd(PartedCrowd):
@@ -72,6 +96,7 @@ class DaskCrowd(PartedCrowd):
         super().__init__(schema, len(parts), changes, arguments)
         self._client, self._parts = client, list(parts)
         self._groups: list[list[int]] = []
+        self._was_asked = False
 
     @classmethod
     @closed
@@ -152,6 +177,7 @@ class DaskCrowd(PartedCrowd):
         layout: Layout,
         n_parts: int | None,
     ) -> DaskCrowd:
+        check_workers(client)
         workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
         n_parts = 4 * workers if n_parts is None else n_parts
         _validate.positive_integer(n_parts=n_parts)
@@ -175,12 +201,34 @@ class DaskCrowd(PartedCrowd):
             shares = [] if kept is None else [kept]
         return client.submit(_put_together, shares, layout, pure=False, retries=3)
 
+    def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
+        """Return ``work(part)``, or ``work(part, argument)``, of every part, in their order."""
+        self._keep_changed_parts()
+        return super().map(work, each)
+
+    def _keep_changed_parts(self) -> None:
+        """Keep the changed parts on the workers from the second round on.
+
+        A descent asks the same changed parts in every round; changing them costs more than the
+        round itself. What is asked only once is not worth the memory.
+        """
+        if self._changes and self._was_asked:
+            self._parts = self._submitted(Task(self._changes, _as_it_is), self._own_arguments())
+            self._changes, self._arguments = (), ((),) * self.n_parts
+            self._groups = []
+        self._was_asked = True
+
+    def _own_arguments(self) -> list[Arguments]:
+        """Return the arguments of the changes and none for the work, part by part."""
+        return [(*own, ()) for own in self._arguments]
+
     def add_up(
         self, work: Callable[[UserData], NDArray[np.int64]], *, whole: bool = False
     ) -> NDArray[np.int64]:
         """Return the sum of the integers of all parts, added up on the workers first."""
+        self._keep_changed_parts()
         task = Task(self._changes, adding_up(work, whole=whole))
-        arguments = [(*own, ()) for own in self._arguments]
+        arguments = self._own_arguments()
         outcomes = [
             self._on_group(_added_on_parts, task, group, arguments) for group in self._together()
         ]
@@ -268,6 +316,10 @@ def grouped_parts(
             groups[-1].append(number)
             held += sizes[number]
     return groups
+
+
+def _as_it_is(part: UserData) -> UserData:
+    return part
 
 
 def _client(client: Any) -> Any:

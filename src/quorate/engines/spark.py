@@ -9,7 +9,9 @@ loses Spark computes once more, and since no noise is drawn there that changes n
 from __future__ import annotations
 
 import math
+import os
 import pickle
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,18 +33,62 @@ from quorate.engines.base import (
     needs,
 )
 from quorate.engines.layout import Layout, split_records
+from quorate.engines.probing import check_reports, worker_probe
 from quorate.exceptions import ParameterError
 from quorate.public_randomness import RandomState
 from quorate.users.closed import closed
 from quorate.users.data import UserData
 
-__all__ = ["SparkCrowd"]
+__all__ = ["SparkCrowd", "check_workers", "open_session"]
 
 _PIECES = "part int, refused boolean, piece binary"
 _BLOBS = "part int, blob binary"
+_REPORTS = "interpreter string, version string, said string"
+_ADVICE = (
+    "Install the same version of Quorate for the Python of the workers, and name that Python in "
+    "the environment variable PYSPARK_PYTHON before the session starts."
+)
 _PARTS = 8
 # Small parts share a task, since a task costs a tenth of a second: up to so many bytes.
 _TASK_BYTES = 2**26
+
+
+def open_session(master: str) -> Any:
+    """Return a session at ``master`` whose workers run the interpreter of this process.
+
+    Spark would take whatever ``python3`` is first on the path, which in a virtual environment is
+    often one without Quorate. ``PYSPARK_PYTHON`` names another one. Spark's own log is reduced to
+    fatal errors: failures reach the caller as exceptions.
+    """
+    needs("pyspark", "spark")
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return SparkSession.builder.master(master).config("spark.log.level", "FATAL").getOrCreate()
+
+
+def check_workers(session: Any) -> None:
+    """Run a probe task on the workers; refuse them if they cannot run Quorate."""
+    cores = 1
+    with suppress(Exception):  # a session over Spark Connect does not tell
+        cores = session.sparkContext.defaultParallelism
+    probe = worker_probe()
+
+    def report(batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for _ in batches:
+            columns = [pa.array([text]) for text in probe()]
+            yield pa.RecordBatch.from_arrays(columns, names=["interpreter", "version", "said"])
+
+    try:
+        found = _mapped(session.range(0, cores, 1, cores), report, _REPORTS).collect()
+    except Exception as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise ParameterError(
+            f'The workers could not run a probe task: "{said[0]}". Nothing was charged. {_ADVICE}'
+        ) from None
+    check_reports([tuple(row) for row in found], _ADVICE)
 
 
 class SparkCrowd(PartedCrowd):
@@ -112,6 +158,7 @@ class SparkCrowd(PartedCrowd):
             random_state=random_state,
             order=order,
         )
+        check_workers(frame.sparkSession)
         from pyspark.sql import functions
 
         asked = frame.select(*[functions.col(f"`{name}`") for name in layout.columns])

@@ -8,6 +8,7 @@ rows that could be read depends on the place.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -73,7 +74,10 @@ class Place:
             )
 
     def connect(self) -> Any:
-        """Return the Dask client or the Spark session, None for this machine; read nothing."""
+        """Return the Dask client or the Spark session, None for this machine; read nothing.
+
+        A probe task has run there: workers that cannot run Quorate are refused.
+        """
         if self.kind not in _MODULES:
             return None
         cluster = None
@@ -81,6 +85,8 @@ class Place:
             cluster = _client(self.name) if self.kind == "dask" else _session(self.name)
         if cluster is None:
             raise ParameterError(f"Nobody answers at {self.name!r}: is the cluster running?")
+        engine = importlib.import_module(f"quorate.engines.{self.kind}")
+        engine.check_workers(cluster)
         return cluster
 
     def crowd(self, table: TableFile, columns: Columns, cluster: Any = None) -> Crowd:
@@ -99,15 +105,15 @@ class Place:
 
 
 def _client(name: str) -> Any:
-    from distributed import Client
+    from quorate.engines.dask import open_client
 
-    return Client(name.replace("dask://", "tcp://"), set_as_default=False)
+    return open_client(name.replace("dask://", "tcp://"))
 
 
 def _session(name: str) -> Any:
-    from pyspark.sql import SparkSession
+    from quorate.engines.spark import open_session
 
-    return SparkSession.builder.master(name).getOrCreate()
+    return open_session(name)
 
 
 class UnreadCrowd(DescribedCrowd):
