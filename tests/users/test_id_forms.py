@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from quorate.exceptions import SchemaError
+from quorate.users.frames import open_frame
 from quorate.users.id_forms import (
     are_columns,
     arrow_columns,
@@ -100,6 +101,20 @@ class TestPandas:
     def test_categories_that_are_objects_are_texts(self):
         column = column_of_pandas(pd.Series([1, "a", None, 1]).astype("category"))
         assert column.to_pylist() == ["1", "a", None, "1"]
+
+    def test_a_category_that_is_no_utf8_is_one_beside_others(self):
+        """It ended the fit of everybody whose labels stand in the same column."""
+        for odd in ("a", "\ud800"):
+            held = pd.array(["a", odd, None], dtype=pd.StringDtype("python"))
+            frame = pd.DataFrame({"drink": pd.Categorical(held)})
+            for column in (column_of_pandas(frame["drink"]), open_frame(frame).column(0).chunk(0)):
+                assert column.type == pa.dictionary(pa.int8(), pa.large_string())
+                octets = column.dictionary.cast(pa.large_binary()).to_pylist()
+                assert [octets[i] for i in column.indices.to_pylist()[:2]] == [
+                    b"a",
+                    odd.encode("utf-8", "surrogatepass"),
+                ]
+                assert column.null_count == 1
 
     def test_text_that_is_no_utf8_is_read_beside_others(self):
         text = pd.Series(["a", "\ud800", None], dtype=pd.StringDtype("python"))

@@ -134,19 +134,26 @@ def check_same_rows(**given: Any) -> None:
 def holds_objects(dtype: Any) -> bool:
     """Tell whether a type of pandas declares objects, as values or as categories.
 
+    Categories that are texts count, too: one that is no UTF-8 would be refused for all of them.
+
     >>> import numpy as np
     >>> holds_objects(np.dtype(object)), holds_objects(np.dtype(float))
     (True, False)
     """
-    return bool(dtype == "O") or (
-        hasattr(dtype, "categories") and bool(dtype.categories.dtype == "O")
-    )
+    if not hasattr(dtype, "categories"):
+        return bool(dtype == "O")
+    held = dtype.categories.dtype
+    return bool(held == "O") or _is_text(held)
+
+
+def _is_text(dtype: Any) -> bool:
+    return bool(dtype == "str") or getattr(dtype, "name", "") == "string"
 
 
 def column_of_pandas(series: Any) -> Any:
     """Return a pandas column as an Arrow array of its declared type; None if it has none in Arrow.
 
-    Objects are texts, and so are categories that are objects.
+    Objects are texts, and so are categories that are objects or texts.
 
     >>> import pandas as pd
     >>> column_of_pandas(pd.Series(["ann", 7], dtype=object)).to_pylist()
@@ -165,7 +172,7 @@ def column_of_pandas(series: Any) -> Any:
     found = quietly(lambda: pa.array(series))
     if found is not None:
         return found
-    if dtype == "str" or getattr(dtype, "name", "") == "string":
+    if _is_text(dtype):
         # Text that is no UTF-8, which Arrow refuses for all of them.
         return cells.texts(series.to_numpy(dtype=object, na_value=None))
     return None
