@@ -337,6 +337,55 @@ class TestColumns:
         assert ledger.spent("clinic").epsilon == 0
 
 
+class TestPaidAnswers:
+    """An answer that was paid for reaches people, whatever fails after the charge."""
+
+    def started(self, arguments, book, **streams):
+        paid = ["--unit", "patient", "--ledger", str(book.path), "--data-name", "visits"]
+        program = "import sys; from quorate.cli import main; sys.exit(main())"
+        command = [sys.executable, "-c", program, *arguments, *paid]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **streams)
+
+    @pytest.mark.parametrize("more", [[], ["--json"]])
+    def test_a_full_disk_under_the_output(self, visits, book, more):
+        with open("/dev/full", "w") as full:
+            process = self.started(mean_of(visits, *more), book, stdout=full)
+            said = process.communicate(timeout=60)[1]
+        assert process.returncode == 1
+        assert '"released"' in said if more else "│ age" in said
+        assert book.spent("visits").epsilon == 1.0
+
+    def test_a_closed_pipe(self, visits, book):
+        end, start = os.pipe()
+        os.close(end)
+        process = self.started(mean_of(visits), book, stdout=start)
+        os.close(start)
+        said = process.communicate(timeout=60)[1]
+        assert process.returncode == 1
+        assert "│ age" in said
+        assert "Traceback" not in said
+        assert "Exception ignored" not in said
+
+    def test_files_that_fail_after_the_charge(self, visits, tmp_path, capsys, monkeypatch):
+        def full(path, text):
+            raise OSError(28, "No space left on device", str(path))
+
+        monkeypatch.setattr("quorate.files.model_files.write_atomically", full)
+        monkeypatch.setattr("quorate.reports.outputs.write_atomically", full)
+        names = [f"--{kind}={tmp_path / kind}.json" for kind in ("model", "out", "report")]
+        code, out, err = run(mean_of(visits, *names), capsys)
+        assert code == 1
+        assert "│ age" in out
+        assert "Wrote" not in out
+        assert err.count("No space left on device") == 3
+        assert one_line(err)
+
+    def test_every_task_has_an_out(self, visits, tmp_path, capsys):
+        path = tmp_path / "answer.csv"
+        assert run(mean_of(visits, "--out", path), capsys)[0] == 0
+        assert path.read_text().startswith('"name","value"\n"mean.age",4')
+
+
 class TestPredict:
     @pytest.fixture
     def model(self, visits, tmp_path, capsys):
@@ -353,6 +402,21 @@ class TestPredict:
         assert (code, json.loads(out)["predictions"]) == (0, ["no", "yes"])
         assert run(["predict", model, table, "--out", tmp_path / "p.csv"], capsys)[0] == 0
         assert (tmp_path / "p.csv").read_text().split() == ["prediction", "no", "yes"]
+
+    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
+    def test_ids_stay_beside_predictions(self, model, suffix, tmp_path, capsys):
+        table, out = tmp_path / f"new.{suffix}", tmp_path / "p.csv"
+        if suffix == "csv":
+            table.write_text('patient,dose\n007,10\n"b,c",990\nd\n')
+        else:
+            cells = {"patient": ["007", "b,c", "d"], "dose": [10.0, 990.0, None]}
+            pq.write_table(pa.table(cells), table)
+        assert run(["predict", model, table, "--user", "patient", "--out", out], capsys)[0] == 0
+        expected = ["patient,prediction", "007,no", '"b,c",yes', "d,"]
+        assert out.read_text().splitlines() == expected
+        code, text, _ = run(["predict", model, table, "--user", "patient", "--json"], capsys)
+        assert (code, json.loads(text)["ids"]) == (0, {"patient": ["007", "b,c", "d"]})
+        assert run(["predict", model, table, "--user", "nobody"], capsys)[0] == 2
 
     def test_a_missing_column_and_a_forged_model_exit_2(self, model, tmp_path, capsys):
         table = tmp_path / "new.csv"

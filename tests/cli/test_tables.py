@@ -83,7 +83,6 @@ def test_wrong_use_is_one_line(visits, capsys):
         [*ASKED, "--sum", "visits"],
         [*ASKED, "--keys", "south"],
         [*ASKED, "--features", "price"],
-        ["--task", "mean", "--user", "patient", "--epsilon", "1", "--out", "table.csv"],
     ):
         assert main(["fit", path, *given]) == 2
         assert len(capsys.readouterr().err.strip().splitlines()) == 1

@@ -68,8 +68,8 @@ class TestTheWay:
     @every_task
     def test_every_task_can_be_stored_and_explained(self, task, visits, tmp_path, make_request):
         result = fit(make_request(task, **ASKED[task]), TableFile(visits))
-        outputs = Outputs(model=tmp_path / "m.json", report=tmp_path / "r.html")
-        outputs.write(result)
+        files = {"out": tmp_path / "a.csv", "report": tmp_path / "r.html"}
+        assert Outputs(model=tmp_path / "m.json", **files).write(result).failed == {}
         page = (tmp_path / "r.html").read_text().partition("To repeat it</h2>")[2]
         lines = map(html.unescape, re.findall(r'<th scope="row">(.*?)</th>', page))
         (tmp_path / "again.toml").write_text("\n".join(lines).replace("<table>", str(visits)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,12 +13,19 @@ from quorate.cli.printing import (
     Json,
     NeighboursOption,
     Unit,
+    complain,
     print_json,
+    print_paid,
     print_table,
     progress,
 )
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
+
+if TYPE_CHECKING:
+    from quorate.planning.plan import Plan
+    from quorate.reports.outputs import Written
+    from quorate.tasks.fitting import Fit
 
 __all__ = ["audit", "check", "demo", "fit", "plan", "predict"]
 
@@ -202,7 +210,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
         list[str] | None, typer.Option(help="Table: median over people, likewise.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Table: write it here, as .csv or .parquet.")
+        Path | None, typer.Option(help="Write the answer here, as .csv, .parquet or .json.")
     ] = None,
     engine: Annotated[
         str, typer.Option(help="local, files, dask://host:port, spark://host:port or local[2].")
@@ -219,16 +227,13 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
 
     A request file says everything at once: quorate fit request.toml. The command check writes one.
     """
-    from quorate.catalogue import answer
     from quorate.catalogue.options import labels, number_or_word
     from quorate.cli.tables import table_options
     from quorate.files.table_files import Columns, TableFile
     from quorate.ranges import Limit
-    from quorate.reports.fit_report import fit_summary
     from quorate.reports.outputs import Outputs
     from quorate.tasks.fitting import FitRequest, usual_relation
     from quorate.tasks.fitting import fit as run
-    from quorate.tasks.forecast import forecast
     from quorate.tasks.requests import read_request
 
     asked = table_options(
@@ -278,16 +283,39 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             options=_settings(setting or ()) | asked,
             counted=not uncounted,
         )
-    if out is not None and request.task != "table":
-        raise ParameterError("Only the task 'table' writes a table with --out.")
     outputs = Outputs(model=model, out=out, report=report)
     outputs.check()
     with progress("Fitting"):
         result = run(request, TableFile(table))
-        written = [str(path) for path in outputs.write(result)]
-        expected = forecast(result)
+        written = outputs.write(result)
+        expected = _forecast(result)
+    taken = print_paid(lambda: _print_fit(result, expected, written, as_json=as_json))
+    if written.failed:
+        complain(f"{written.complaint} The answer was printed.", 1)
+    if not taken:
+        complain("The standard output took no more: the answer stands above.", 1)
+    if written.failed or not taken:
+        raise typer.Exit(1)
+
+
+def _forecast(result: Fit) -> Plan | None:
+    """Return the planner's forecast; without one, the answer is shown all the same."""
+    from quorate.tasks.forecast import forecast
+
+    with suppress(Exception):
+        return forecast(result)
+    return None
+
+
+def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json: bool) -> None:
+    from quorate.catalogue import answer
+    from quorate.reports.fit_report import fit_summary
+
     if as_json:
-        print_json(fit_summary(result, expected) | {"written": written})
+        files: dict[str, object] = {"written": [str(path) for path in written.paths]}
+        if written.failed:
+            files["failed"] = dict(written.failed)
+        print_json(fit_summary(result, expected) | files)
         return
     said = answer(result.estimator, result.columns.features, result.columns.classes)
     counted = () if result.usable is None else (str(result.usable),)
@@ -303,7 +331,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     if result.account is not None:
         left = result.account.left
         print(f"Left for {result.account.name!r}: epsilon {left.epsilon:g}, delta {left.delta:g}.")
-    for path in written:
+    for path in written.paths:
         print(f"Wrote {path}")
 
 
@@ -336,6 +364,10 @@ def predict(
     model: Annotated[Path, typer.Argument(help="Model file that fit wrote.")],
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the features.")],
     *,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of the table to write beside each prediction; repeatable."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write a CSV file instead of printing.")] = None,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="A column for each class instead of a label.")
@@ -350,29 +382,32 @@ def predict(
     from quorate.files.atomic import write_atomically
     from quorate.files.model_files import StoredModel
     from quorate.files.table_files import TableFile
-    from quorate.reports.outputs import (
-        predictions_as_csv,
-        predictions_as_list,
-        probabilities_as_csv,
-    )
+    from quorate.reports.outputs import predictions_as_csv, predictions_as_list
 
     stored = StoredModel.read(model)
-    rows = TableFile(table).features(stored.feature_names, stored.estimator._coding)
+    source = TableFile(table)
+    ids = source.texts(tuple(user or ()))
+    rows = source.features(stored.feature_names, stored.estimator._coding)
+    names = ["prediction"]
     if probabilities:
         names, shares = stored.predict_probabilities(rows)
-        values: list[object] = [predictions_as_list(row) for row in shares]
-        text = probabilities_as_csv(names, shares)
+        found: list[list[object]] = [predictions_as_list(row) for row in shares]
+        values: list[object] = list(found)
     else:
         values = predictions_as_list(stored.predict(rows))
         values = [v if whole else None for v, whole in zip(values, finite_rows(rows), strict=True)]
-        text = predictions_as_csv(values)
+        found = [[value] for value in values]
+    columns = (*ids.values(), found)
+    lines = ([*row[:-1], *row[-1]] for row in zip(*columns, strict=True))
+    text = predictions_as_csv([*ids, *names], lines)
     if absent := len(rows) - int(finite_rows(rows).sum()):
         what = "no probabilities" if probabilities else "no prediction"
         typer.echo(f"{absent:,} of {len(rows):,} rows lack a value and have {what}.", err=True)
     if out is not None:
         write_atomically(out, text)
     if as_json:
-        print_json({"predictions": values, "written": None if out is None else str(out)})
+        document = {"predictions": values, "written": None if out is None else str(out)}
+        print_json(document | ({"ids": ids} if ids else {}))
     elif out is None:
         print(text, end="")
     else:

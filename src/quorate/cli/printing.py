@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
 from enum import Enum
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ __all__ = [
     "Unit",
     "complain",
     "print_json",
+    "print_paid",
     "print_table",
     "progress",
 ]
@@ -76,6 +78,24 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     for row in rows:
         table.add_row(*(Text(str(cell)) for cell in row))
     console.print(table)
+
+
+def print_paid(say: Callable[[], None]) -> bool:
+    """Print an answer that was paid for; return whether the standard output took it.
+
+    If it did not (a closed pipe, a full disk), the whole answer goes to the standard error stream.
+    """
+    try:
+        say()
+        sys.stdout.flush()
+    except (OSError, SystemExit):  # Rich ends the program at a closed pipe.
+        with suppress(OSError, ValueError):
+            # What is still in the buffer must not fail again when the program ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with redirect_stdout(sys.stderr):
+            say()
+        return False
+    return True
 
 
 @contextmanager

@@ -369,6 +369,15 @@ class TableFile:
             source = self._csv(names, {name for name in names if name not in texts})
         return frames.load(source, users=[], features=list(names), target=None, coding=coding).rows
 
+    @closed
+    def texts(self, names: Sequence[str]) -> dict[str, list[str | None]]:
+        """Read columns as text, such as ids to write beside predictions."""
+        if not names:
+            return {}
+        self._check_names(names)
+        read = self._parquet(names) if self.separator is None else self._csv(names, (), names)
+        return {name: list(map(_as_text, read.column(name).to_pylist())) for name in names}
+
     def booleans(self, columns: Columns) -> tuple[str, ...]:
         """Return the features that a Parquet file declares as booleans; read no row."""
         import pyarrow as pa
@@ -446,6 +455,12 @@ def _texts(cells: Any) -> Any:
     table = pa.array([None if word is None else place[word] for word in words], pa.int32())
     indices = table.take(coded.indices)
     return pa.DictionaryArray.from_arrays(indices, pa.array(known, pa.large_string()))
+
+
+def _as_text(cell: object) -> str | None:
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", errors="replace")
+    return None if cell is None else str(cell)
 
 
 def _text(cell: bytes) -> str | None:

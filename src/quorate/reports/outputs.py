@@ -1,35 +1,60 @@
-"""Where the results of a fit go: a model file, a report page, both or neither."""
+"""Where the results of a fit go: a model file, the answer as a file, a report page.
+
+An answer that was paid for is never lost: a file that cannot be written is reported, and the others
+are written all the same.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from quorate.exceptions import MissingExtraError, ParameterError
+from quorate.catalogue import answer
+from quorate.exceptions import MissingExtraError, ParameterError, QuorateError
 from quorate.files.atomic import check_writable, write_atomically
 from quorate.files.model_files import StoredModel
 from quorate.reports.figures import has_matplotlib
-from quorate.reports.fit_report import fit_page
+from quorate.reports.fit_report import fit_page, fit_summary
 from quorate.reports.page import render
 from quorate.tasks.fitting import Fit
 from quorate.tasks.forecast import forecast
 
 __all__ = [
     "Outputs",
+    "Written",
+    "answer_as",
     "predictions_as_csv",
     "predictions_as_list",
-    "probabilities_as_csv",
     "table_as",
 ]
 
-_TABLES = (".csv", ".parquet")
+_FORMATS = (".csv", ".parquet", ".json")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Which files a fit has written, and why the others are missing.
+
+    >>> Written((Path("m.json"),), {"r.html": "No space left on device"}).complaint
+    "'r.html' was not written: No space left on device."
+    """
+
+    paths: tuple[Path, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def complaint(self) -> str:
+        """What went wrong, in one line; empty if nothing did."""
+        said = (f"{path!r} was not written: {why}." for path, why in self.failed.items())
+        return " ".join(said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,37 +76,97 @@ class Outputs:
         for path in (self.model, self.out, self.report):
             if path is not None:
                 check_writable(path)
-        if self.out is not None and self.out.suffix.lower() not in _TABLES:
+        if self.out is not None and self.out.suffix.lower() not in _FORMATS:
             raise ParameterError(
-                f"Expected a table as {' or '.join(_TABLES)}, got {str(self.out)!r}."
+                f"Expected --out to end in {', '.join(_FORMATS)}, got {str(self.out)!r}."
             )
         if self.report is not None and not has_matplotlib():
             raise MissingExtraError(
                 "A report needs matplotlib, which is not installed: pip install 'quorate[plot]'."
             )
 
-    def write(self, fit: Fit) -> tuple[Path, ...]:
-        """Write what was asked for, each file whole or not at all; return the paths.
+    def write(self, fit: Fit) -> Written:
+        """Write what was asked for, each file whole or not at all.
 
-        The model comes first: whatever happens to the report, the release is safe.
+        The budget is spent by now. So no failure is raised, and none keeps the other files from
+        being written: a full disk, a folder that is gone, a report that cannot be drawn.
         """
-        written = []
-        if self.model is not None:
-            written.append(StoredModel(fit.estimator, fit.labels).write(self.model))
-        if self.out is not None:
-            written.append(write_atomically(self.out, table_as(self.out.suffix, fit.estimator)))
-        if self.report is not None:
-            page = render(fit_page(fit, forecast(fit)))
-            written.append(write_atomically(self.report, page))
-        return tuple(written)
+        writers: tuple[tuple[Path | None, Callable[[Path], Path]], ...] = (
+            (self.model, StoredModel(fit.estimator, fit.labels).write),
+            (self.out, lambda path: write_atomically(path, answer_as(str(path), fit))),
+            (
+                self.report,
+                lambda path: write_atomically(path, render(fit_page(fit, forecast(fit)))),
+            ),
+        )
+        paths: list[Path] = []
+        failed: dict[str, str] = {}
+        for path, write in writers:
+            if path is None:
+                continue
+            try:
+                paths.append(write(path))
+            except OSError as problem:
+                failed[str(path)] = problem.strerror or type(problem).__name__
+            except QuorateError as problem:
+                failed[str(path)] = str(problem).rstrip(".")
+            except Exception as problem:
+                failed[str(path)] = f"unforeseen {type(problem).__name__}"
+        return Written(tuple(paths), failed)
 
 
-def table_as(suffix: str, estimator: Any) -> bytes:
-    r"""Return the table that was released, as the text of a CSV file or as Parquet.
+def answer_as(path: str, fit: Fit) -> bytes:
+    """Return the answer of a fit as a CSV, Parquet or JSON file, by how ``path`` ends.
+
+    A table by group is written as it is. Of every other answer there is one row for each number,
+    with its full name. JSON is what ``--json`` prints.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix == ".json":
+        document = fit_summary(fit, forecast(fit))
+        return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
+    if hasattr(fit.estimator, "table_"):
+        return table_as(suffix, fit.estimator.table_)
+    said = answer(fit.estimator, fit.columns.features, fit.columns.classes)
+    return table_as(suffix, _long_table(said.values))
+
+
+def _long_table(values: Mapping[str, Any]) -> Any:
+    """Return plain data as a table with a row for each value.
+
+    >>> _long_table({"mean": {"age": 41.5}, "bound": 2.0}).to_pylist()
+    [{'name': 'mean.age', 'value': 41.5}, {'name': 'bound', 'value': 2.0}]
+    """
+    import pyarrow as pa
+
+    pairs = list(_flat(values))
+    numbers = all(
+        value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        for _, value in pairs
+    )
+    kind = pa.float64() if numbers else pa.string()
+    found = [value if numbers or value is None else str(value) for _, value in pairs]
+    return pa.table({"name": [name for name, _ in pairs], "value": pa.array(found, kind)})
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value inside plain data with the path that leads to it."""
+    if isinstance(value, Mapping):
+        inside = list(value.items())
+    elif isinstance(value, list | tuple):
+        inside = list(enumerate(value))
+    else:
+        yield name, value
+        return
+    for key, part in inside:
+        yield from _flat(part, f"{name}.{key}" if name else str(key))
+
+
+def table_as(suffix: str, table: Any) -> bytes:
+    r"""Return a table as the text of a CSV file or as Parquet.
 
     >>> import pyarrow as pa
-    >>> from types import SimpleNamespace
-    >>> table_as(".csv", SimpleNamespace(table_=pa.table({"city": ["Ulm"], "visits": [7.0]})))
+    >>> table_as(".csv", pa.table({"city": ["Ulm"], "visits": [7.0]}))
     b'"city","visits"\n"Ulm",7\n'
     """
     import pyarrow as pa
@@ -89,10 +174,10 @@ def table_as(suffix: str, estimator: Any) -> bytes:
     from pyarrow import parquet
 
     held = io.BytesIO()
-    if suffix.lower() == ".csv":
-        arrow_csv.write_csv(estimator.table_, held)
+    if suffix == ".csv":
+        arrow_csv.write_csv(table, held)
     else:
-        parquet.write_table(estimator.table_, pa.PythonFile(held, mode="w"))
+        parquet.write_table(table, pa.PythonFile(held, mode="w"))
     return held.getvalue()
 
 
@@ -107,28 +192,14 @@ def predictions_as_list(values: NDArray[Any]) -> list[object]:
     return [None if isinstance(v, float) and not math.isfinite(v) else v for v in plain]
 
 
-def predictions_as_csv(values: list[object]) -> str:
-    r"""Return predictions as a CSV file of one column.
+def predictions_as_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    r"""Return predictions as a CSV file: ids, if there are any, and what was predicted.
 
-    >>> predictions_as_csv([1, "a,b"])
-    'prediction\r\n1\r\n"a,b"\r\n'
-    """
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["prediction"])
-    writer.writerows([value] for value in values)
-    return text.getvalue()
-
-
-def probabilities_as_csv(names: Sequence[str], shares: NDArray[Any]) -> str:
-    r"""Return probabilities as a CSV file with a column for each class.
-
-    >>> import numpy as np
-    >>> probabilities_as_csv(["no", "yes"], np.array([[0.25, 0.75]]))
-    'no,yes\r\n0.25,0.75\r\n'
+    >>> predictions_as_csv(["patient", "prediction"], [["ann", 1], ["a,b", None]])
+    'patient,prediction\r\nann,1\r\n"a,b",\r\n'
     """
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(names)
-    writer.writerows(predictions_as_list(row) for row in shares)
+    writer.writerows(rows)
     return text.getvalue()
