@@ -11,7 +11,10 @@ from quorate.conversion.perfect_generalisation import (
     PerfectGeneralisation,
     calibrated_radius,
     clopper_pearson,
+    from_samples_to_simulator,
+    from_simulator_to_samples,
     group_radius,
+    perfect_radius,
     published_radius,
     robust_mcdiarmid,
 )
@@ -187,3 +190,67 @@ def test_worlds_that_are_too_large_and_laws_that_are_none():
     )
     with pytest.raises(ParameterError, match="law to return probabilities"):
         broken.enumerate(epsilon=1.0, delta=0.0)
+
+
+@pytest.mark.claim("F3: Lemma 30")
+class TestBothWays:
+    @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0])
+    @pytest.mark.parametrize("delta", [0.0, 0.02, 0.1])
+    def test_what_follows_holds_over_all_samples(self, epsilon, delta):
+        """Enumerated: the mean law as simulator, and both directions of the lemma."""
+        pairs, mean = lab(p=0.3), lab(p=0.3, simulator=True)
+        told = {"beta": mean.enumerate(epsilon=epsilon, delta=delta)}
+        told |= {"epsilon": epsilon, "delta": delta}
+        beta, loss, slack = from_simulator_to_samples(**told)
+        assert pairs.enumerate(epsilon=loss, delta=min(slack, 0.999)) <= beta + 1e-12
+        told["beta"] = pairs.enumerate(epsilon=epsilon, delta=delta)
+        beta, loss, slack = from_samples_to_simulator(**told)
+        assert mean.enumerate(epsilon=loss, delta=min(slack, 0.999)) <= beta + 1e-12
+
+    def test_the_figures_are_those_of_the_lemma(self):
+        beta, epsilon, delta = from_simulator_to_samples(beta=0.01, epsilon=0.5, delta=1e-3)
+        assert (beta, epsilon) == pytest.approx((0.0199, 1.0))
+        assert delta <= 3e-3
+        found = from_samples_to_simulator(beta=0.01, epsilon=0.5, delta=1e-3)
+        assert found == pytest.approx((0.1, 0.5, 0.101))
+
+    def test_the_printed_probability_is_too_small_for_two_samples(self):
+        known = {"values": (0, 1, 2, 3), "probabilities": (0.7, 0.1, 0.1, 0.1), "records": 1}
+
+        def law(sample):
+            return np.eye(4)[sample[0]]
+
+        mean = PerfectGeneralisation(law=law, simulator=True, **known)
+        # Close to the mean law at delta 0.3: the seven of ten; all others have nothing in common.
+        assert mean.enumerate(epsilon=0.0, delta=0.3 + 1e-9) == pytest.approx(0.3)
+        pairs = PerfectGeneralisation(law=law, **known)
+        apart = pairs.enumerate(epsilon=0.0, delta=0.9)
+        bound = from_simulator_to_samples(beta=0.3, epsilon=0.0, delta=0.3)
+        assert 0.3 < apart <= bound[0] == pytest.approx(0.51)
+
+
+@pytest.mark.claim("F3: Theorem 31")
+class TestPrivateIsPerfect:
+    def test_the_formula_is_that_of_the_proof(self):
+        epsilon, delta, n, beta = 1e-7, 1e-14, 10**9, 0.01
+        radius, slack = perfect_radius(epsilon=epsilon, delta=delta, records=n, beta=beta)
+        # Theorem 13 at min(beta, n delta)^2, here 1e-10: Lemma 30 takes its root.
+        inner = min(beta, n * delta) ** 2
+        expected = 40 * epsilon * math.sqrt(n * math.log(1 / delta))
+        expected += 2 * epsilon * math.sqrt(8 * n * math.log(1 / (2 * inner)))
+        assert radius == pytest.approx(min(expected, n * epsilon))
+        assert slack == pytest.approx(2 * n * delta)
+
+    def test_it_is_of_the_order_of_the_theorem(self):
+        epsilon, delta, beta = 1e-9, 1e-20, 0.01
+        for n in (10**6, 10**10):
+            radius, _ = perfect_radius(epsilon=epsilon, delta=delta, records=n, beta=beta)
+            order = epsilon * math.sqrt(n * math.log(1 / (beta * delta)))
+            assert radius <= 52 * order
+
+    @pytest.mark.parametrize("n", [2, 5])
+    def test_a_private_mechanism_keeps_it_over_all_samples(self, n):
+        mean = lab(n=n, epsilon=0.1, p=0.4, simulator=True)
+        told = {"epsilon": 0.1, "delta": 1e-6, "records": n, "beta": 0.05}
+        radius, slack = perfect_radius(**told)
+        assert mean.enumerate(epsilon=radius, delta=slack) <= 0.05

@@ -8,8 +8,10 @@ from sklearn.base import clone
 
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.exceptions import ParameterError
+from quorate.grid import Ball
 from quorate.guarantees import Guarantee, Relation
 from quorate.learners import LossSelector, box_cover
+from quorate.learners.covers import cover_of, published_radius
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 
@@ -95,6 +97,48 @@ class TestUtility:
             selector = LossSelector(3.0, algorithm="published", records=1000).fit(data)
         assert selector.index_ == 2
         assert selector.guarantee_.epsilon == 3.0
+
+
+class TestCovers:
+    """Corollary 4 and Remark 1: a Lipschitz loss over the unit ball, from a cover of it."""
+
+    @pytest.mark.claim("U7: Corollary 4", "U7: Remark 1")
+    @pytest.mark.parametrize("relation", Relation)
+    def test_a_ball_of_parameters(self, relation):
+        n, m, target = 200, 20, np.array([0.5, -0.4])
+        X = target + np.random.default_rng(0).normal(0.0, 0.2, (n * m, 2))
+
+        def distance(point, X, y):
+            return np.minimum(np.hypot(X[:, 0] - point[0], X[:, 1] - point[1]) / 2.0, 1.0)
+
+        told = {"bound": 1.0, "lipschitz": 0.5, "dimension": 2, "n_users": n, "records": m}
+        radius = published_radius(epsilon=1.0, **told)
+        # (B/G) (sqrt(d/(mn)) + d^1.5/(n eps sqrt(m)))
+        expected = (np.sqrt(2 / 4000) + 2**1.5 / (200 * np.sqrt(20))) / 0.5
+        assert radius == pytest.approx(expected)
+        ball = Ball(1.0, dimension=2)
+        with use_noise(SeededNoise(0)):
+            one = LossSelector(
+                1.0, candidates=ball, cover=radius, loss=distance, records=m, relation=relation
+            ).fit(X, users=np.arange(n * m) // m)
+        best = distance(target, X, None).mean()
+        assert distance(one.candidate_, X, None).mean() - best <= 0.1
+        assert np.linalg.norm(one.candidate_) <= 1.0 + 1e-12
+        assert one.candidate_ == pytest.approx(cover_of(ball, radius=radius)[one.index_])
+
+    @pytest.mark.parametrize(
+        "told",
+        [
+            {"candidates": Ball(1.0, dimension=2)},
+            {"candidates": [0.0, 1.0], "cover": 0.1},
+            {"candidates": Ball(1.0, dimension=2), "cover": 0.0},
+            {"candidates": Ball(1.0, dimension=20), "cover": 0.1},
+        ],
+        ids=str,
+    )
+    def test_a_cover_needs_a_set_and_a_radius(self, told):
+        with pytest.raises(ParameterError):
+            LossSelector(loss=lambda c, X, y: X[:, 0], **told).fit(np.zeros((4, 1)), users=range(4))
 
 
 class TestPrivacy:

@@ -37,7 +37,10 @@ __all__ = [
     "PerfectGeneralisation",
     "calibrated_radius",
     "clopper_pearson",
+    "from_samples_to_simulator",
+    "from_simulator_to_samples",
     "group_radius",
+    "perfect_radius",
     "published_radius",
     "robust_mcdiarmid",
 ]
@@ -300,6 +303,76 @@ def published_radius(
     mean = 40 * epsilon * math.sqrt(records * math.log(1 / delta))
     boost = 2 * epsilon * math.sqrt(8 * records * spread)
     return min(mean + boost, records * epsilon), records * delta
+
+
+def from_simulator_to_samples(
+    *, beta: float, epsilon: float, delta: float
+) -> tuple[float, float, float]:
+    r"""Return what perfect generalisation says about two samples: Lemma 30 of [F]_, first half.
+
+    Both samples are close to the simulator except with probability
+    :math:`1-(1-\beta)^2 = 2\beta-\beta^2`, and then
+
+    .. math:: P[A(x) \in S] \le e^\varepsilon(e^\varepsilon P[A(x') \in S] + \delta) + \delta:
+
+    :math:`(2\varepsilon, (1+e^\varepsilon)\delta)`-close, at most :math:`3\delta` for
+    :math:`\varepsilon \le \ln 2`. (In print the probability stays :math:`\beta`. It cannot: let
+    a share :math:`\beta` of the samples have a law of their own each.)
+
+    >>> from_simulator_to_samples(beta=0.1, epsilon=0.0, delta=0.01)
+    (0.19, 0.0, 0.02)
+    """
+    _check_closeness(beta, epsilon, delta)
+    both = 1.0 - (1.0 - beta) ** 2
+    return round(both, 15), 2.0 * epsilon, min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * delta)
+
+
+def from_samples_to_simulator(
+    *, beta: float, epsilon: float, delta: float
+) -> tuple[float, float, float]:
+    r"""Return what closeness of two samples says about the mean law: Lemma 30 of [F]_, second half.
+
+    By Markov's inequality all but a share :math:`\sqrt\beta` of the samples are close to all but a
+    share :math:`\sqrt\beta` of the others, and so to the mean of their laws with that much more
+    delta: :math:`(\sqrt\beta, \varepsilon, \delta + \sqrt\beta)`.
+
+    >>> from_samples_to_simulator(beta=0.01, epsilon=0.5, delta=0.01)
+    (0.1, 0.5, 0.11)
+    """
+    _check_closeness(beta, epsilon, delta)
+    share = math.sqrt(beta)
+    return share, epsilon, min(1.0, delta + share)
+
+
+def _check_closeness(beta: float, epsilon: float, delta: float) -> None:
+    _validate.fraction(beta=beta)
+    _validate.non_negative(epsilon=epsilon)
+    _validate.delta(delta=delta)
+
+
+def perfect_radius(
+    *, epsilon: float, delta: float, records: int, beta: float
+) -> tuple[float, float]:
+    r"""Return the radius of Theorem 31 of [F]_: a private mechanism is perfectly generalising.
+
+    Theorem 13 (:func:`published_radius`) at the probability :math:`\min(\beta, n\delta)^2`, of
+    which Lemma 30 (:func:`from_samples_to_simulator`) takes the root: with
+    probability :math:`1-\beta` the law on a sample is :math:`(\varepsilon', 2n\delta)`-close to
+    the mean law, with :math:`\varepsilon' = O(\varepsilon\sqrt{n\ln(1/(\beta\delta))})`. The
+    constant of :math:`n\delta` is put to 1 in Theorem 13.
+
+    >>> radius, slack = perfect_radius(epsilon=1e-6, delta=1e-12, records=10**8, beta=0.05)
+    >>> round(radius, 3), round(slack, 9)
+    (2.341, 0.0002)
+    """
+    _validate.probability(beta=beta)
+    _validate.probability(delta=delta)
+    _validate.positive_integer(records=records)
+    share = min(math.log(beta), math.log(records) + math.log(delta))
+    radius, far = published_radius(
+        epsilon=epsilon, delta=delta, records=records, log_inverse_beta=-2.0 * share
+    )
+    return radius, min(1.0, far + math.exp(share))
 
 
 def calibrated_radius(*, epsilon: float, records: int, outputs: int, beta: float) -> float:

@@ -1,7 +1,7 @@
-"""Finite covers of a box, for Lipschitz losses over continuous parameters (U7, Corollary 4).
+"""Finite covers of boxes and balls, for Lipschitz losses over continuous parameters (U7).
 
-If a loss is G-Lipschitz, the best of a cover of radius r errs at most G r more than the best of the
-box. Choosing among the cover costs its logarithm, of order d ln(1/r).
+If a loss is G-Lipschitz, the best of a cover of radius r errs at most G r more than the best of all
+(Corollary 4 of Levy et al.). Choosing among the cover costs its logarithm, of order d ln(1/r).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.exceptions import ParameterError
+from quorate.grid import Ball, Bound, Box, Interval
 
-__all__ = ["MAX_CANDIDATES", "box_cover", "published_radius"]
+__all__ = ["MAX_CANDIDATES", "ball_cover", "box_cover", "cover_of", "published_radius"]
 
 MAX_CANDIDATES = 1_000_000
 """Larger covers are refused."""
@@ -50,6 +51,40 @@ def box_cover(lower: ArrayLike, upper: ArrayLike, *, radius: float) -> NDArray[n
         for start, stop, k in zip(low, high, cells, strict=True)
     ]
     return np.array(list(product(*axes)), dtype=np.float64)
+
+
+def ball_cover(centre: ArrayLike, size: float, *, radius: float) -> NDArray[np.float64]:
+    """Return points of a ball of L2 radius ``size``, one within ``radius`` of each of its points.
+
+    The cells of :func:`box_cover` that meet the ball. A middle that lies outside is moved to the
+    nearest point of the ball, which is nearer to all points of the ball than the middle was.
+
+    >>> ball_cover([0.0, 0.0], 1.0, radius=0.5).shape
+    (9, 2)
+    >>> len(ball_cover([0.0] * 3, 1.0, radius=0.25))
+    275
+    """
+    middle = np.atleast_1d(np.asarray(centre, float))
+    _validate.positive(size=size)
+    points = box_cover(middle - size, middle + size, radius=radius) - middle
+    cells = max(1, math.ceil(2 * size / (2 * radius / math.sqrt(middle.size))))
+    nearest = np.maximum(np.abs(points) - size / cells, 0.0)
+    points = points[np.sqrt((nearest**2).sum(axis=1)) <= size]
+    lengths = np.sqrt((points**2).sum(axis=1))
+    return np.asarray(middle + points / np.maximum(lengths / size, 1.0)[:, None])
+
+
+def cover_of(parameters: Bound, *, radius: float) -> NDArray[np.float64]:
+    """Return a cover of a public set of parameters: a ball or a box.
+
+    >>> cover_of(Ball(1.0, dimension=2), radius=0.5).shape
+    (9, 2)
+    """
+    if isinstance(parameters, Ball):
+        return ball_cover(parameters.centre, parameters.radius, radius=radius)
+    if isinstance(parameters, Box | Interval):
+        return box_cover(parameters.lower, parameters.upper, radius=radius)
+    raise ParameterError(f"Expected a Ball, a Box or an Interval, got {parameters!r}.")
 
 
 def published_radius(

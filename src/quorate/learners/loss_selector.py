@@ -18,8 +18,10 @@ from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
+from quorate.grid import Bound
 from quorate.guarantees import Relation
 from quorate.learners.base import HeldRecords
+from quorate.learners.covers import cover_of
 from quorate.learners.scores.base import Integers, Score
 from quorate.learners.scores.pairwise import MAX_DUELLISTS, Duels, check_duellists
 from quorate.learners.scores.reference import ClippedDifference
@@ -109,10 +111,12 @@ class LossSelector(UserEstimator):
 
     Learning
     --------
-    candidates : K of them, or a cover of a box (:func:`~quorate.learners.covers.box_cover`)
+    candidates : K of them, or a cover of a ball or box (:func:`~quorate.learners.covers.cover_of`)
     setting : bounded losses; users i.i.d., records of one user i.i.d.; privacy needs none of this
     users needed : excess of order :math:`B\ln K/(n\varepsilon\sqrt m) + B\sqrt{\ln K/(mn)}`
-        (Corollary 3 of [1]_)
+        (Corollary 3 of [1]_); G times ``cover`` more for a G-Lipschitz loss over a ball or a box
+        (Corollary 4), and :func:`~quorate.learners.covers.published_radius` balances them (Remark
+        1)
 
     Privacy
     -------
@@ -138,8 +142,11 @@ class LossSelector(UserEstimator):
     epsilon : float, default=1.0
     bounds : float, pair or Interval, default=(0.0, 1.0)
         Smallest and largest loss; what lies outside is clipped. Public.
-    candidates : sequence, optional
-        What to choose from. Without it, the columns of ``X`` are the candidates' losses.
+    candidates : sequence or Bound, optional
+        What to choose from: a list, or a :class:`~quorate.grid.Ball`, Box or Interval of
+        parameters, from which a cover is made. Without it, the columns of ``X`` are the losses.
+    cover : float, optional
+        The largest L2 distance of a parameter from its nearest candidate, for a ball or a box.
     loss : callable, optional
         ``loss(candidate, X, y)`` returns one loss for each record of one user; a user for whom it
         fails has the smallest loss of all candidates.
@@ -200,7 +207,8 @@ class LossSelector(UserEstimator):
         epsilon: float = 1.0,
         *,
         bounds: Any = (0.0, 1.0),
-        candidates: Sequence[Any] | NDArray[Any] | None = None,
+        candidates: Sequence[Any] | NDArray[Any] | Bound | None = None,
+        cover: float | None = None,
         loss: Callable[[Any, NDArray[np.float64], Any], NDArray[np.float64]] | None = None,
         vectorized: bool = False,
         algorithm: str = "auto",
@@ -216,6 +224,7 @@ class LossSelector(UserEstimator):
         self.epsilon = epsilon
         self.bounds = bounds
         self.candidates = candidates
+        self.cover = cover
         self.loss = loss
         self.vectorized = vectorized
         self.algorithm = algorithm
@@ -245,11 +254,18 @@ class LossSelector(UserEstimator):
         )
         self.guarantee_ = self._promise(account)
         self.index_ = index
-        self.candidate_ = index if self.candidates is None else self.candidates[index]
+        self.candidate_ = index if self._listed is None else self._listed[index]
         self.algorithm_ = route
         self.error_ = error
         self.records_ = held.known
         return self
+
+    @property
+    def _listed(self) -> Sequence[Any] | NDArray[Any] | None:
+        """The candidates one by one: the points of a cover of a ball or a box."""
+        if isinstance(self.candidates, Bound):
+            return cover_of(self.candidates, radius=float(self.cover or 0.0))
+        return self.candidates
 
     @property
     def _caveat(self) -> str | None:
@@ -260,11 +276,11 @@ class LossSelector(UserEstimator):
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if isinstance(X, Crowd):
             shape = (0, X.n_features)
-        if self.loss is None or self.candidates is None or len(shape) != 2:
+        if self.loss is None or self._listed is None or len(shape) != 2:
             return
         with_target = X.has_target if isinstance(X, Crowd) else y is not None
         made_up = np.zeros((2, shape[1])), np.zeros(2) if with_target else None
-        if _losses_of(self.loss, self.candidates[0], *made_up) is None:
+        if _losses_of(self.loss, self._listed[0], *made_up) is None:
             raise ParameterError(
                 "Expected loss(candidate, X, y) to return one number for each record; on two "
                 "made-up records of zeros it did not. It was not asked about anybody."
@@ -281,13 +297,20 @@ class LossSelector(UserEstimator):
         _validate.one_of((False, True), alike=self.alike)
         if self.records != "auto":
             _validate.positive_integer(records=self.records)
-        if (self.candidates is None) != (self.loss is None):
+        if isinstance(self.candidates, Bound) != (self.cover is not None):
+            raise ParameterError(
+                "Expected cover=, the largest distance of a point from its cover, together with a "
+                "Ball or a Box as candidates, and with nothing else."
+            )
+        if self.cover is not None:
+            _validate.positive(cover=self.cover)
+        if (self._listed is None) != (self.loss is None):
             raise ParameterError("Expected candidates and loss together, got one of them.")
         if not isinstance(self.vectorized, bool | np.bool_):
             raise ParameterError(f"Expected vectorized=True or False, got {self.vectorized!r}.")
         if self.loss is not None and not callable(self.loss):
             raise ParameterError(f"Expected a function as loss, got {type(self.loss).__name__}.")
-        if self.candidates is not None and len(self.candidates) == 0:
+        if self._listed is not None and len(self._listed) == 0:
             raise ParameterError("Expected at least one candidate, got none.")
         if self.algorithm == "published" and self.relation is not Relation.REPLACE:
             raise ParameterError(
@@ -299,8 +322,8 @@ class LossSelector(UserEstimator):
         """Refuse duels among too many candidates, as far as ``X`` tells how many there are."""
         if self.algorithm != "duels":
             return
-        if self.candidates is not None:
-            check_duellists(len(self.candidates), "duels")
+        if self._listed is not None:
+            check_duellists(len(self._listed), "duels")
         elif isinstance(X, Crowd):
             check_duellists(X.n_features, "duels")
         elif len(getattr(X, "shape", ())) == 2:
@@ -325,11 +348,11 @@ class LossSelector(UserEstimator):
         return decide(held.known)
 
     def _n_candidates(self, data: Crowd) -> int:
-        return data.n_features if self.candidates is None else len(self.candidates)
+        return data.n_features if self._listed is None else len(self._listed)
 
     def _own_losses(self) -> _OwnLosses:
         """Return each user's mean losses as a function that can be sent to the users."""
-        return _OwnLosses(self.candidates, self.loss, bool(self.vectorized), self._range())
+        return _OwnLosses(self._listed, self.loss, bool(self.vectorized), self._range())
 
     def _choose(self, score: str, data: Crowd, held: HeldRecords) -> int:
         account = held.account

@@ -11,7 +11,7 @@ from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, r
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Numerics
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean, WinsorizedMean
-from quorate.noise import SeededNoise
+from quorate.noise import SeededNoise, use_noise
 from quorate.rotation import Rotation
 
 BOTH = pytest.mark.parametrize("constants", ["calibrated", "published"])
@@ -72,6 +72,49 @@ class TestConstants:
         assert (
             vector().coordinate.noise_scale < vector(constants="published").coordinate.noise_scale
         )
+
+
+class TestFailure:
+    """Written from the proofs of Theorems 2 and 3: rotations miss, or some range does."""
+
+    @pytest.mark.claim("U3: Theorem 2", "U4: Theorem 3")
+    @pytest.mark.parametrize("queries", [1, 7])
+    def test_published_failure(self, queries):
+        n, d, padded, gamma = 60_000, 6, 8, 0.01
+        one = vector(constants="published", queries=queries, n_users=n)
+        epsilon, delta = 1.0, 1e-6
+        if queries > 1:
+            epsilon /= 2 * math.sqrt(2 * queries * math.log(2 / delta))
+            delta /= 2 * queries
+        each = epsilon / math.sqrt(8 * padded * math.log(1 / delta))
+        radius = 10 * 2.0 * math.sqrt(math.log(padded * n * queries / gamma) / padded)
+        bins = math.ceil(math.sqrt(d) * 100.0 / radius)
+        expected = gamma + queries * padded * bins * math.exp(-n * each / 8)
+        assert one.failure == pytest.approx(min(1.0, expected), rel=0.2)
+        assert one.failure >= gamma
+
+    @pytest.mark.claim("U3: Theorem 2", "U4: Theorem 3")
+    @pytest.mark.parametrize("constants", ["calibrated", "published"])
+    @pytest.mark.parametrize("queries", [1, 7])
+    def test_the_condition_on_users_is_solved(self, constants, queries):
+        one = vector(constants=constants, queries=queries)
+        needed = one.users_needed
+        enough = vector(constants=constants, queries=queries, n_users=needed)
+        fewer = vector(constants=constants, queries=queries, n_users=needed - 1)
+        assert enough.failure <= 2 * enough.rotation_failure < fewer.failure
+        assert needed < vector(constants=constants, queries=4 * queries).users_needed
+
+    def test_a_failure_is_as_seldom_as_is_said(self):
+        one = vector(n_users=6000, dimension=2, epsilon=4.0, gamma=0.05)
+        assert one.failure < 0.3
+        rng, misses = np.random.default_rng(0), 0
+        for seed in range(40):
+            centre = rng.uniform(-90.0, 90.0, 2)
+            vectors = centre + rng.uniform(-1.0, 1.0, (6000, 2))
+            with use_noise(SeededNoise(seed)):
+                found = one.release(vectors, rotation=Rotation.random(2, random_state=seed))
+            misses += np.linalg.norm(found - vectors.mean(axis=0)) > one.error_bound(1e-6)
+        assert misses / 40 <= one.failure
 
 
 class TestPrivacy:

@@ -8,7 +8,7 @@ than a few dimensions.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -185,8 +185,9 @@ class RotatedWinsorizedMean:
     rotated coordinate lies within :math:`\tau'` of its centre, with
     :math:`\tau' = \tau\sqrt{2\ln(2Dn/\gamma)/D}` (Hoeffding); published
     :math:`\tau' = 10\tau\sqrt{\ln(DnK/\gamma)/D}`, K = ``queries``: every query gets a part of
-    ``gamma``. Then the noise per coordinate is that of
-    :class:`WinsorizedMean`.
+    ``gamma``. Then the noise per coordinate is that of :class:`WinsorizedMean`, except with
+    probability ``failure``; from ``users_needed`` users on that is at most twice what rotations
+    miss with.
 
     Complexity
     ----------
@@ -281,6 +282,45 @@ class RotatedWinsorizedMean:
             n_users=self.n_users,
             constants=self.constants,
         )
+
+    @property
+    def rotation_failure(self) -> float:
+        """Probability that some rotation of ``queries`` leaves a coordinate out of its radius."""
+        # Published radii have room for all queries, calibrated ones for each.
+        shares = 1 if self.constants == "published" else self.queries
+        return min(1.0, shares * self.gamma)
+
+    @property
+    def failure(self) -> float:
+        r"""Probability that some answer is not the mean with noise, for users who are concentrated.
+
+        The :math:`\beta` of Theorems 2 and 3 of [1]_: what rotations miss with, and the chance that
+        the range of some of D coordinates of K queries misses its users. (The theorems add the
+        probability that users are not within ``radius``, which is not ours to know.)
+        """
+        missed = self.queries * self.padded * self.coordinate.failure
+        return min(1.0, self.rotation_failure + missed)
+
+    @property
+    def users_needed(self) -> int:
+        r"""From how many users on ranges miss no more often than rotations do.
+
+        The condition :math:`n = \Omega(\sqrt{D K \ln(1/\delta)\ln(K/\delta)}\,\varepsilon^{-1}
+        \ln(\cdot))` of Theorems 2, 3 and 4 of [1]_, solved and not bounded.
+        """
+
+        def suffices(users: int) -> bool:
+            tried = replace(self, n_users=users)
+            return tried.queries * tried.padded * tried.coordinate.failure <= self.rotation_failure
+
+        high = 1
+        while not suffices(high):
+            high *= 2
+        low = high // 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if suffices(middle) else (middle, high)
+        return high
 
     @property
     def event(self) -> Event:
