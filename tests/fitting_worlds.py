@@ -345,6 +345,10 @@ ROUTES = {
     "StableLearner, shuffle": Route(
         StableLearner(CUTS, trust="shuffle", delta=1e-2, random_state=0, epsilon=1.0), "one integer"
     ),
+    "StableLearner, buckets": Route(
+        StableLearner(CUTS, "shuffle", reports="buckets", delta=1e-2, random_state=0, epsilon=1.0),
+        "one integer",
+    ),
     "DiscreteDistribution": Route(DiscreteDistribution(**SHARES, **PURE), "one category"),
     "DiscreteDistribution, records": Route(
         DiscreteDistribution(records=3, **SHARES, **PURE), "one category"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import nbinom
 
 from quorate.accounting.ledger import Ledger
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
@@ -16,6 +18,7 @@ from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import ParameterError, QuorateError
 from quorate.guarantees import Guarantee, Relation, Trust
 from quorate.noise import SeededNoise, use_noise
+from quorate.protocols.randomizers.bucket_counts import BucketCounts, noise_table
 from quorate.public_randomness import SharedSeed
 from quorate.stability import (
     AmplifiedRule,
@@ -116,6 +119,129 @@ class TestThreeModels:
         assert learner.index_ is None
         assert learner.concept_ == Constant(0)
         assert "truncated noise" in learner.algorithm_.reason
+
+
+@pytest.mark.claim("G11: Theorem 35", "G11: Algorithm 7", "G11: Algorithm 8")
+class TestBuckets:
+    """The shuffle learner of Theorem 35: messages for every key."""
+
+    def test_the_crowds_rule_is_found_with_a_proved_error(self):
+        data = cut_offs(200, 200)
+        shuffled = {"trust": "shuffle", "delta": 1e-6, "agreement": True}
+        learner = fitted(Thresholds(0, 499), data, reports="buckets", **shuffled)
+        assert abs(learner.index_ - 200) <= 25
+        assert learner.algorithm_.name == "bucket_counts"
+        assert (learner.guarantee_.epsilon, learner.guarantee_.delta) == (1.0, 1e-6)
+        assert learner.guarantee_.trust is Trust.SHUFFLE
+        keys = learner._rule().decide(UserData.from_arrays(*data[:2], users=data[2]), learner.seed_)
+        named = np.bincount(keys[keys >= 0], minlength=501)
+        assert named[learner.index_] >= named.max() - learner.error_.bound
+        assert learner.error_.bound < 60
+        assert learner.agreement_ == pytest.approx(named[learner.index_] / 200, abs=0.2)
+        assert not np.isfinite(fitted(Thresholds(0, 499), data, **shuffled).error_.bound)
+
+    def test_published_constants_want_thousands_of_users(self):
+        data = cut_offs(3000, 4, points=4, cut=2, noise=0.0)
+        learner = fitted(Thresholds(0, 3), data, trust="shuffle", delta=1e-6, reports="published")
+        assert learner.algorithm_.name == "published_counts"
+        noise = nbinom(math.ceil(1000 * (1 + math.log(1 / (0.05 * 5e-7)))), 1 - math.exp(-0.1))
+        assert learner.error_.bound == pytest.approx(noise.isf(0.05), abs=2)
+
+    def test_every_pair_of_small_crowds_keeps_the_promise_through_fit(self):
+        """Two users who hold one of two records: the exact law of what fit counts, and no slack."""
+        assert 0.095 < worst_of_fit(epsilon=1.0, delta=0.1) <= 0.1
+
+    def test_half_the_noise_is_caught(self, monkeypatch):
+        def halved(counts):
+            return noise_table(counts.noise.r / (2 * counts.honest_users), counts.noise.p)
+
+        monkeypatch.setattr(BucketCounts, "table", property(halved))
+        assert worst_of_fit(epsilon=1.0, delta=0.1) > 0.1
+
+    @pytest.mark.parametrize(
+        ("parameters", "match"),
+        [
+            ({"trust": "central"}, "trust='shuffle'"),
+            ({"trust": "local"}, "trust='shuffle'"),
+            ({"relation": ADD_REMOVE, "delta": 1e-6}, "REPLACE"),
+            ({"delta": 0.0}, "delta > 0"),
+            ({"concepts": Thresholds(0, 2**14), "delta": 1e-6}, r"2\^14"),
+            ({"delta": 1e-18}, "larger delta"),
+            ({"delta": 1e-6, "honest": 0.1}, "honest"),
+            ({"reports": "bins"}, "reports"),
+        ],
+    )
+    def test_what_it_cannot_do_is_refused_for_free(self, parameters, match, tmp_path):
+        ledger = Ledger(tmp_path / "budget.sqlite")
+        ledger.set_budget("visits", epsilon=3.0, delta=0.5)
+        asked = {"concepts": Thresholds(0, 9), "trust": "shuffle", "reports": "buckets"}
+        learner = StableLearner(**(asked | parameters), ledger=ledger, data_name="visits")
+        with pytest.raises(QuorateError, match=match):
+            learner.fit([[1.0], [2.0]], [0, 1], users=[0, 1])
+        assert ledger.remaining("visits").epsilon == 3.0
+
+
+def worst_of_fit(*, epsilon, delta):
+    """Return the largest hockey stick over neighbours of two users, of the messages of a fit.
+
+    The keys are what the learner reports for; their messages' law is the convolution of the tables
+    that the learner's randomizer draws from.
+    """
+    sent = {}
+
+    def messages_of(held):
+        x = np.array(held, dtype=float)
+        data = UserData.from_arrays(x[:, None], (x == 1).astype(int), users=np.arange(len(x)))
+        learner = StableLearner(
+            Thresholds(0, 1),
+            "shuffle",
+            reports="buckets",
+            epsilon=epsilon,
+            delta=delta,
+            random_state=3,
+            sharpness=2.0,
+        )
+        counts = {}
+        real = BucketCounts.messages
+
+        def listen(self, values, *, account=None):
+            counts["made"], counts["values"] = self, np.array(values)
+            return real(self, values, account=account)
+
+        with pytest.MonkeyPatch.context() as patch, use_noise(SeededNoise(0)):
+            patch.setattr(BucketCounts, "messages", listen)
+            learner.fit(data)
+        return counts["made"], counts["values"]
+
+    laws = {}
+    for held in product((0.0, 1.0), repeat=2):
+        made, values = messages_of(held)
+        edges = [0, *(int(entry) for entry in made.table[:-1]), 2**64]
+        one = np.diff(np.array(edges, dtype=object)).astype(float) / 2.0**64
+        noise = np.convolve(one, one)
+        rows = []
+        for bucket in range(made.buckets):
+            row = np.zeros(len(noise) + 2)
+            away = 2 - int(np.sum(values == bucket))
+            row[away : away + len(noise)] = noise
+            rows.append(row)
+        sent[held] = tuple(values.tolist())
+        laws[held] = rows
+    assert len(set(sent.values())) > 1
+    worst = 0.0
+    for a, b in product(laws, repeat=2):
+        if sum(x != y for x, y in zip(a, b, strict=True)) == 1:
+            moved = [
+                i
+                for i, pair in enumerate(zip(laws[a], laws[b], strict=True))
+                if not np.array_equal(*pair)
+            ]
+            first = second = np.ones(1)
+            for i in moved:
+                first = np.multiply.outer(first, laws[a][i]).ravel()
+                second = np.multiply.outer(second, laws[b][i]).ravel()
+            worst = max(worst, float(np.maximum(first - math.exp(epsilon) * second, 0).sum()))
+    return worst
 
 
 class TestAgreement:

@@ -436,6 +436,7 @@ DESCRIPTORS = (
         parameters=_concepts,
         options={
             "trust": one_of("central", "shuffle", "local"),
+            "reports": one_of("hashed", "buckets", "published"),
             "sharpness": number,
             "seeds": whole,
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from quorate.protocols.client import Client
 from quorate.protocols.server import Server, Tally
 from quorate.protocols.shuffler import Shuffler
-from quorate.protocols.simulate import Choice, local_choice, shuffle_choice
+from quorate.protocols.simulate import Choice, bucket_choice, local_choice, shuffle_choice
 from quorate.protocols.task import Task
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Shuffler",
     "Tally",
     "Task",
+    "bucket_choice",
     "local_choice",
     "shuffle_choice",
 ]

@@ -7,21 +7,36 @@ processes are missing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.exceptions import NotEnoughUsersError
+from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Approximate, Guarantee, Pure, Relation, Trust
+from quorate.protocols.randomizers.bucket_counts import BucketCounts
 from quorate.protocols.randomizers.counts import Votes
 from quorate.protocols.randomizers.hashed import HashedResponse, candidates_of
 from quorate.protocols.randomizers.prefixes import find_popular
 from quorate.protocols.reliability import shuffled_response
 
-__all__ = ["Choice", "honest_users", "local_choice", "shuffle_choice"]
+__all__ = [
+    "MOST_BUCKETS",
+    "Choice",
+    "bucket_choice",
+    "bucket_reports",
+    "honest_users",
+    "local_choice",
+    "shuffle_choice",
+]
+
+MOST_BUCKETS = 2**14
+"""Users send about a message a bucket, so there are not more of them."""
+
+SURE = 0.05
+"""The chance with which the published bound of bucket counts may fail."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,7 @@ class Choice:
         Estimates of the most popular candidates, with standard errors.
     guarantee : Guarantee
         Against whoever sees the reports (local) or the shuffled reports (shuffle).
-    report : HashedResponse
+    report : HashedResponse or BucketCounts
         The randomizer that every user ran.
 
     Examples
@@ -49,7 +64,7 @@ class Choice:
     key: int
     votes: Votes
     guarantee: Guarantee
-    report: HashedResponse
+    report: HashedResponse | BucketCounts
 
 
 def local_choice(
@@ -134,6 +149,97 @@ def shuffle_choice(
     response = shuffled_response(int(candidates), float(epsilon), float(delta), hiding)
     promise = _Promise(Approximate(epsilon, delta), Trust.SHUFFLE, unit)
     return _choose(keys, response, promise, account)
+
+
+def bucket_reports(
+    n_users: int,
+    *,
+    candidates: int,
+    epsilon: float,
+    delta: float,
+    honest: float = 1.0,
+    published: bool = False,
+) -> BucketCounts:
+    """Return the randomizer of :func:`bucket_choice`; refuse what it cannot do, without any data.
+
+    >>> bucket_reports(50, candidates=8, epsilon=1.0, delta=1e-6).complement
+    True
+    """
+    _validate.positive_integer(candidates=candidates)
+    if candidates > MOST_BUCKETS:
+        raise ParameterError(
+            f"Expected at most 2^14 candidates for counts of buckets, to each of which every user "
+            f"sends messages; got {candidates}. Use hashed reports."
+        )
+    honest_users(n_users, honest=honest)
+    counts = BucketCounts(
+        buckets=candidates,
+        users=n_users,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        complement=True,
+        published=published,
+        beta=SURE if published else None,
+    )
+    _ = counts.table  # refuses a delta that is too small for so many users
+    return counts
+
+
+def bucket_choice(
+    keys: NDArray[np.int64],
+    *,
+    candidates: int,
+    epsilon: float,
+    delta: float,
+    honest: float = 1.0,
+    published: bool = False,
+    unit: str = "user",
+    account: Account | None = None,
+) -> Choice:
+    """Find the candidate that most users name by shuffled messages that name candidates (G11).
+
+    The selection of Lemma 36: every user runs Algorithm 7 in every bucket on whether they do *not*
+    name it, Algorithm 8 counts, and the largest difference to the number of users wins. No count is
+    above the truth, so with chance 1 - beta the winner has at most ``report.error_bound(beta)``
+    votes less than the best, whatever the number of candidates.
+
+    Parameters
+    ----------
+    keys : array of int64
+        As for :func:`local_choice`; their number is public.
+    candidates : int
+        At most 2^14.
+    epsilon, delta : float
+        What whoever sees the shuffled messages may learn about one user.
+    honest : float, default=1.0
+        Share of the users who add their noise; public.
+    published : bool, default=False
+        The constants of Corollary 40 with half of the budget for each of two buckets, instead of
+        the least noise that keeps the promise.
+    unit : str, default="user"
+    account : Account or None, default=None
+        What pays, with a reserve of ``delta``; by default one that is opened for this choice.
+
+    Examples
+    --------
+    >>> choice = bucket_choice(np.full(200, 5), candidates=64, epsilon=1.0, delta=1e-6)
+    >>> choice.key, choice.report.error_bound(0.05) < 60
+    (5, True)
+    """
+    keys = candidates_of(keys)
+    counts = bucket_reports(
+        len(keys),
+        candidates=candidates,
+        epsilon=epsilon,
+        delta=delta,
+        honest=honest,
+        published=published,
+    )
+    totals = counts.messages(keys, account=account)
+    deviation = np.full(candidates, counts.noise.deviation)
+    votes = Votes(np.arange(candidates), counts.counts(totals), deviation, len(keys))
+    return Choice(counts.choose(totals), votes, replace(counts.guarantee, unit=unit), counts)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,15 @@ from quorate.mechanisms.choices.stable_choice import StableChoice
 from quorate.mechanisms.choices.universe import LARGEST_UNIVERSE, ChooseKey
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.votes import count_votes
-from quorate.protocols.simulate import honest_users, local_choice, shuffle_choice
+from quorate.protocols.randomizers.bucket_counts import BucketCounts
+from quorate.protocols.simulate import (
+    MOST_BUCKETS,
+    bucket_choice,
+    bucket_reports,
+    honest_users,
+    local_choice,
+    shuffle_choice,
+)
 from quorate.public_randomness import RandomState, SharedSeed, public_generator
 from quorate.stability.representations import Representation
 from quorate.stability.rules import Keys, StableRule
@@ -50,6 +58,8 @@ AGREEMENT_SHARE = 0.1
 
 AGREE_UNDER_THE_BEST_SEED, AGREE_UNDER_ONE_SEED = 0.9, 0.5
 """Shares of users who hold one key: under the best of many seeds, and under a bad one of ten."""
+
+_COUNTED = "people who arrive at the rule by themselves"
 
 MOST_CANDIDATES = 2**63
 """Reports name one of so many candidates."""
@@ -87,6 +97,14 @@ REPORTS = {
     ),
     "local": Route(
         name="hashed_response", reason="every user sends one report that protects by itself"
+    ),
+    "buckets": Route(
+        name="bucket_counts",
+        reason="shuffled messages for every key, with the least noise that hides one user",
+    ),
+    "published": Route(
+        name="published_counts",
+        reason="shuffled messages for every key, with the noise of Corollary 40",
     ),
 }
 """How users report where no server is trusted with their records."""
@@ -132,7 +150,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     All users share a public seed, run the same stable rule on their own records, and mostly arrive
     at the same hypothesis; only the crowd's choice is released. What it costs does not grow with
     the class beyond the logarithm of its size, and in the local model every user sends one report.
-    Algorithms 2 and 4 and Theorems 25, 29 and 30 of [1]_.
+    Algorithms 2, 4, 7 and 8 and Theorems 25, 29, 30 and 35 of [1]_.
 
     Learning
     --------
@@ -142,7 +160,8 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     users needed : ``plan("agreement", ...)``: the votes that the selection needs over the share of
         users who agree. Theorems 1 to 3 of [1]_: :math:`O(\log(1/\delta)/\varepsilon)` central,
         :math:`O(d/\varepsilon)` pure central, :math:`O(d/\varepsilon^2)` local, for a class with a
-        representation of d bits and users with enough records
+        representation of d bits and users with enough records; Theorem 35:
+        :math:`O(\log(1/(\beta\delta))/\varepsilon)` with a shuffler and counts of buckets
 
     Privacy
     -------
@@ -160,7 +179,9 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         is :class:`~quorate.mechanisms.choices.universe.ChooseKey`'s, at the same price for every k;
         with truncated noise there is one seed and one vote, and
         :class:`~quorate.mechanisms.choices.stable_choice.StableChoice` pays. Shuffle and local: one
-        report of :class:`~quorate.protocols.randomizers.hashed.HashedResponse` a user. Released:
+        report of :class:`~quorate.protocols.randomizers.hashed.HashedResponse` a user, or for
+        shuffled buckets the messages of
+        :class:`~quorate.protocols.randomizers.bucket_counts.BucketCounts`. Released:
         ``index_``, ``seed_`` and functions of them; ``agreement_`` if it was paid for.
 
     Complexity
@@ -187,6 +208,10 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         elsewhere.
     honest : float, default=1.0
         Share of the users whose shuffled reports hide the others; public.
+    reports : {"hashed", "buckets", "published"}, default="hashed"
+        What users send to a shuffler. "hashed" is one short message each. "buckets" is Theorem 35:
+        messages for every key, at most 2^14 keys, with a proved ``error_``. "published" is the same
+        with the paper's constants, for thousands of users.
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first; records with another label are dropped.
     relation, ledger, data_name, random_state
@@ -241,6 +266,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         seeds: int = SEEDS,
         agreement: bool = False,
         honest: float = 1.0,
+        reports: str = "hashed",
         classes: Sequence[Any] = (0, 1),
         relation: Relation = Relation.REPLACE,
         ledger: Ledger | None = None,
@@ -255,6 +281,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         self.seeds = seeds
         self.agreement = agreement
         self.honest = honest
+        self.reports = reports
         self.classes = classes
         self.relation = relation
         self.ledger = ledger
@@ -289,9 +316,23 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return self
 
     def refuse_hopeless(self, n_users: int, n_features: int) -> None:
-        """Raise if among so many users nobody is honest, whose report could hide the others'."""
-        if self.trust == "shuffle":
+        """Raise if among so many users nobody is honest, whose report could hide the others'.
+
+        With counts of buckets also if delta is too small for the tables of so many users.
+        """
+        if self.trust == "shuffle" and self.reports == "hashed":
             honest_users(n_users, honest=self.honest)
+        elif self.trust == "shuffle":
+            bucket_reports(n_users, candidates=self._rule().size, **self._bucket_parameters)
+
+    @property
+    def _bucket_parameters(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "honest": self.honest,
+            "published": self.reports == "published",
+        }
 
     def predict(self, X: Any) -> Any:
         """Predict one of the two classes for every row of ``X`` by the released rule."""
@@ -318,6 +359,12 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         _validate.positive_integer(seeds=self.seeds)
         _validate.one_of((True, False), agreement=self.agreement)
         _validate.fraction(honest=self.honest)
+        _validate.one_of(("hashed", "buckets", "published"), reports=self.reports)
+        if self.reports != "hashed" and self.trust != "shuffle":
+            raise ParameterError(
+                f"Expected trust='shuffle' for reports={self.reports!r}, got trust={self.trust!r}: "
+                "only shuffled messages hide who counts in which bucket."
+            )
         _validate.one_of(tuple(Relation), relation=self.relation)
         check_classes(self.classes)
         if self.trust == "central":
@@ -332,6 +379,11 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             raise ParameterError(
                 f"Expected a rule with at most 2^63 keys for trust={self.trust!r}, got "
                 f"2^{math.log2(rule.size):.0f}; use a smaller class or representation."
+            )
+        if self.reports != "hashed" and rule.size > MOST_BUCKETS:
+            raise ParameterError(
+                f"Expected a rule with at most 2^14 keys for reports={self.reports!r}, got "
+                f"2^{math.log2(rule.size):.0f}; use reports='hashed'."
             )
         if (self.delta > 0) is not (self.trust == "shuffle"):
             needed = "delta > 0" if self.trust == "shuffle" else "delta = 0"
@@ -401,8 +453,7 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
             people = stable.error_bound(1.0 - CONFIDENCE, keys=max(2, n_users))
         error = ChoiceError.unknown("How many keys have votes was not released.")
         if math.isfinite(people):
-            counts = "people who arrive at the rule by themselves"
-            error = ChoiceError.of_people(people, counts=counts, n_users=n_users)
+            error = ChoiceError.of_people(people, counts=_COUNTED, n_users=n_users)
         return _Released(chosen, seeds[place], agreement, selection.route, error)
 
     def _reported(
@@ -411,6 +462,10 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         keys = _all_keys(rule, data, seed)
         if self.trust == "local":
             found = local_choice(keys, candidates=rule.size, epsilon=self.epsilon, account=account)
+        elif self.reports != "hashed":
+            found = bucket_choice(
+                keys, candidates=rule.size, account=account, **self._bucket_parameters
+            )
         else:
             found = shuffle_choice(
                 keys,
@@ -424,7 +479,12 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         if self.agreement:
             agreement = float(np.clip(found.votes.shares.max(), 0.0, 1.0))
         error = ChoiceError.unknown("Reports of people are noisy one by one; no bound was proved.")
-        return _Released(found.key, seed, agreement, REPORTS[self.trust], error)
+        route = REPORTS[self.trust if self.reports == "hashed" else self.reports]
+        if isinstance(found.report, BucketCounts):
+            # Lemma 36: no count is above the truth, so only the best key's own noise can hurt it.
+            people = found.report.error_bound(1.0 - CONFIDENCE)
+            error = ChoiceError.of_people(people, counts=_COUNTED, n_users=data.n_users)
+        return _Released(found.key, seed, agreement, route, error)
 
 
 @dataclass(frozen=True)

@@ -244,3 +244,62 @@ class TestPromise:
         counts = BucketCounts(buckets=2, users=10**6, epsilon=1.0, delta=1e-13)
         with pytest.raises(ParameterError, match="delta"):
             _ = counts.noise
+
+    def test_a_long_table_leaves_less_of_delta(self):
+        """A table of 4096 entries would fit into this delta; the one that is needed does not."""
+        public = {"buckets": 2, "users": 1, "epsilon": 0.1, "published": True}
+        longer = BucketCounts(delta=2e-14, **public).table
+        costs = [2 * (size + 2) / 2**64 * (1 + math.exp(0.1)) for size in (1 << 12, len(longer))]
+        assert costs[0] < 2e-15 < costs[1]
+        with pytest.raises(ParameterError, match="larger delta"):
+            _ = BucketCounts(delta=2e-15, **public).noise
+
+    def test_corollary_40_is_taken_where_its_bound_is_asked_for(self):
+        public = {"buckets": 2, "users": 5, "epsilon": 1.0, "delta": 1e-6}
+        counts = BucketCounts(published=True, beta=0.05, **public)
+        r = math.ceil(1000 * (1 + math.log(1 / (0.05 * 5e-7))))
+        assert (counts.noise.r, counts.noise.p) == (r, math.exp(-0.1))
+        with pytest.raises(ParameterError, match="published"):
+            BucketCounts(beta=0.05, **public)
+
+
+@pytest.mark.claim("G11: Lemma 36", "G11: Lemma 37")
+class TestLemmas:
+    """Crowds of three: how far the choice and the histogram fall short, by enumeration."""
+
+    COUNTS = BucketCounts(buckets=3, users=3, epsilon=1.0, delta=0.2, complement=True)
+    VALUES = (0, 0, 1)
+
+    def shortfalls(self, beta):
+        """Return the chances that choice and histogram are off by more than their bounds."""
+        counts = self.COUNTS
+        noise = noise_law(counts)
+        size = counts.histogram_bound(beta) + 2
+        noise = np.append(noise[:size], noise[size:].sum())
+        truth = np.array([2, 1, 0])
+        missed = wrong = 0.0
+        for drawn in product(range(len(noise)), repeat=3):
+            mass = math.prod(noise[d] for d in drawn)
+            totals = 3 - truth + np.array(drawn)
+            shortfall = truth.max() - truth[counts.choose(totals)]
+            missed += mass * (shortfall > counts.error_bound(beta))
+            off = np.abs(counts.histogram(totals) - truth).max()
+            wrong += mass * (off > counts.histogram_bound(beta))
+        return missed, wrong
+
+    @pytest.mark.parametrize("beta", [0.9, 0.5, 0.05])
+    def test_choice_and_histogram_keep_their_bounds(self, beta):
+        missed, wrong = self.shortfalls(beta)
+        assert missed <= beta
+        assert wrong <= beta
+
+    def test_the_histogram_needs_beta_over_n(self):
+        counts = BucketCounts(buckets=40, users=20, epsilon=1.0, delta=1e-3, complement=True)
+        assert counts.histogram_bound(0.1) == counts.error_bound(0.1 / 20)
+        # All twenty users name a bucket of their own: one of so many is off by more than that.
+        tail = nbinom.sf(counts.error_bound(0.1), counts.noise.r, 1 - counts.noise.p)
+        assert 1 - (1 - tail) ** 20 > 0.5
+        rare = nbinom.sf(counts.histogram_bound(0.1), counts.noise.r, 1 - counts.noise.p)
+        assert 1 - (1 - rare) ** 20 <= 0.1
+        plain = BucketCounts(buckets=40, users=20, epsilon=1.0, delta=1e-3)
+        assert plain.histogram_bound(0.1) == plain.error_bound(0.1 / 40)

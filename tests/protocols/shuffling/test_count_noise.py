@@ -11,8 +11,11 @@ from quorate.exceptions import ParameterError
 from quorate.protocols.shuffling.count_noise import (
     CountNoise,
     calibrated_noise,
+    histogram_bound,
     noise_delta,
     published_noise,
+    selection_bound,
+    sum_bound,
 )
 
 NOISES = [
@@ -161,3 +164,35 @@ class TestCalibration:
 def test_parameters_out_of_range_are_refused(r, p):
     with pytest.raises(ParameterError):
         CountNoise(r, p)
+
+
+@pytest.mark.claim("G11: Corollary 40", "G11: Lemma 36", "G11: Lemma 37")
+class TestPrintedBounds:
+    """Written from Appendix D of the paper, not from the code."""
+
+    CASES = ((1.0, 1e-6, 0.05), (0.3, 1e-3, 0.4), (0.9, 1e-9, 1e-4))
+
+    @pytest.mark.parametrize(("epsilon", "delta", "beta"), CASES)
+    def test_corollary_40_has_its_r_and_its_threshold(self, epsilon, delta, beta):
+        r = math.ceil(1000 * (1 + math.log(1 / (beta * delta))))
+        p = math.exp(-0.2 * epsilon)
+        noise = published_noise(epsilon, delta, beta=beta)
+        assert (noise.r, noise.p) == (r, p)
+        threshold = sum_bound(epsilon, delta, beta=beta)
+        assert threshold == pytest.approx(2 * r / (1 - p), rel=1e-12)
+        # What the corollary says of it, by exact tails; half of it would not do.
+        assert nbinom.sf(threshold, r, 1 - p) <= beta
+        assert nbinom.sf(threshold / 2.5, r, 1 - p) > beta
+
+    @pytest.mark.parametrize(("epsilon", "delta", "beta"), CASES)
+    def test_lemmas_36_and_37_take_half_the_budget_and_the_second_beta_over_n(
+        self, epsilon, delta, beta
+    ):
+        def threshold(chance):
+            r = math.ceil(1000 * (1 + math.log(1 / (chance * delta / 2))))
+            return 2 * r / (1 - math.exp(-0.2 * epsilon / 2))
+
+        assert selection_bound(epsilon, delta, beta=beta) == pytest.approx(threshold(beta))
+        for users in (1, 30, 10**6):
+            found = histogram_bound(epsilon, delta, beta=beta, users=users)
+            assert found == pytest.approx(threshold(beta / users))

@@ -1,8 +1,9 @@
 """Counts of buckets by anonymous messages alone: users add a little noise of their own (G11).
 
-The protocol of the paper, for its guarantees and for comparison; it sends about
-mean x buckets / users messages a user, so the single hashed report is the default. A message is the
-name of a bucket and nothing else; only the shuffled crowd of them is private.
+The protocol of the paper (Algorithms 7 and 8 in every bucket). It sends about mean x buckets /
+users messages a user, and with ``complement`` one for every bucket besides, so the single hashed
+report is the default of learners; these counts come with a proved error. A message is the name of a
+bucket and nothing else; only the shuffled crowd of them is private.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ __all__ = ["BucketCounts", "noise_table"]
 
 _WORDS = 1 << 64
 _DIGITS = 70
+_TABLE = 1 << 12
+"""Entries of a table that are planned for; longer ones are rare and planned for again."""
 
 
 def noise_table(r: float, p: float) -> NDArray[np.uint64]:
@@ -83,7 +86,8 @@ class BucketCounts:
         variation and costs :math:`1 + e^\varepsilon` times that; the rest is
         :mod:`~quorate.protocols.shuffling.count_noise`. All other buckets have the same law for
         both neighbours. ``published=True`` takes half of the budget for each of two buckets, as the
-        paper does (Lemmas 36 and 38). The noise lies with the users: whoever stays away takes a
+        paper does (Lemmas 36 and 38); more noise, by ``beta``, is a post-processing of less. The
+        noise lies with the users: whoever stays away takes a
         share of it out of *every* bucket, so the number of messages alone would tell, and
         ``Relation.ADD_REMOVE`` is refused. Who has nothing to say sends the noise without a bucket.
 
@@ -91,7 +95,10 @@ class BucketCounts:
     -------
     ``counts`` are unbiased with deviation ``noise.deviation`` if all users are honest; ``bounds``
     are never below the truth (never above with ``complement``), and with probability
-    :math:`1 - \beta` no further from it than ``error_bound(beta)``, in each bucket.
+    :math:`1 - \beta` no further from it than ``error_bound(beta)``, in each bucket. With
+    ``complement`` this is also how far ``choose`` may fall short of the best bucket (Lemma 36), and
+    ``histogram_bound(beta)`` holds for all buckets of ``histogram`` at once (Lemma 37), however
+    many there are.
 
     Complexity
     ----------
@@ -110,6 +117,9 @@ class BucketCounts:
     complement : bool, default=False
     published : bool, default=False
         Use the constants of the paper instead of the exact calculation.
+    beta : float or None, default=None
+        With ``published``: take the larger r of Corollary 40, for which its error bound fails with
+        this chance; ``None`` takes that of Theorem 39, which is enough for privacy.
 
     Examples
     --------
@@ -127,6 +137,7 @@ class BucketCounts:
     relation: Relation = Relation.REPLACE
     complement: bool = False
     published: bool = False
+    beta: float | None = None
 
     def __post_init__(self) -> None:
         _validate.positive_integer(buckets=self.buckets, users=self.users)
@@ -141,6 +152,12 @@ class BucketCounts:
                 "by a value of -1; or use quorate.tabulate.UserTable under Relation.ADD_REMOVE, "
                 "where a trusted server adds the noise."
             )
+        if self.beta is not None:
+            _validate.probability(beta=self.beta)
+            if not self.published:
+                raise ParameterError(
+                    f"Expected published=True where beta is given, got beta={self.beta!r}."
+                )
         if self.honest_users < 1:
             raise NotEnoughUsersError(
                 f"Expected at least one honest user, got honest={self.honest!r} of {self.users}."
@@ -154,19 +171,31 @@ class BucketCounts:
     @cached_property
     def noise(self) -> CountNoise:
         """What honest users together add to one bucket."""
-        left = self.delta - self._rounding_cost(1 << 12)
-        if left <= 0:
-            raise ParameterError(
-                f"Expected a larger delta for {self.users} users, got delta={self.delta!r}."
-            )
-        if not self.published:
-            return calibrated_noise(float(self.epsilon), left)
-        return published_noise(self.epsilon / 2, left / 2)
+        return self._law[0]
 
     @cached_property
     def table(self) -> NDArray[np.uint64]:
         """The law of what one user adds to one bucket; see :func:`noise_table`."""
-        return noise_table(self.noise.r / self.honest_users, self.noise.p)
+        return self._law[1]
+
+    @cached_property
+    def _law(self) -> tuple[CountNoise, NDArray[np.uint64]]:
+        """Return noise and table; a longer table rounds more and leaves less of delta."""
+        length = _TABLE
+        while (left := self.delta - self._rounding_cost(length)) > 0:
+            noise = self._noise(left)
+            table = noise_table(noise.r / self.honest_users, noise.p)
+            if len(table) <= length:
+                return noise, table
+            length *= 4
+        raise ParameterError(
+            f"Expected a larger delta for {self.users} users, got delta={self.delta!r}."
+        )
+
+    def _noise(self, delta: float) -> CountNoise:
+        if not self.published:
+            return calibrated_noise(float(self.epsilon), delta)
+        return published_noise(self.epsilon / 2, delta / 2, beta=self.beta)
 
     def _rounding_cost(self, length: int) -> float:
         return 2 * self.users * (length + 2) / _WORDS * (1 + math.exp(self.epsilon))
@@ -238,6 +267,14 @@ class BucketCounts:
         """Return how far a bucket's bound is from the truth, except with chance ``beta``."""
         whole = CountNoise(self.noise.r * self.users / self.honest_users, self.noise.p)
         return whole.quantile(beta)
+
+    def histogram_bound(self, beta: float) -> int:
+        """Return how far all of ``histogram`` is from the truth at once, by Lemma 37.
+
+        With ``complement`` an empty bucket is exact, and at most ``users`` are not empty.
+        """
+        _validate.probability(beta=beta)
+        return self.error_bound(beta / (self.users if self.complement else self.buckets))
 
     def choose(self, totals: NDArray[np.int64]) -> int:
         """Return the bucket with the largest count among *all* buckets; of equal ones the first.

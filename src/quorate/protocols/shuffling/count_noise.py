@@ -38,7 +38,15 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.exceptions import NumericalFailure
 
-__all__ = ["CountNoise", "calibrated_noise", "noise_delta", "published_noise"]
+__all__ = [
+    "CountNoise",
+    "calibrated_noise",
+    "histogram_bound",
+    "noise_delta",
+    "published_noise",
+    "selection_bound",
+    "sum_bound",
+]
 
 _INFLATION = 1 + 1e-9
 _NEGLIGIBLE = 1e-22
@@ -129,6 +137,44 @@ def published_noise(epsilon: float, delta: float, *, beta: float | None = None) 
         _validate.probability(beta=beta)
         r = math.ceil(1000 * (1 + math.log(1 / (beta * delta))))
     return CountNoise(r, math.exp(-0.2 * epsilon))
+
+
+def sum_bound(epsilon: float, delta: float, *, beta: float) -> float:
+    r"""Return T = 2r / (1 - p) of Corollary 40: a sum is off by more with chance at most ``beta``.
+
+    It is :math:`O(\log(1/(\beta\delta))/\varepsilon)` with all constants of the proof, for the
+    noise that :func:`published_noise` gives for the same ``beta``.
+
+    >>> round(sum_bound(1.0, 1e-6, beta=0.05))
+    196977
+    """
+    noise = published_noise(epsilon, delta, beta=beta)
+    return 2 * noise.r / (1 - noise.p)
+
+
+def selection_bound(epsilon: float, delta: float, *, beta: float) -> float:
+    """Return by how many users the selection of Lemma 36 may fall short of the best bucket.
+
+    Every bucket is a sum that is never above the truth, for half of epsilon and of delta, so only
+    the best bucket's own noise can hurt it.
+
+    >>> selection_bound(1.0, 1e-6, beta=0.05) == sum_bound(0.5, 5e-7, beta=0.05)
+    True
+    """
+    return sum_bound(epsilon / 2, delta / 2, beta=beta)
+
+
+def histogram_bound(epsilon: float, delta: float, *, beta: float, users: int) -> float:
+    """Return how far every bucket of Lemma 37 is from the truth, except with chance ``beta``.
+
+    At most ``users`` buckets are not empty and the empty ones are exact: each may fail with chance
+    beta / users.
+
+    >>> histogram_bound(1.0, 1e-6, beta=0.05, users=100) == selection_bound(1.0, 1e-6, beta=5e-4)
+    True
+    """
+    _validate.positive_integer(users=users)
+    return selection_bound(epsilon, delta, beta=beta / users)
 
 
 def noise_delta(epsilon: float, noise: CountNoise, *, buckets: int = 2) -> float:
