@@ -28,11 +28,11 @@ def test_all_parts_are_there(mean_fit, mean_plan):
     page = fit_page(mean_fit, mean_plan)
     titles = [section.title for section in page.sections]
     assert titles == [
-        "What was asked",
+        "The answer",
         "What is promised",
         "Budget",
-        "What came out",
-        "Expected error",
+        "Forecast",
+        "What was asked",
         "To repeat it",
     ]
     text = render(page)
@@ -107,15 +107,39 @@ def test_the_summary_is_json_and_agrees_with_the_estimator(mean_fit, mean_plan):
     assert document["budget"] is None
 
 
-def test_forecast_and_statement_stand_side_by_side(mean_fit, mean_plan):
-    text = render(fit_page(mean_fit, mean_plan))
-    for words in ("forecast before the data", "stated with the answer", mean_plan.error_meaning):
-        assert html.escape(words) in text
+def test_the_stated_error_stands_with_the_answer_and_the_forecast_apart(mean_fit, mean_plan):
+    # Issue 31: a forecast of 4.95 stood beside a bound of .44, and nobody knew which one to use.
+    answered, *_, forecast, _, _ = fit_page(mean_fit, mean_plan).sections
     error = mean_fit.estimator.error_
-    assert f"{error.bound:.3g}" in text
+    (stated,) = (b for b in answered.blocks if getattr(b, "caption", "").startswith("Stated"))
+    assert stated.rows[0][0] == f"{error.bound:.3g}"
+    assert not any(f"{mean_plan.error_expected:.3g}" in row for row in stated.rows)
+    assert f"{error.bound:.3g}, is the one to use" in forecast.blocks[0].words
     assert fit_summary(mean_fit, mean_plan)["error"]["bound"] == error.bound
+    text = render(fit_page(mean_fit, mean_plan))
+    assert html.escape(mean_plan.error_meaning) in text
     assert "this run, as forecast" in text
     assert "Values beyond their public bounds were cut to them." in text
+
+
+def test_the_answer_comes_first_as_a_picture_with_its_errors(mean_fit):
+    page = fit_page(mean_fit)
+    first = page.sections[0].blocks[0]
+    values = mean_fit.estimator.mean_
+    bounds = mean_fit.estimator.error_.coordinates
+    for name, value, bound in zip(("age", "cost"), values, bounds, strict=True):
+        assert f"{name} {value:.4g} ± {bound:.2g}" in first.drawing.description
+    assert "95%" in first.caption
+
+
+def test_units_are_not_put_into_the_plural(mean_fit):
+    import copy
+
+    twin = copy.copy(mean_fit.estimator)
+    twin.guarantee_ = replace(twin.guarantee_, unit="woman")
+    text = render(fit_page(replace(mean_fit, estimator=twin)))
+    assert "womans" not in text
+    assert "users; unit: woman" in text
 
 
 def test_the_target_is_in_the_title(visits, make_request, mean_fit):
@@ -132,8 +156,10 @@ def test_rows_that_could_not_be_read_are_told_of(mean_fit):
     assert "could be read" not in render(fit_page(replace(mean_fit, usable=None)))
 
 
-def test_a_forecast_for_another_way_says_so(mean_fit, mean_plan):
+def test_a_forecast_for_another_algorithm_says_so(mean_fit, mean_plan):
     other = replace(mean_plan, algorithm="magic")
-    assert "The forecast is for the way &#x27;magic&#x27;" in render(fit_page(mean_fit, other))
+    assert "The forecast is for the algorithm &#x27;magic&#x27;" in render(
+        fit_page(mean_fit, other)
+    )
     same = replace(mean_plan, algorithm=mean_fit.estimator.algorithm_.name)
-    assert "The forecast is for the way" not in render(fit_page(mean_fit, same))
+    assert "The forecast is for the algorithm" not in render(fit_page(mean_fit, same))

@@ -192,6 +192,33 @@ def test_it_fits_a_phone_and_the_night(browser, address, width, scheme, tmp_path
     assert browser.problems == []
 
 
+def test_on_a_phone_the_answer_stands_above_the_fields(browser, address):
+    browser.open(address, width=390, height=800)
+    settle(browser)
+    places = browser.evaluate(
+        "['sentence', 'chart', 'task'].map(id => "
+        "document.getElementById(id).getBoundingClientRect().top)"
+    )
+    assert places == sorted(places)
+    assert places[0] < 400
+
+
+def test_the_first_view_shows_what_simpler_methods_lack(browser, address):
+    # Issue 31: the curves of Quorate, clipping and one record a user coincided there.
+    browser.open(address, width=1000)
+    settle(browser)
+    first = browser.evaluate("answer")
+    assert browser.evaluate("document.getElementById('example').hidden") is False
+    assert len(first["baselines"]) >= 3
+    for baseline in first["baselines"]:
+        assert baseline["error"] >= 2.0 * first["error_expected"], baseline["name"]
+    # Whoever asks something else gets the defaults of that, not those of the example.
+    browser.open(address + "/?task=mean", width=1000)
+    settle(browser)
+    assert browser.evaluate("document.getElementById('example').hidden") is True
+    assert browser.evaluate("answer.records") == 10
+
+
 def test_the_ledger_is_shown_as_text(browser, address):
     browser.open(address + "/#ledger", width=1000)
     time.sleep(0.1)

@@ -11,11 +11,22 @@ import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from quorate.exceptions import MissingExtraError
 
-__all__ = ["Drawing", "Line", "draw_curves", "draw_marks", "has_matplotlib"]
+__all__ = [
+    "Drawing",
+    "Intervals",
+    "Line",
+    "draw_band",
+    "draw_bars",
+    "draw_curves",
+    "draw_intervals",
+    "draw_marks",
+    "has_matplotlib",
+]
 
 # Placeholders that matplotlib writes and the page's CSS variables that they become.
 _INK, _MUTED, _RULE, _PAPER = "#010101", "#020202", "#030303", "#040404"
@@ -31,6 +42,7 @@ _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v")
 # Inches and points: about as wide as the column of a phone, so that letters stay readable there.
 _WIDTH, _HEIGHT, _LETTERS = 5.0, 3.6, 11.0
+_LONGEST = 22  # letters of a label that fit beside an axis
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,29 @@ class Line:
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Numbers with their names and error bounds; one panel of a figure.
+
+    >>> Intervals("visits", ("Ulm", "Bonn"), (7.0, 9.0), (1.0, 1.0)).said()
+    'visits: Ulm 7 ± 1, Bonn 9 ± 1.'
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    values: tuple[float, ...]
+    errors: tuple[float, ...] | None = None
+
+    def said(self) -> str:
+        """Return the numbers in words."""
+        errors = self.errors or (None,) * len(self.values)
+        pairs = [
+            f"{label} {value:.4g}" + ("" if error is None else f" ± {error:.2g}")
+            for label, value, error in zip(self.labels, self.values, errors, strict=True)
+        ]
+        return f"{self.name}: {', '.join(pairs)}."
 
 
 def has_matplotlib() -> bool:
@@ -149,7 +184,114 @@ def draw_marks(
     return _draw(fill, title, " ".join(said))
 
 
+def draw_intervals(panels: Sequence[Intervals], *, title: str) -> Drawing:
+    """Draw each number as a dot with its error bar, a panel with an axis of its own for each kind.
+
+    >>> panel = Intervals("mean", ("age",), (41.0,), (2.0,))
+    >>> draw_intervals([panel], title="Means").description
+    'mean: age 41 ± 2.'
+    """
+    rows = [max(1, len(panel.labels)) for panel in panels]
+
+    def fill(figure: Any) -> None:
+        all_axes = figure.subplots(len(panels), 1, height_ratios=[n + 1 for n in rows])
+        for i, panel in enumerate(panels):
+            axes = all_axes if len(panels) == 1 else all_axes[i]
+            places = range(len(panel.labels))
+            colour = _SERIES[0]
+            axes.errorbar(
+                panel.values,
+                places,
+                xerr=panel.errors,
+                fmt="o",
+                color=colour,
+                ecolor=colour,
+                elinewidth=2,
+                capsize=4,
+                markersize=6,
+            )
+            axes.set_yticks(places, labels=[_short(label) for label in panel.labels])
+            axes.set_ylim(len(panel.labels) - 0.4, -0.6)
+            if i + 1 == len(panels) or panels[i + 1].name != panel.name:
+                axes.set_xlabel(panel.name)
+            axes.grid(visible=True, axis="x", color=_RULE, linewidth=0.6)
+            axes.locator_params(axis="x", nbins=5)
+
+    height = 0.45 * len(panels) + 0.26 * sum(n + 1 for n in rows)
+    said = " ".join(panel.said() for panel in panels)
+    return _draw_figure(fill, title, said, max(1.2, height))
+
+
+def draw_bars(
+    edges: Sequence[float], shares: Sequence[float], error: float, *, title: str, x_label: str
+) -> Drawing:
+    """Draw a histogram: the share of each bin as a bar with its error bar.
+
+    >>> draw_bars([0, 1, 3], [0.25, 0.75], 0.1, title="Spread", x_label="age").description
+    '0 to 1: 0.25, 1 to 3: 0.75; each ± 0.1.'
+    """
+
+    def fill(axes: Any) -> None:
+        axes.stairs(shares, edges, fill=True, color=_SERIES[0], alpha=0.45)
+        axes.stairs(shares, edges, color=_SERIES[0], linewidth=1.5)
+        middles = [(a + b) / 2 for a, b in pairwise(edges)]
+        lower = [min(share, error) for share in shares]
+        axes.errorbar(
+            middles,
+            shares,
+            yerr=[lower, [error] * len(shares)],
+            fmt="none",
+            ecolor=_INK,
+            elinewidth=1.2,
+            capsize=2,
+        )
+        axes.set(xlabel=x_label, ylabel="share", ylim=(0, None))
+        axes.grid(visible=True, axis="y", color=_RULE, linewidth=0.6)
+
+    bins = zip(pairwise(edges), shares, strict=True)
+    said = ", ".join(f"{a:.4g} to {b:.4g}: {share:.3g}" for (a, b), share in bins)
+    return _draw(fill, title, f"{said}; each ± {error:.2g}.")
+
+
+def draw_band(
+    x: Sequence[float], y: Sequence[float], error: float, *, title: str, x_label: str
+) -> Drawing:
+    """Draw a distribution function with the band in which the true one lies.
+
+    >>> draw_band([0, 5], [0, 1], 0.1, title="Below", x_label="age").description
+    'share below: 0 at age 0, 1 at age 5; each ± 0.1.'
+    """
+
+    def fill(axes: Any) -> None:
+        lower = [max(0.0, each - error) for each in y]
+        upper = [min(1.0, each + error) for each in y]
+        axes.fill_between(x, lower, upper, color=_SERIES[0], alpha=0.25, linewidth=0)
+        axes.plot(x, y, color=_SERIES[0], linewidth=2)
+        axes.set(xlabel=x_label, ylabel="share below", ylim=(0, 1))
+        axes.grid(visible=True, color=_RULE, linewidth=0.6)
+
+    ends = f"{y[0]:.3g} at {x_label} {x[0]:.4g}, {y[-1]:.3g} at {x_label} {x[-1]:.4g}"
+    return _draw(fill, title, f"share below: {ends}; each ± {error:.2g}.")
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
+
+
 def _draw(fill: Callable[[Any], None], title: str, description: str) -> Drawing:
+    def with_legend(figure: Any) -> None:
+        axes = figure.add_subplot()
+        fill(axes)
+        handles, names = axes.get_legend_handles_labels()
+        if names:
+            figure.legend(handles, names, loc="outside upper left", ncols=2, handlelength=2.4)
+
+    return _draw_figure(with_legend, title, description, _HEIGHT)
+
+
+def _draw_figure(
+    fill: Callable[[Any], None], title: str, description: str, height: float
+) -> Drawing:
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -172,11 +314,8 @@ def _draw(fill: Callable[[Any], None], title: str, description: str) -> Drawing:
         "legend.frameon": False,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
-        axes = figure.add_subplot()
-        fill(axes)
-        handles, names = axes.get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper left", ncols=2, handlelength=2.4)
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        fill(figure)
         text = io.StringIO()
         figure.savefig(
             text,

@@ -12,6 +12,7 @@ from quorate.catalogue import Answer, answer, figure
 from quorate.guarantees import Guarantee
 from quorate.mechanisms.stated_error import StatedError
 from quorate.planning.plan import Plan
+from quorate.reports.answer_pictures import answer_picture
 from quorate.reports.figures import Drawing, Line, draw_curves
 from quorate.reports.page import Block, Facts, Meter, Page, Picture, Section, Table, Text
 from quorate.tasks.fitting import Account, Fit
@@ -21,30 +22,39 @@ __all__ = ["fit_page", "fit_summary", "plan_blocks", "plan_drawing"]
 
 
 def fit_page(fit: Fit, plan: Plan | None = None) -> Page:
-    """Return the page about ``fit``, with the planner's forecast if there is one."""
+    """Return the page about ``fit``: the answer with its errors first, then the promise.
+
+    ``plan`` is the forecast of the planner, if there is one.
+    """
     said = answer(fit.estimator, fit.columns.features, fit.columns.classes)
     promise: Guarantee = fit.estimator.guarantee_
-    highlights = [(f"{promise.epsilon:g}", "epsilon"), (f"{promise.delta:g}", "delta")]
-    if fit.n_users is not None:
-        highlights.append((f"{fit.n_users:,}", f"{promise.unit}s" if _plain(promise) else "units"))
-    if fit.account is not None:
-        highlights.append((f"{fit.account.left.epsilon:g}", "epsilon left"))
-    sections = [
-        Section("What was asked", (Facts(_asked(fit)),)),
+    sections = (
+        Section("The answer", (*_released(fit, said), *_errors(fit), *_left_out(fit))),
         Section("What is promised", _promised(promise)),
         Section("Budget", _budget(fit.account)),
-        Section("What came out", (*_released(said), *_left_out(fit))),
-        Section("Expected error", (Text(said.error), *_errors(fit, plan), *_forecast(fit, plan))),
+        Section("Forecast", _forecast(fit, plan)),
+        Section("What was asked", (Facts(_asked(fit)),)),
         Section("To repeat it", (_repeated(fit),)),
-    ]
+    )
     return Page(
         title=_title(fit),
         lead=said.sentence,
-        highlights=tuple(highlights),
-        sections=tuple(sections),
+        highlights=_highlights(fit),
+        sections=sections,
         footer=f"Made by quorate {__version__}. This page contains releases only: it may be shared "
         "as widely as the guarantee allows.",
     )
+
+
+def _highlights(fit: Fit) -> tuple[tuple[str, str], ...]:
+    promise: Guarantee = fit.estimator.guarantee_
+    found = [(f"{promise.epsilon:g}", "epsilon"), (f"{promise.delta:g}", "delta")]
+    if fit.n_users is not None:
+        # The unit may be any word in any language: it is not put into the plural.
+        found.append((f"{fit.n_users:,}", f"users; unit: {promise.unit}"))
+    if fit.account is not None:
+        found.append((f"{fit.account.left.epsilon:g}", "epsilon left"))
+    return tuple(found)
 
 
 def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
@@ -77,7 +87,7 @@ def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
 
 
 def plan_blocks(plan: Plan | None, here: str) -> tuple[Block, ...]:
-    """Return the forecast as blocks: the sentence, the curve, and the simpler ways."""
+    """Return the forecast as blocks: the sentence, the curve, and simpler methods."""
     if plan is None:
         return (
             Text(
@@ -89,11 +99,11 @@ def plan_blocks(plan: Plan | None, here: str) -> tuple[Block, ...]:
     if plan.warning is not None:
         blocks.append(Text(plan.warning, tone="warning"))
     blocks.append(Picture(plan_drawing(plan, here), "Expected error against the number of users."))
-    header = ("way", "error here", "users for the same error")
+    header = ("method", "error here", "users for the same error")
     rows = [("Quorate", _number(plan.error_expected), _count(plan.users))]
     rows += [(b.name, _number(b.error), _count(b.users)) for b in plan.baselines]
     if plan.baselines:
-        blocks.append(Table("The same budget, spent in simpler ways", header, tuple(rows)))
+        blocks.append(Table("The same budget with simpler methods", header, tuple(rows)))
     blocks.extend(Text(line) for line in (*_bounds(plan), *plan.advice))
     return tuple(blocks)
 
@@ -105,7 +115,7 @@ def plan_drawing(
     happened: float | None = None,
     title: str = "Error against the number of users",
 ) -> Drawing:
-    """Draw the error against users: the library's way, the simpler ways, and one point.
+    """Draw the error against users: Quorate, simpler methods, and one point.
 
     The point is the error expected of ``plan.users``, or the one that ``happened`` there.
     """
@@ -134,19 +144,36 @@ def _title(fit: Fit) -> str:
 
 
 def _forecast(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
-    """Return the forecast, and where it was made for another way than the one that was taken."""
-    blocks = plan_blocks(plan, "this run, as forecast")
-    if plan is not None and fit.columns.target is not None and _stated(fit) is not None:
-        words = (
-            "The forecast is about what predictions lose, the stated error about the numbers that "
-            "came out."
+    """Return the forecast, and why it differs from what is stated with the answer."""
+    blocks = list(plan_blocks(plan, "this run, as forecast"))
+    if plan is None:
+        return tuple(blocks)
+    words = (
+        "Made without the data, from public numbers: bounds, users and budget. It says how many "
+        "users such an answer takes."
+    )
+    stated = _stated(fit)
+    if stated is not None and fit.columns.target is not None:
+        words += (
+            " The forecast is about the loss of predictions; the error stated with the answer is "
+            "about the released numbers."
         )
-        blocks = (Text(words), *blocks)
+    elif stated is not None and stated["bound"] is not None:
+        words += (
+            f" The error stated with the answer, {_number(stated['bound'])}, is the one to use: "
+            "it is computed from what was released, and covers: "
+            f"{stated['covers'][0].lower()}{stated['covers'][1:]}"
+        )
+    blocks.insert(0, Text(words))
     taken = getattr(fit.estimator, "algorithm_", None)
-    if plan is None or taken is None or taken.name == plan.algorithm:
-        return blocks
-    words = f"The forecast is for the way {plan.algorithm!r}; this run took {taken.name!r}."
-    return (*blocks, Text(words))
+    if taken is not None and taken.name != plan.algorithm:
+        blocks.append(
+            Text(
+                f"The forecast is for the algorithm {plan.algorithm!r}; this run used "
+                f"{taken.name!r}."
+            )
+        )
+    return tuple(blocks)
 
 
 def _stated(fit: Fit) -> dict[str, Any] | None:
@@ -165,39 +192,22 @@ def _stated(fit: Fit) -> dict[str, Any] | None:
     }
 
 
-def _errors(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
-    """Return what was expected before and what is stated now, in the same words."""
-    rows = []
-    if plan is not None:
-        size, sure = _number(plan.error_expected), f"{plan.confidence:.0%}"
-        rows.append(("forecast before the data", size, sure, plan.error_meaning))
+def _errors(fit: Fit) -> tuple[Block, ...]:
+    """Return how far off the answer may be; nothing where each cell has its own bound."""
     stated = _stated(fit)
-    if stated is not None:
-        sure, bound, worst = f"{stated['confidence']:.0%}", stated["bound"], stated["worst"]
-        at_most = _number(bound) if bound is not None else _without_bound(fit)
-        rows.append(("stated with the answer", at_most, sure, stated["covers"]))
-        if bound is not None and worst is not None and worst > bound:
-            rows.append(
-                (
-                    "stated, wherever people lie",
-                    _number(worst),
-                    sure,
-                    "the same without assumptions",
-                )
-            )
-    if not rows:
+    if stated is None or not fit.estimator.error_.coordinates:
         return ()
-    header = ("error", "at most", "confidence", "what it is")
-    return (Table("How far off, before and after", header, tuple(rows), numeric=False),)
+    sure, bound, worst = f"{stated['confidence']:.0%}", stated["bound"], stated["worst"]
+    at_most = _number(math.inf if bound is None else bound)
+    rows = [(at_most, sure, stated["covers"])]
+    if bound is not None and worst is not None and worst > bound:
+        rows.append((_number(worst), sure, "the same without assumptions about the data"))
+    header = ("error at most", "confidence", "what it covers")
+    return (Table("Stated error of the whole answer", header, tuple(rows), numeric=False),)
 
 
 def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
-
-
-def _without_bound(fit: Fit) -> str:
-    """Say why no number limits the whole: each cell has its own, or nothing is limited."""
-    return "cell by cell" if not fit.estimator.error_.coordinates else _number(math.inf)
 
 
 def _left_out(fit: Fit) -> tuple[Block, ...]:
@@ -293,11 +303,13 @@ def _budget(account: Account | None) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _released(said: Answer) -> tuple[Block, ...]:
+def _released(fit: Fit, said: Answer) -> tuple[Block, ...]:
+    picture = answer_picture(fit.estimator, said, fit.columns.coding.names)
     return (
-        Text(said.sentence),
+        *(() if picture is None else (picture,)),
         Table(said.caption, said.header, said.rows),
-        Text(f"How: {said.way}"),
+        Text(said.error),
+        Text(f"Algorithm: {said.way}"),
     )
 
 
@@ -322,7 +334,3 @@ def _count(users: float | None) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "useless"
-
-
-def _plain(promise: Guarantee) -> bool:
-    return promise.unit.isalpha()

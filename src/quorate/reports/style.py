@@ -30,7 +30,7 @@ a { color: var(--accent); }
 a:focus-visible, [tabindex]:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .skip { position: absolute; left: -100rem; }
 .skip:focus { left: 1rem; top: .5rem; padding: .5rem 1rem; background: var(--card); z-index: 1; }
-header { padding: 2rem 0 1rem; }
+header { padding: 1.2rem 0 .8rem; }
 .brand {
   margin: 0; color: var(--accent); font-weight: 700; letter-spacing: .08em; font-size: .85rem;
   text-transform: uppercase;
@@ -39,10 +39,10 @@ h1 { margin: .2rem 0 .5rem; font-size: clamp(1.6rem, 5vw, 2.4rem); line-height: 
 .lead { margin: 0; font-size: 1.1rem; color: var(--muted); max-width: 46rem; }
 .tiles {
   display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .75rem;
-  margin: 1.5rem 0 0;
+  margin: 1rem 0 0;
 }
 .tiles div {
-  display: flex; flex-direction: column-reverse; justify-content: flex-end; padding: .8rem 1rem;
+  display: flex; flex-direction: column-reverse; justify-content: flex-end; padding: .5rem .9rem;
   background: var(--card); border: 1px solid var(--rule); border-radius: .6rem;
 }
 .tiles dt { color: var(--muted); font-size: .85rem; }
@@ -58,7 +58,7 @@ nav li { min-width: 0; }
 nav a { display: inline-block; padding: .3rem 0; text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 main:focus { outline: none; }
-section { padding-top: 1rem; }
+section { padding-top: .4rem; }
 h2 { margin: 1.2rem 0 .6rem; font-size: 1.3rem; line-height: 1.3; }
 p { max-width: 46rem; }
 blockquote {
@@ -80,7 +80,8 @@ blockquote {
 .facts dt { color: var(--muted); flex: none; max-width: 50%; }
 .facts dd { margin: 0; text-align: right; overflow-wrap: anywhere; min-width: 0; }
 .frame {
-  overflow-x: auto; max-width: 46rem; margin: 1rem 0; background: var(--card);
+  overflow-x: auto; width: fit-content; min-width: min(100%, 22rem);
+  max-width: 100%; margin: 1rem 0; background: var(--card);
   border: 1px solid var(--rule);
   border-radius: .6rem;
 }

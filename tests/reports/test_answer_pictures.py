@@ -1,0 +1,94 @@
+"""Answers as pictures: what is drawn is what was released, with the errors that were stated."""
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from quorate.catalogue import CATALOGUE, TASKS, answer
+from quorate.reports.answer_pictures import answer_picture
+
+
+def said(**values):
+    return SimpleNamespace(values=values)
+
+
+def fitted(name):
+    example = CATALOGUE[name].example()
+    parameters = {"epsilon": 3.0, **example.parameters}
+    if CATALOGUE[name].kind._uses_delta:
+        parameters.setdefault("delta", 1e-5)
+    estimator = CATALOGUE[name].kind(**parameters)
+    given = {} if example.y is None else {"y": example.y}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(example.X, users=example.users, **given)
+
+
+def test_a_histogram_is_drawn_with_an_error_on_every_bin():
+    # Issue 31: a histogram report without a histogram.
+    histogram = fitted("Histogram")
+    picture = answer_picture(histogram, said(), ["age"])
+    text = picture.drawing.description
+    assert text.count(" to ") == len(histogram.pmf_)
+    assert f"each ± {histogram.error_.bound:.2g}" in text
+    assert "95%" in picture.caption
+
+
+def test_a_bin_of_a_distribution_function_errs_twice():
+    error = SimpleNamespace(
+        bound=0.1, confidence=0.9, covers="Noise.", metric="largest distance of the functions"
+    )
+    curve = {"edges_": np.array([0.0, 1.0, 3.0]), "error_": error}
+    bins = SimpleNamespace(**curve, pmf_=np.array([0.25, 0.75]))
+    assert "each ± 0.2" in answer_picture(bins, said(), ["age"]).drawing.description
+    points = SimpleNamespace(**curve, cdf_=np.array([0.0, 0.25, 1.0]))
+    assert "each ± 0.1" in answer_picture(points, said(), ["age"]).drawing.description
+
+
+def test_a_table_is_drawn_with_the_bound_of_every_cell():
+    # Issue 31: no chart of a table with its error bars.
+    columns = {
+        "city": ["Ulm", None],
+        "visits": [70.0, 9.0],
+        "visits_error": [2.0, 3.0],
+        "visits_bound": [4.0, 6.0],
+        "price": [1.5, 2.5],
+        "price_error": [0.1, 0.1],
+        "price_bound": [0.3, np.inf],
+    }
+    error = SimpleNamespace(confidence=0.95, covers="Noise.")
+    table = SimpleNamespace(table_=pa.table(columns), error_=error)
+    picture = answer_picture(table, said(), [])
+    assert picture.drawing.description == (
+        "visits: Ulm 70 ± 4, all others 9 ± 6. price: Ulm 1.5 ± 0.3, all others (no bound) 2.5 ± 0."
+    )
+
+
+def test_numbers_of_other_sizes_get_an_axis_each():
+    error = SimpleNamespace(bound=1.0, coordinates=(0.1, 10.0), confidence=0.95, covers="Noise.")
+    mean = SimpleNamespace(mean_=[1.0, 5000.0], error_=error)
+    text = answer_picture(mean, said(), ["share", "cost"]).drawing.description
+    assert text == "mean: share 1 ± 0.1. mean: cost 5000 ± 10."
+
+
+def test_a_rank_is_no_error_bar():
+    error = SimpleNamespace(bound=30, coordinates=(30,), confidence=0.95, covers="Ranks.")
+    median = SimpleNamespace(median_=[41.0], error_=error)
+    picture = answer_picture(median, said(), ["age"])
+    assert picture.drawing.description == "median: age 41."
+    assert "stated below" in picture.caption
+
+
+@pytest.mark.parametrize("task", ["logistic", "linear", "mean", "shares", "quantiles", "cdf"])
+def test_released_numbers_have_a_picture(task):
+    estimator = fitted(TASKS[task].name)
+    features = tuple("abcdefgh"[: estimator.n_features_in_])
+    words = answer(estimator, features, None)
+    assert answer_picture(estimator, words, features) is not None
+
+
+def test_rules_have_none():
+    assert answer_picture(SimpleNamespace(rule_="x"), said(), ["a"]) is None
