@@ -89,6 +89,8 @@ class Terms:
         How many caps are to be found.
     measured : int
         How many numbers say what caps cut.
+    shared : int, default=0
+        How many of the looks are about people who have been counted: groups and records alike.
 
     Examples
     --------
@@ -112,6 +114,12 @@ class Terms:
     parts: int
     looks: int
     measured: int
+    shared: int = 0
+
+    @property
+    def priced_looks(self) -> float:
+        """What all looks and counts cost, in looks."""
+        return COUNTED * self.looks - (COUNTED - 1) * self.shared
 
     @property
     def apart(self) -> float:
@@ -140,7 +148,7 @@ class Terms:
     @property
     def pure_look(self) -> float:
         """What one look costs beside Laplace noise."""
-        kinds = max(1.0, COUNTED * self.looks + self.measured_price)
+        kinds = max(1.0, self.priced_looks + self.measured_price)
         share = 1 / (1 + math.sqrt(2 * self.laplace_noise * self.epsilon * self.groups / kinds))
         return share * self.epsilon / kinds
 
@@ -154,7 +162,7 @@ class Terms:
 
     def squared_look(self, held: float) -> float:
         """Return what one look costs, of mu squared, beside Gaussian noise."""
-        kinds = max(1.0, COUNTED * self.looks + bool(self.measured))
+        kinds = max(1.0, self.priced_looks + bool(self.measured))
         noise = self.gaussian_noise / evenness(held)
         look = math.sqrt(math.pi * kinds / 2) / (self.mu * self.groups) / 2
         return self.mu**2 / (1 + math.pow(noise / look, 2 / 3)) / kinds
@@ -176,10 +184,10 @@ class Terms:
         """
         wanted = LEAST / (FEW * max(1.0, n_users))
         if gaussian:
-            most = self.mu**2 * _MOST / (COUNTED * self.looks + 1)
+            most = self.mu**2 * _MOST / (self.priced_looks + 1)
             usual = math.sqrt(self.squared_look(held) * 2 / math.pi)
             return max(usual, min(wanted, math.sqrt(most * 2 / math.pi)))
-        most = _MOST * self.epsilon / max(1.0, COUNTED * self.looks + self.measured_price)
+        most = _MOST * self.epsilon / max(1.0, self.priced_looks + self.measured_price)
         return max(self.pure_look, min(wanted, most))
 
     def aim(self, held: float, look: float, *, gaussian: bool) -> float:
@@ -212,12 +220,12 @@ class Terms:
         count = 0.0 if self.relation is Relation.REPLACE else COUNT_SHARE * self.epsilon
         centre = min(ROUGH / users, look) if self.parts > columns else 0.0
         if gaussian:
-            squares = (COUNTED * self.looks + 1) * look**2 + columns * centre**2 + count**2
+            squares = (self.priced_looks + 1) * look**2 + columns * centre**2 + count**2
             left = 1 - math.pi / 2 * squares / self.mu**2
             noise, missed = self.gaussian_noise, math.sqrt(2 * self.measured / math.pi) / look
             kept = math.sqrt(max(left, 1 - _MOST))
         else:
-            spent = look * (COUNTED * self.looks + self.measured_price) + columns * centre + count
+            spent = look * (self.priced_looks + self.measured_price) + columns * centre + count
             noise, missed = self.laplace_noise, math.sqrt(2.0) / look
             kept = max(1 - spent / self.epsilon, 0.0)
         return Outlook(

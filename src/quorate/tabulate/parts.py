@@ -113,6 +113,14 @@ class Part:
         column = self.column
         return cells.X[:, 2 + self.place] * column.step + counts * (column.middle - self.centre)
 
+    def lengths(self, cells: Cells, norm: int) -> Floats:
+        """Return how long what each person holds is; found once."""
+
+        def found() -> Floats:
+            return lengths_of(self.values(cells)[None], cells.owners, cells.n_users, norm=norm)
+
+        return cells.known((self, norm), found)
+
     def caps(self, records: float | None) -> tuple[float, ...]:
         """Return caps to look among; those of sums follow the cap of records, if there is one."""
         if self.column is None:
@@ -146,9 +154,7 @@ class Excess:
 
     def __call__(self, people: UserData) -> Integers:
         """Return the sum over the users of a part."""
-        cells = cells_of(people)
-        values = self.part.values(cells)[None]
-        return self.look.excess(lengths_of(values, cells.owners, cells.n_users, norm=self.norm))
+        return self.look.excess(self.part.lengths(cells_of(people), self.norm))
 
 
 @dataclass(frozen=True)
@@ -159,9 +165,7 @@ class Holders:
 
     def __call__(self, people: UserData) -> Integers:
         """Return the number of users of a part who do."""
-        cells = cells_of(people)
-        values = self.part.values(cells)[None]
-        lengths = lengths_of(values, cells.owners, cells.n_users, norm=1)
+        lengths = self.part.lengths(cells_of(people), 1)
         return np.array([np.count_nonzero(lengths > 0)], dtype=np.int64)
 
 
@@ -216,9 +220,7 @@ class Cut:
         """Return the sum over the users of a part."""
         cells, rows = cells_of(people), []
         for part, cap, unit in zip(self.parts, self.caps, self.units, strict=True):
-            values = part.values(cells)[None]
-            whole = lengths_of(values, cells.owners, cells.n_users, norm=1)
-            long = lengths_of(values, cells.owners, cells.n_users, norm=self.norm)
+            whole, long = part.lengths(cells, 1), part.lengths(cells, self.norm)
             rows.append(whole * (1 - cap / np.maximum(long, cap)) / unit)
         tail = np.clip(rows[0] / 2 - 0.5, 0.0, 1.0)
         return np.asarray(self.grid.encode(np.column_stack([*rows, tail])).sum(axis=0))

@@ -195,10 +195,12 @@ class Procedure:
             groups=groups,
             parts=max(1, records + people + len(self.columns)),
             looks=len(unknown) + asked,
+            shared=int(asked and "rows" in unknown),
             measured=len(unknown) + (people and asked) + 1 if unknown or (people and asked) else 0,
         )
         looked = bool(unknown) or asked or (records and bool(self.columns))
         self.purse, self.norm = account, 1
+        self._seen: float | None = None
         self.n_users = number_of_users(crowd, account) if looked else 1.0
         self.found = asked
         self.held = min(float(groups), held or math.inf)
@@ -235,10 +237,7 @@ class Procedure:
     def _cap(self, part: Part, caps: tuple[float, ...], epsilon: float, *, gaussian: bool) -> float:
         """Look for the cap of one part."""
         aim = self.terms.aim(self.held, epsilon, gaussian=gaussian)
-        # Who holds nothing is above no cap, however many they are.
-        count = NoisyCount(epsilon=short((COUNTED - 1) * epsilon), relation=self.account.relation)
-        holders = int(self.crowd.add_up(Holders(part), whole=True)[0])
-        held = float(max(1, count.release(holders, account=self.purse)))
+        held = self._holders(part, (COUNTED - 1) * epsilon)
         caps, aim = in_sight(caps, aim, held, usual=part.usual(caps))
         look = PrivateCap(
             caps=caps,
@@ -248,6 +247,18 @@ class Procedure:
         )
         excess = self.crowd.add_up(Excess(part, self.norm, look), whole=True)
         return look.release(excess, account=self.purse)
+
+    def _holders(self, part: Part, epsilon: float) -> float:
+        """Count who holds anything: who holds nothing is above no cap, however many they are."""
+        if part.column is not None or self._seen is None:
+            count = NoisyCount(epsilon=short(epsilon), relation=self.account.relation)
+            holders = int(self.crowd.add_up(Holders(part), whole=True)[0])
+            held = float(max(1, count.release(holders, account=self.purse)))
+            if part.column is not None:
+                return held
+            # Who is in a group holds a record.
+            self._seen = held
+        return self._seen
 
     @property
     def covers(self) -> str:

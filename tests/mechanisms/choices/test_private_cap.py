@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
@@ -27,6 +27,7 @@ def look(relation=Relation.REPLACE, **changes):
 
 
 @given(LENGTHS, LENGTHS)
+@example(1.9, 9.0)
 def test_whoever_is_replaced_moves_all_scores_one_way_by_a_part_at_most(one, other):
     first, second = (look().excess(np.array([length])) for length in (one, other))
     moved = second - first

@@ -66,6 +66,7 @@ def seen_before(
         groups=groups,
         parts=unknown,
         looks=unknown + (groups > 1 and delta > 0),
+        shared=int(records and groups > 1 and delta > 0),
         measured=unknown + 1,
     )
     return terms.outlook(held, users=users, columns=columns if records else 0)
