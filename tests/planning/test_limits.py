@@ -318,13 +318,11 @@ QUESTIONS = [
     {"task": "normal", "dimension": 20, "error": 0.5},
     {"task": "agreement", "records": 64, "error": 0.1},
 ]
-# What no plan asks about: there are no plans for covariances and for products of columns.
-UNPLANNED = {"covariance_packing", "product_packing"}
 
 
 def test_every_limit_is_used_by_a_plan():
     from quorate.learners import generalization
-    from quorate.planning import learner_bounds, packings, plan
+    from quorate.planning import first_order, learner_bounds, packings, plan
 
     called = set()
 
@@ -338,7 +336,7 @@ def test_every_limit_is_used_by_a_plan():
             plan(epsilon=1.0, **question)
     finally:
         sys.setprofile(None)
-    modules = (limits, packings, learner_bounds, generalization)
+    modules = (limits, packings, first_order, learner_bounds, generalization)
     named = {
         name: getattr(module, name)
         for module in modules
@@ -346,7 +344,7 @@ def test_every_limit_is_used_by_a_plan():
         if inspect.isfunction(getattr(module, name))
     }
     unused = {name for name, function in named.items() if function.__code__ not in called}
-    assert unused == UNPLANNED
+    assert unused == set()
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)

@@ -16,7 +16,6 @@ from quorate.planning.packings import (
     log_code_words,
     normal_packing,
     packing_floor,
-    product_packing,
 )
 
 
@@ -123,10 +122,6 @@ class TestFloor:
         ]
         assert found == sorted(found, reverse=True)
         assert found[-1] >= packing.log_alternatives - 3
-
-    def test_an_open_constant_is_said(self):
-        assert not product_packing(4, 20, 0.01).proved
-        assert discrete_packing(40, 0.01).proved
 
     def test_wrong_numbers_are_refused(self):
         with pytest.raises(ParameterError):

@@ -3,8 +3,9 @@ r"""Families of distributions that are hard to tell apart: what no method can be
 A packing is a family of W distributions such that no answer is good for two of them, while one
 record says little about which it came from: a small Kullback-Leibler divergence. With them the
 user-level Fano inequality (:func:`~quorate.planning.limits.fano_users`) says how many users every
-private method needs. The constructions are those of Theorems 40 and 43 to 46 of [F]_, with every
-constant worked out; Theorem 8 of [U]_ is one more:
+private method needs. The constructions are those of Theorems 40, 43, 45 and 46 of [F]_, with every
+constant worked out (one of Theorem 44 is open, and no bound rests on it); Theorem 8 of [U]_ is one
+more:
 
 * words of a code that differ in many places come from the Gilbert-Varshamov bound, counted exactly;
 * the printed packing of discrete distributions (Theorem 43) adds up to 1/2: the factor is 1/k, not
@@ -37,7 +38,6 @@ __all__ = [
     "log_code_words",
     "normal_packing",
     "packing_floor",
-    "product_packing",
 ]
 
 # Perturbations larger than this leave the region in which the constructions are distributions.
@@ -56,13 +56,10 @@ class Packing:
         Logarithm of the number of its members.
     divergence : float
         Largest Kullback-Leibler divergence of two members, for one record.
-    proved : bool
-        Whether all constants are worked out, or one that the paper leaves open was put to 1.
     """
 
     log_alternatives: float
     divergence: float
-    proved: bool = True
 
 
 def log_code_words(length: int, distance: int) -> float:
@@ -203,22 +200,6 @@ def covariance_packing(dimension: int, error: float) -> Packing | None:
         return None
     farthest = 2.0 * 2.0 * strength * math.sqrt(2.0 * entries)
     return Packing(words, 0.5 * farthest**2)
-
-
-def product_packing(categories: int, columns: int, error: float) -> Packing | None:
-    """Return a packing of product distributions, for total variation ``error``.
-
-    Theorem 44 of [F]_, which leaves the constant of the distance open: with it put to 1 the members
-    are those of :func:`discrete_packing` in every column, tilted by the root of d less.
-
-    >>> product_packing(4, 10, 0.01).proved
-    False
-    """
-    _validate.positive_integer(categories=categories, columns=columns)
-    _validate.positive(error=error)
-    pairs = int(columns) * (int(categories) // 2)
-    found = _signed(pairs, 8.0 * error) if pairs else None
-    return None if found is None else Packing(found.log_alternatives, found.divergence, False)  # noqa: FBT003 - the last field says that a constant is open
 
 
 def packing_floor(

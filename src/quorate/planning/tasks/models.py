@@ -29,6 +29,7 @@ from quorate.models.optimization.gradients import (
     has_few_users,
     model_feasibility,
 )
+from quorate.planning.first_order import FirstOrder, first_order_error
 from quorate.planning.limits import convex_floor, two_point_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
@@ -91,6 +92,9 @@ class ModelTask(PeopleTask):
     _unreached_of_people: ClassVar[float] = 4e6
     _skew: ClassVar[float] = 1.0
     _cut_away: ClassVar[float] = 0.0
+    # Largest and smallest second derivative for features of variance 1.
+    _curvature: ClassVar[float] = 1.0
+    _strength: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -166,6 +170,43 @@ class ModelTask(PeopleTask):
             theorem="Theorem 5 of Levy et al. (2021)",
             holds=False,
             note="stated up to constants and logarithms, constants 1 here",
+        )
+
+    def sufficient(self, *, epsilon: float, error: float) -> tuple[PublishedBound, ...]:
+        """Return also Theorem 4 of Levy et al.: descent for these people's own risk.
+
+        A strongly convex loss is 2 ``strength`` times its excess below its squared gradient, so the
+        bound for losses that need not be convex says something about its excess too.
+        """
+        loss = FirstOrder(
+            dimension=self.parameters,
+            curvature=self._curvature,
+            strength=self._strength,
+            failure=self.beta,
+        )
+        targets = {"convex": error}
+        if self._strength:
+            targets |= {"strongly convex": error, "non-convex": 2.0 * self._strength * error}
+        return (
+            *super().sufficient(epsilon=epsilon, error=error),
+            *(self._by_descent(loss, kind, epsilon, target) for kind, target in targets.items()),
+        )
+
+    def _by_descent(
+        self, loss: FirstOrder, kind: str, epsilon: float, target: float
+    ) -> PublishedBound:
+        # The theorem is stated for epsilon up to 1; who promises 1 promises more.
+        known = {"records": self.records, "epsilon": min(epsilon, 1.0), "delta": self.delta}
+        users = smallest_users(
+            lambda n: first_order_error(loss, kind, users=n, **known),  # type: ignore[arg-type]
+            target,
+        )
+        open_constant = ", constant 1" if kind == "strongly convex" else ""
+        return PublishedBound(
+            users=None if users is None else float(users),
+            theorem=f"Theorem 4 ({kind}) of Levy et al. (2021)",
+            holds=False,
+            note=f"printed constants{open_constant}; people who are alike, and their own risk",
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
@@ -250,6 +291,7 @@ class LinearTask(ModelTask):
     _searched: ClassVar[float] = 110.0
     _skew: ClassVar[float] = 3.0
     _cut_away: ClassVar[float] = 2.0
+    _strength: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -300,6 +342,7 @@ class LogisticTask(ModelTask):
     name: ClassVar[str] = "logistic"
     error_meaning: ClassVar[str] = "excess over the smallest mean logarithmic loss"
     _unreached: ClassVar[float] = 3000.0
+    _curvature: ClassVar[float] = 0.25
 
     @property
     def unit(self) -> float:

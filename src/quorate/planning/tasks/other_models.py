@@ -51,6 +51,8 @@ class HuberTask(LinearTask):
 
     name: ClassVar[str] = "huber"
     error_meaning: ClassVar[str] = "excess over the smallest mean loss of Huber"
+    # Far off the loss is straight.
+    _strength: ClassVar[float] = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
