@@ -104,6 +104,19 @@ def test_counts_are_closer_together_than_signed_numbers():
     assert Lengths(5.0, 1, signed=False).change(Relation.REPLACE)[1] == pytest.approx(5)
 
 
+@pytest.mark.parametrize("norm", [1, 2])
+def test_two_people_with_one_signed_number_are_two_lengths_apart(norm):
+    """One group of signed sums: what one person adds another may take away."""
+    bound, step = Lengths(5.0, 1, norm=norm, signed=True), 2.0**-20
+    steps = capped_steps(np.array([[1e308, -1e308]]), np.array([0, 1]), 2, bound=bound, step=step)
+    apart = abs(int(steps[0, 0] - steps[0, 1]))
+    assert apart > 1.9 * 5.0 / step
+    l1, l2 = bound.change_in_steps(step, Relation.REPLACE)
+    assert apart <= l1
+    assert apart**2 <= l2
+    assert pytest.approx(bound.change(Relation.REPLACE)) == (2 * 5.0, 2 * 5.0)
+
+
 def test_nan_in_a_cell_is_nothing():
     bound = Lengths(5.0, 2)
     steps = capped_steps(np.array([[np.nan, 3.0]]), np.zeros(2, int), 1, bound=bound, step=1.0)
