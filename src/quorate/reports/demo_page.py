@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate import __version__
 from quorate.reports.demo import NO_PRIVACY, DemoResult, Experiment
-from quorate.reports.figures import draw_marks
+from quorate.reports.figures import Intervals, draw_intervals, draw_marks
 from quorate.reports.fit_report import plan_drawing
 from quorate.reports.page import Block, Page, Picture, Section, Table, Text
 
@@ -27,17 +27,17 @@ def demo_page(result: DemoResult) -> Page:
     first = result.experiments[0].guarantee
     return Page(
         title="Twenty thousand players, nobody exposed",
-        lead="Three questions to 150 years of baseball, each answered with one player's whole "
-        "career protected, beside simpler ways to do it and beside no privacy at all.",
+        lead="Four questions to 150 years of baseball, each answered with one player's whole "
+        "career protected, beside simpler methods and beside no privacy at all.",
         highlights=(
             (f"{first.epsilon:g}", "epsilon for each question"),
             ("player", "protected, with all seasons"),
             (str(len(result.experiments[0].ways[0].errors)), "random crowds for each error"),
         ),
         sections=(
-            Section("What is promised", _promise(result)),
-            *(_section(experiment) for experiment in result.experiments),
             Section("Side by side", _side_by_side(result)),
+            *(_section(experiment) for experiment in result.experiments),
+            Section("What is promised", _promise(result)),
             Section("How to read this", _how()),
         ),
         footer=f"Made by quorate {__version__} from Lahman's baseball archive. In earnest one "
@@ -51,8 +51,8 @@ def _promise(result: DemoResult) -> tuple[Block, ...]:
     return (
         *(Text(sentence, tone="quote") for sentence in said),
         Text(
-            "Each question is answered once with this budget; three answers about the same people "
-            "would cost the sum."
+            "Each question is answered once with this budget; several answers about the same "
+            "people cost the sum."
         ),
     )
 
@@ -60,8 +60,10 @@ def _promise(result: DemoResult) -> tuple[Block, ...]:
 def _section(experiment: Experiment) -> Section:
     forecast = experiment.forecast.error_expected
     ways = experiment.ways
+    chart = experiment.chart
     blocks: list[Block] = [
         Text(f"{experiment.question} {experiment.answer}"),
+        *(() if chart is None else (_chart(chart),)),
         Table(
             f"One answer, from {experiment.users:,} players",
             experiment.header,
@@ -86,13 +88,18 @@ def _section(experiment: Experiment) -> Section:
     return Section(experiment.name.capitalize(), tuple(blocks))
 
 
+def _chart(numbers: Intervals) -> Picture:
+    drawing = draw_intervals([numbers], title=f"{numbers.name.capitalize()} with their errors")
+    return Picture(drawing, "The private answer. Error bars at 95% confidence.")
+
+
 def _ways(experiment: Experiment) -> Table:
     rows = [(way.name, f"{way.typical:.3g}", f"{way.worst:.3g}") for way in experiment.ways]
     crowds = len(experiment.ways[0].errors)
     return Table(
         f"Errors of {crowds} random crowds of {experiment.users:,} players "
         f"(forecast: {experiment.forecast.error_expected:.3g})",
-        ("way", "typical error", "worst error"),
+        ("method", "typical error", "worst error"),
         tuple(rows),
     )
 
@@ -112,7 +119,9 @@ def _side_by_side(result: DemoResult) -> tuple[Block, ...]:
         title="Typical errors, relative to Quorate",
         y_label="times the error of Quorate",
     )
-    return (Picture(drawing, "Typical error of each way with the same budget; lower is better."),)
+    return (
+        Picture(drawing, "Typical error of each method with the same budget; lower is better."),
+    )
 
 
 def _how() -> tuple[Block, ...]:
