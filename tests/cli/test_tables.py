@@ -10,6 +10,7 @@ from quorate.cli import main
 from quorate.cli.tables import table_options
 from quorate.exceptions import ParameterError
 from quorate.noise import SeededNoise, use_noise
+from quorate.tasks.requests import read_request, request_text
 
 
 @pytest.fixture
@@ -96,3 +97,78 @@ def test_keys_of_several_columns():
     assert table_options(statistics={}) == {}
     with pytest.raises(ParameterError, match="--keys"):
         table_options(keys=["a", "b"], statistics={})
+
+
+class TestFilesPeopleHave:
+    """Semicolons, decimal commas, other encodings, keys in another case."""
+
+    GERMAN = ("--separator", ";", "--decimal", ",", "--thousands", ".", "--encoding", "latin-1")
+
+    @pytest.fixture
+    def german(self, tmp_path):
+        lines = ["Patient;Stadt;Preis"]
+        cities = ("Ulm", "Köln")
+        lines += [f"p{i % 800};{cities[i // 7 % 2]};1.0{i % 90 + 10},5" for i in range(8000)]
+        path = tmp_path / "besuche.csv"
+        path.write_bytes("\n".join(lines).encode("latin-1"))
+        return path
+
+    def asked(self, path, keys, *more):
+        given = ["--task", "table", "--user", "Patient", "--by", "Stadt", "--keys", keys]
+        given += ["--count", "visits", "--mean", "Preis", "--bounds", "Preis=0,3000"]
+        return ["fit", str(path), *given, "--epsilon", "4", "--delta", "1e-6", *more]
+
+    def test_a_german_file_is_read_as_it_is_written(self, german, capsys):
+        assert main(self.asked(german, "Köln,Ulm", *self.GERMAN, "--json")) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert said["usable"]["share"] > 0.9
+        for row in said["released"]["rows"]:
+            assert 1030 < row["Preis"] < 1080
+            assert 3600 < row["visits"] < 4400
+
+    @pytest.mark.parametrize("keys", ["KÖLN,ULM", "Bonn"])
+    def test_keys_that_match_nothing_get_no_answer(self, german, keys, capsys):
+        assert main(self.asked(german, keys, *self.GERMAN)) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert "have a listed key" in said.err
+
+    def test_a_wrong_encoding_gets_no_answer(self, german, capsys):
+        wrong = [*self.GERMAN[:-1], "utf-8"]
+        assert main(self.asked(german, "Köln,Köln-Süd", *wrong)) == 1
+        assert "encoding" in capsys.readouterr().err
+
+    def test_counts_alone_are_counted_too(self, german, capsys):
+        given = ["--task", "table", "--user", "Patient", "--by", "Stadt", "--count", "visits"]
+        given += ["--epsilon", "4", *self.GERMAN]
+        assert main(["fit", str(german), *given, "--keys", "ulm"]) == 1
+        assert main(["fit", str(german), *given, "--keys", "Ulm", "--json"]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert 0.4 < said["usable"]["share"] < 0.6
+
+    def test_check_proposes_from_the_header_and_asks_for_the_rest(self, german, tmp_path, capsys):
+        assert main(["check", str(german), "--user", "Patient", "--task", "table"]) == 0
+        text = capsys.readouterr().out
+        assert 'separator = ";"' in text
+        assert 'decimal = "<. or ,>"' in text
+        (tmp_path / "other.csv").write_text("Patient;Stadt;Preis\n1;2;3\n")
+        assert main(["check", str(tmp_path / "other.csv"), "--user", "Patient"]) == 0
+        other = capsys.readouterr().out
+        assert 'separator = ";"' in other
+        assert 'decimal = "<. or ,>"' in other
+
+    def test_a_request_says_how_its_file_is_written(self, german, tmp_path, capsys):
+        request = tmp_path / "request.toml"
+        request.write_text(
+            'table = "besuche.csv"\nseparator = ";"\ndecimal = ","\nthousands = "."\n'
+            'encoding = "latin-1"\ntask = "mean"\nuser = "Patient"\nfeatures = ["Preis"]\n'
+            "epsilon = 4\ndelta = 1e-6\n[bounds]\nPreis = [0, 3000]\n",
+            encoding="utf-8",
+        )
+        assert main(["fit", str(request), "--json"]) == 0
+        mean = json.loads(capsys.readouterr().out)
+        assert 1000 < mean["released"]["mean"]["Preis"] < 1100
+        held = read_request(request)
+        again = tmp_path / "again.toml"
+        again.write_text(request_text(held.request, german), encoding="utf-8")
+        assert read_request(again).request == held.request

@@ -150,9 +150,9 @@ class TestTheOrder:
         monkeypatch.setattr(fitting, "_check_affordable", lambda *_: None)
         original = table_files.read_header
 
-        def read_header(path, separator):
+        def read_header(path, separator, *dialect):
             opened.append(path)
-            return original(path, separator)
+            return original(path, separator, *dialect)
 
         monkeypatch.setattr(table_files, "read_header", read_header)
         (tmp_path / "table.csv").write_text("patient,age\nann,30\n")

@@ -166,7 +166,7 @@ def test_a_table_by_group_counts_rows_whose_numbers_can_be_read(name, tmp_path):
             return
         result = fit(asked, table(tmp_path, row))
         counts_alone = replace(asked, options=asked.options | {"statistics": "visits=count"})
-        assert fit(counts_alone, table(tmp_path, row)).usable is None
+        assert fit(counts_alone, table(tmp_path, row)).usable.listed
     assert abs(result.usable.share - share) <= result.usable.bound
     promise = result.estimator.guarantee_
     assert promise.epsilon == 50.0
@@ -234,3 +234,25 @@ def test_a_budget_that_is_none_is_refused_before_anything_is_read(tmp_path):
     for epsilon in (-1.0, float("nan"), 0.0):
         with pytest.raises(ParameterError):
             fit(request(epsilon=epsilon), table(tmp_path, GOOD))
+
+
+@pytest.mark.parametrize(("share", "warns"), [(0.69, True), (0.97, False)])
+def test_rows_left_out_are_said_to_be_no_part_of_the_stated_error(share, warns):
+    promise = Guarantee(epsilon=0.05)
+    found = usable.Usable(
+        share=share, bound=0.04, confidence=0.95, unit="id", rows=True, guarantee=promise
+    )
+    assert ("The stated error does not cover" in str(found)) == warns
+
+
+@pytest.mark.parametrize(
+    ("share", "listed", "is_nothing"),
+    [(0.001, True, True), (0.03, True, False), (0.03, False, True), (0.5, True, False)],
+)
+def test_rare_keys_are_answered_and_absent_ones_are_not(share, listed, is_nothing):
+    promise = Guarantee(epsilon=0.05)
+    given = {"bound": 0.01, "confidence": 0.95, "unit": "id", "rows": True}
+    assert (
+        usable.Usable(share=share, listed=listed, guarantee=promise, **given).is_nothing
+        == is_nothing
+    )

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quorate.cli.printing import (
+    Decimal,
+    Encoding,
     Json,
     NeighboursOption,
+    Separator,
+    Thousands,
     Unit,
     complain,
     print_json,
@@ -23,6 +27,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 
 if TYPE_CHECKING:
+    from quorate.files.dialects import Dialect
     from quorate.planning.plan import Plan
     from quorate.reports.outputs import Written
     from quorate.tasks.fitting import Fit
@@ -70,6 +75,14 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
             raise ParameterError(f"Expected each setting once, as 'name=value', got {text!r}.")
         settings[name] = value
     return settings
+
+
+def _dialect(separator: str | None, decimal: str, thousands: str | None, encoding: str) -> Dialect:
+    """Return how a CSV file is written, as the options say."""
+    from quorate.files.dialects import Dialect
+
+    tab = separator in ("tab", "\\t")
+    return Dialect("\t" if tab else separator, decimal, thousands, encoding)
 
 
 def plan(  # noqa: PLR0913 - one option for each public number
@@ -212,6 +225,10 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     out: Annotated[
         Path | None, typer.Option(help="Write the answer here, as .csv, .parquet or .json.")
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = None,
+    encoding: Encoding = "utf-8",
     engine: Annotated[
         str, typer.Option(help="local, files, dask://host:port, spark://host:port or local[2].")
     ] = "local",
@@ -282,6 +299,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             data_name=data_name,
             options=_settings(setting or ()) | asked,
             counted=not uncounted,
+            dialect=_dialect(separator, decimal, thousands, encoding),
         )
     outputs = Outputs(model=model, out=out, report=report)
     outputs.check()
@@ -369,6 +387,10 @@ def predict(
         typer.Option(help="Column of the table to write beside each prediction; repeatable."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write a CSV file instead of printing.")] = None,
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    thousands: Thousands = None,
+    encoding: Encoding = "utf-8",
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="A column for each class instead of a label.")
     ] = False,
@@ -385,7 +407,7 @@ def predict(
     from quorate.reports.outputs import predictions_as_csv, predictions_as_list
 
     stored = StoredModel.read(model)
-    source = TableFile(table)
+    source = TableFile(table, _dialect(separator, decimal, thousands, encoding))
     ids = source.texts(tuple(user or ()))
     rows = source.features(stored.feature_names, stored.estimator._coding)
     names = ["prediction"]

@@ -16,9 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 __all__ = [
+    "Decimal",
+    "Encoding",
     "Json",
     "Neighbours",
     "NeighboursOption",
+    "Separator",
+    "Thousands",
     "Unit",
     "complain",
     "print_json",
@@ -49,6 +53,15 @@ NeighboursOption = Annotated[
         "counts, sums and tables, replace for all else.",
     ),
 ]
+
+Separator = Annotated[
+    str | None, typer.Option(help="CSV: what separates cells; the word tab for a tab.")
+]
+Decimal = Annotated[str, typer.Option(help="CSV: the decimal mark, '.' or ','.")]
+Thousands = Annotated[
+    str | None, typer.Option(help="CSV: what groups digits by three, as in 1,234.")
+]
+Encoding = Annotated[str, typer.Option(help="CSV: utf-8, latin-1, cp1252, ...")]
 
 
 def complain(message: str, code: int) -> int:

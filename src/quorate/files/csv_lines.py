@@ -28,15 +28,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.exceptions import SchemaError
+from quorate.files.dialects import PLAIN, Dialect
 from quorate.users.cells import number_written
 
-__all__ = ["cell_schema", "cell_tables", "count_lines", "read_cells", "read_header", "split_line"]
+__all__ = [
+    "cell_schema",
+    "cell_tables",
+    "count_lines",
+    "header_line",
+    "read_cells",
+    "read_header",
+    "split_line",
+]
 
 _BLOCK = 2**24
 _LONGEST_HEADER = 2**24
 # Arrow's reader works in blocks of 2^20 bytes and fails at a line that is longer than one.
 _LONGEST_PLAIN = 2**16
 _MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def split_line(line: bytes, separator: bytes) -> list[bytes]:
@@ -50,15 +60,11 @@ def split_line(line: bytes, separator: bytes) -> list[bytes]:
     return _quoted_cells(line, separator) or line.split(separator)
 
 
-def read_header(path: Path, separator: str) -> list[str]:
+def read_header(path: Path, separator: str, dialect: Dialect = PLAIN) -> list[str]:
     """Return the names in the first line; what is wrong with it is public and may be said."""
     if not path.is_file():
         raise SchemaError(f"Expected a CSV file, found none at {str(path)!r}.")
-    line = None
-    with suppress(OSError), path.open("rb") as file:
-        line = _header_line(file)
-    if line is None:
-        raise SchemaError(f"Expected a CSV file, could not open {path.name!r}.")
+    line = dialect.to_utf8(header_line(path))
     names: list[str] = []
     if len(line) <= _LONGEST_HEADER and b"\r" not in line and b"\0" not in line:
         with suppress(UnicodeDecodeError):
@@ -66,9 +72,24 @@ def read_header(path: Path, separator: str) -> list[str]:
             names = [cell.decode() for cell in cells]
     if not any(names) or len(set(names)) < len(names):
         raise SchemaError(
-            f"Expected UTF-8, one header line of different column names, in {path.name!r}."
+            f"Expected UTF-8, one header line of different column names, in {path.name!r}. State "
+            "another encoding as encoding='cp1252' (--encoding cp1252)."
         )
     return names
+
+
+def header_line(path: Path) -> bytes:
+    """Return the first line of a file without its byte order mark; no row is read."""
+    line = None
+    with suppress(OSError), path.open("rb") as file:
+        line = _header_line(file)
+    if line is None:
+        raise SchemaError(f"Expected a CSV file, could not open {path.name!r}.")
+    if line.startswith(_UTF16_MARKS):
+        raise SchemaError(
+            f"Expected UTF-8, one header line, got UTF-16 in {path.name!r}: save it as UTF-8."
+        )
+    return line
 
 
 def read_cells(
@@ -78,6 +99,7 @@ def read_cells(
     names: Sequence[str],
     numeric: Collection[str],
     ids: Collection[str] = (),
+    dialect: Dialect = PLAIN,
 ) -> Any:
     r"""Return an Arrow table of the columns ``names``: floats where ``numeric``, bytes elsewhere.
 
@@ -88,6 +110,8 @@ def read_cells(
     names, numeric, ids : collections of str
         The columns to read, those with numbers, and those that a line with too many or too few
         cells keeps.
+    dialect : Dialect
+        How numbers and letters are written.
 
     Examples
     --------
@@ -102,7 +126,7 @@ def read_cells(
     """
     import pyarrow as pa
 
-    pieces = cell_tables(path, separator, names=names, numeric=numeric, ids=ids)
+    pieces = cell_tables(path, separator, names=names, numeric=numeric, ids=ids, dialect=dialect)
     return pa.concat_tables([cell_schema(names, numeric).empty_table(), *pieces])
 
 
@@ -125,12 +149,14 @@ def cell_tables(
     names: Sequence[str],
     numeric: Collection[str],
     ids: Collection[str] = (),
+    dialect: Dialect = PLAIN,
 ) -> Iterator[Any]:
     """Yield what :func:`read_cells` returns in tables of some megabytes, in the order of lines."""
     import pyarrow as pa
 
-    header = read_header(Path(path), separator)
-    lines = _Lines(separator.encode(), len(header), [header.index(name) for name in names])
+    header = read_header(Path(path), separator, dialect)
+    places = [header.index(name) for name in names]
+    lines = _Lines(separator.encode(), len(header), places, dialect)
     schema = cell_schema(names, numeric)
     kept = [name in ids for name in names]
     failed = False
@@ -138,7 +164,7 @@ def cell_tables(
         with Path(path).open("rb") as file:
             _header_line(file)
             for block in _blocks(file):
-                found = lines.columns(block, schema.types, kept)
+                found = lines.columns(dialect.to_utf8(block), schema.types, kept)
                 columns = [
                     pa.chunked_array(chunks, kind)
                     for chunks, kind in zip(found, schema.types, strict=True)
@@ -160,10 +186,13 @@ def count_lines(path: str | os.PathLike[str]) -> int:
 class _Lines:
     """How lines become cells: the separator, the number of cells, the places of those wanted."""
 
-    def __init__(self, separator: bytes, width: int, places: list[int]) -> None:
+    def __init__(
+        self, separator: bytes, width: int, places: list[int], dialect: Dialect = PLAIN
+    ) -> None:
         self.separator = separator
         self.width = width
         self.places = places
+        self.dialect = dialect
 
     def columns(self, block: bytes, kinds: list[Any], kept: list[bool]) -> list[list[Any]]:
         """Return the chunks of each wanted column, for lines that all end with a line feed."""
@@ -182,7 +211,7 @@ class _Lines:
         columns = []
         for chunks, kind, cells in zip(found, kinds, zip(*rows, strict=True), strict=True):
             if kind == pa.float64():
-                values = [_number(cell) for cell in cells]
+                values = [_number(cell, self.dialect) for cell in cells]
             else:
                 values = [cell or None for cell in cells]
             both = pa.concat_arrays([*chunks, pa.array(values, kind)])
@@ -229,7 +258,10 @@ class _Lines:
             ),
         )
         return [
-            [_numbers(chunk) if kind == pa.float64() else chunk for chunk in table[name].chunks]
+            [
+                _numbers(chunk, self.dialect) if kind == pa.float64() else chunk
+                for chunk in table[name].chunks
+            ]
             for name, kind in zip(wanted, kinds, strict=True)
         ]
 
@@ -317,16 +349,18 @@ def _closing_quote(line: bytes, place: int) -> int:
         place += 2
 
 
-def _numbers(column: Any) -> Any:
+def _numbers(column: Any, dialect: Dialect = PLAIN) -> Any:
     """Return cells as floats, null where a cell is not a number."""
     import pyarrow as pa
 
+    plain = column if dialect.has_plain_numbers else dialect.plain_numbers(column)
     # Arrow accepts less than Python does, and nothing else: one cell does not change another.
     with suppress(pa.ArrowInvalid):
-        return column.cast(pa.large_string()).cast(pa.float64())
-    return pa.array([_number(cell) for cell in column.to_pylist()], pa.float64())
+        return plain.cast(pa.large_string()).cast(pa.float64())
+    return pa.array([_number(cell, PLAIN) for cell in plain.to_pylist()], pa.float64())
 
 
-def _number(cell: bytes | None) -> float | None:
-    number = math.nan if cell is None else number_written(cell)
+def _number(cell: bytes | None, dialect: Dialect) -> float | None:
+    plain = None if cell is None else dialect.plain_number(cell)
+    number = math.nan if plain is None else number_written(plain)
     return None if math.isnan(number) else number

@@ -28,7 +28,8 @@ from quorate.files.csv_lines import (
     read_cells,
     read_header,
 )
-from quorate.users import UserData, frames, grouping, tables
+from quorate.files.dialects import PLAIN, Dialect
+from quorate.users import UserData, frames, grouping, kinds, tables
 from quorate.users.closed import closed
 from quorate.users.coding import Coding, coded_columns, names_given
 from quorate.users.keys import row_keys
@@ -155,10 +156,27 @@ class TableFile:
     """
 
     path: str | os.PathLike[str]
+    dialect: Dialect = PLAIN
 
     @property
     def separator(self) -> str | None:
         """What separates cells, or None for Parquet."""
+        usual = self._usual_separator
+        if self.dialect == PLAIN:
+            return usual
+        if usual is None and (self.dialect.separator is None or self._is_parquet):
+            raise SchemaError(
+                f"Expected a CSV file beside separator, decimal, thousands or encoding, got "
+                f"{str(self.path)!r}."
+            )
+        return self.dialect.separator or usual
+
+    @property
+    def _is_parquet(self) -> bool:
+        return any(file.suffix.lower() in (".parquet", ".pq") for file in self.files)
+
+    @property
+    def _usual_separator(self) -> str | None:
         if not Path(self.path).is_dir():
             return _SEPARATORS.get(Path(self.path).suffix.lower())
         kinds = {file.suffix.lower() for file in self.files}
@@ -182,7 +200,7 @@ class TableFile:
         """The names of all columns; of a CSV file only the first line is read."""
         if self.separator is None:
             return list(frames.open_parquet(self.path).schema.names)
-        return read_header(self.files[0], self.separator)
+        return read_header(self.files[0], self.separator, self.dialect)
 
     def resolve(self, columns: Columns) -> Columns:
         """Return ``columns`` with all features named; refuse what does not exist; read no row."""
@@ -274,6 +292,7 @@ class TableFile:
                 names=columns.named,
                 numeric=numeric,
                 ids=columns.user,
+                dialect=self.dialect,
             )
             for table in cells:
                 yield from table.to_batches(max_chunksize=_BATCH_ROWS)
@@ -370,6 +389,29 @@ class TableFile:
         return frames.load(source, users=[], features=list(names), target=None, coding=coding).rows
 
     @closed
+    def is_listed(self, name: str, labels: Sequence[Any]) -> NDArray[np.bool_]:
+        """Return for each row whether its cell is among ``labels``.
+
+        Labels that are of another type than the column are refused elsewhere, or converted; they
+        count as found here.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if self.separator is not None:
+            cells = kinds.decoded(_texts(self._csv([name], (), [name]).column(name)))
+            known = pa.array(list(map(str, labels)), cells.type)
+        else:
+            cells = kinds.decoded(self._parquet([name]).column(name))
+            try:
+                known = pa.array(list(labels), cells.type)
+            except (pa.ArrowException, TypeError, ValueError):
+                return np.ones(len(cells), dtype=np.bool_)
+        found = pc.is_in(cells, value_set=known)
+        held: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+        return held
+
+    @closed
     def texts(self, names: Sequence[str]) -> dict[str, list[str | None]]:
         """Read columns as text, such as ids to write beside predictions."""
         if not names:
@@ -391,7 +433,10 @@ class TableFile:
         known = self.column_names
         for name in names:
             if name not in known:
-                raise SchemaError(f"Expected a column {name!r}, the table has {known}.")
+                hint = ""
+                if len(known) == 1 and any(mark in known[0] for mark in ";|\t"):
+                    hint = " Is another separator meant, such as separator=';' (--separator)?"
+                raise SchemaError(f"Expected a column {name!r}, the table has {known}.{hint}")
 
     def _csv(
         self, names: Sequence[str], numeric: Collection[str], ids: Collection[str] = ()
@@ -400,7 +445,7 @@ class TableFile:
 
         separator = str(self.separator)
         return pa.concat_tables(
-            read_cells(file, separator, names=names, numeric=numeric, ids=ids)
+            read_cells(file, separator, names=names, numeric=numeric, ids=ids, dialect=self.dialect)
             for file in self.files
         )
 
@@ -415,6 +460,10 @@ def users_of_csv(
     classes: Sequence[Any] | None = None,
     categories: Mapping[str, Sequence[Any]] | None = None,
     dates: Mapping[str, tuple[Any, Any]] | None = None,
+    separator: str | None = None,
+    decimal: str = ".",
+    thousands: str | None = None,
+    encoding: str = "utf-8",
     **described: Any,
 ) -> UserData | FileCrowd:
     r"""Group the rows of CSV files; see :meth:`quorate.UserData.from_csv`.
@@ -436,7 +485,7 @@ def users_of_csv(
         dates={} if dates is None else dates,
         **described,
     )
-    table = TableFile(path)
+    table = TableFile(path, Dialect(separator, decimal, thousands, encoding))
     if Path(path).exists() and table.separator is None:
         raise SchemaError(f"Expected a file or a folder of .csv or .tsv, got {str(path)!r}.")
     table.resolve(columns)

@@ -26,10 +26,12 @@ from quorate.exceptions import (
     ParameterError,
     QuorateError,
 )
+from quorate.files.dialects import PLAIN, Dialect
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee, Relation
 from quorate.noise import ambient_noise
 from quorate.ranges import Limit
+from quorate.tabulate.keys import as_keys
 from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.frames import UnreadTable
 from quorate.tasks.unread import UnreadUsers
@@ -85,6 +87,7 @@ class FitRequest:
     data_name: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     counted: bool = True
+    dialect: Dialect = PLAIN
 
     def __post_init__(self) -> None:
         if self.task not in TASKS:
@@ -210,6 +213,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     (True, 500)
     """
     task = TASKS[request.task]
+    table = replace(table, dialect=request.dialect)
     ledger = None if request.ledger is None else Ledger(request.ledger, must_exist=True)
     name = request.data_name
     if ledger is not None and name is not None:
@@ -220,7 +224,8 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     if task.named_classes and columns.classes is None:
         columns = replace(columns, classes=(0, 1))
     counted = columns if task.frame is None else _numbers_of(request, columns)
-    counts = request.counted and needs_count(table, counted, request.epsilon)
+    listed = {} if task.frame is None else _listed_keys(request)
+    counts = request.counted and needs_count(table, counted, request.epsilon, listed)
     answer, count = split_epsilon(request.epsilon) if counts else (request.epsilon, 0.0)
     whole = SharedAccount.open(
         epsilon=request.epsilon, delta=request.delta, relation=request.relation
@@ -244,8 +249,8 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     usable = None
     if counts:
         in_rows = task.frame is not None or Place(request.engine).is_in_memory
-        seen = readable_rows(table, counted) if in_rows else people.derive(held_by_users)
-        usable = release_usable(seen, whole, epsilon=count, rows=in_rows)
+        seen = readable_rows(table, counted, listed) if in_rows else people.derive(held_by_users)
+        usable = release_usable(seen, whole, epsilon=count, rows=in_rows, listed=bool(listed))
     estimator.guarantee_ = _promise(estimator.guarantee_, whole)
     account = None
     if ledger is not None and name is not None:
@@ -291,6 +296,16 @@ def _resolved(request: FitRequest, table: TableFile) -> Columns:
         )
     labels, numbers = frame(request.wish(request.columns))
     return replace(request.columns, features=tuple(dict.fromkeys([*labels, *numbers])))
+
+
+def _listed_keys(request: FitRequest) -> dict[str, tuple[Any, ...]]:
+    """Return the public keys of the groups by column; nothing where they are found privately."""
+    make = TASKS[request.task].parameters
+    asked = {} if make is None else make(request.wish(request.columns))
+    by, keys = asked.get("by"), asked.get("keys")
+    if by is None or keys is None or isinstance(keys, str):
+        return {}
+    return dict(zip(by, as_keys(keys, tuple(by)), strict=True))
 
 
 def _numbers_of(request: FitRequest, columns: Columns) -> Columns:

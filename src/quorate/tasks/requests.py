@@ -16,6 +16,8 @@ from typing import Any
 
 from quorate.catalogue import TASKS
 from quorate.exceptions import ParameterError, SchemaError
+from quorate.files.csv_lines import header_line
+from quorate.files.dialects import PLAIN, Dialect, proposed
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Relation
 from quorate.ranges import Limit
@@ -35,6 +37,10 @@ _TABLE_LINES = (
 _KEYS = frozenset(
     {
         "table",
+        "separator",
+        "decimal",
+        "thousands",
+        "encoding",
         "task",
         "user",
         "features",
@@ -119,6 +125,12 @@ def read_request(path: Path) -> RequestFile:
         ledger=held.place("ledger"),
         data_name=held.text("data_name", default=None),
         counted=held.flag("counted", default=True),
+        dialect=Dialect(
+            separator=held.text("separator", default=None),
+            decimal=held.text("decimal", default="."),
+            thousands=held.text("thousands", default=None),
+            encoding=held.text("encoding", default="utf-8"),
+        ),
         options={name: _option(value) for name, value in document.get("set", {}).items()},
     )
     table = held.place("table")
@@ -149,6 +161,10 @@ def request_text(request: FitRequest, table: Path | str) -> str:
     columns = request.columns
     lines = _lines(
         table=str(table),
+        separator=request.dialect.separator,
+        decimal=None if request.dialect.decimal == "." else request.dialect.decimal,
+        thousands=request.dialect.thousands,
+        encoding=None if request.dialect.encoding == "utf-8" else request.dialect.encoding,
         task=request.task,
         user=list(columns.user),
         features=list(columns.features) or None,
@@ -186,7 +202,8 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
 
     No row is read: two tables with the same columns give the same text.
     """
-    names = TableFile(table).column_names
+    dialect, how = _proposed_dialect(table)
+    names = TableFile(table, dialect).column_names
     missing = [name for name in user if name not in names]
     if missing:
         raise SchemaError(
@@ -200,6 +217,7 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
         "# Made from the names of the columns; no row was read. Fill in what stands in angle",
         "# brackets, delete what you do not need, then: quorate fit <this file>",
         *_lines(table=str(table)),
+        *how,
         f"# one of: {', '.join(TASKS)}",
         *_lines(task=task or "<task>", user=list(user), unit=" x ".join(user)),
         *before,
@@ -222,6 +240,31 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
         '# region = ["north", "south"]',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _proposed_dialect(table: Path) -> tuple[Dialect, list[str]]:
+    """Return how a table seems to be written, by its header alone, and the lines that say so.
+
+    What only rows could tell is asked: how numbers are written where the separator is a semicolon,
+    and the encoding of the cells.
+    """
+    usual = TableFile(table).separator
+    if usual is None:
+        return PLAIN, []
+    separator, encoding = proposed(header_line(TableFile(table).files[0]), usual)
+    found = Dialect(separator=None if separator == usual else separator, encoding=encoding)
+    lines = ["# how the file is written: from its header line; no row was read"]
+    lines += _lines(separator=found.separator)
+    lines += _lines(encoding=None if encoding == "utf-8" else encoding)
+    if encoding == "utf-8":
+        lines.append('# encoding = "cp1252"  # if its letters are not in UTF-8')
+    if separator == ";":
+        lines.append("# are numbers written as 1234.5 (.) or as 1234,5 (,)?")
+        lines += _lines(decimal="<. or ,>")
+    else:
+        lines.append('# decimal = ","  # if numbers are written as 1234,5')
+    lines.append('# thousands = ","  # if numbers are written as 1,234')
+    return found, lines
 
 
 def asked_lines(

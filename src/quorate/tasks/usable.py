@@ -1,4 +1,4 @@
-"""How much of a table could be read: a private share, lest an answer be about nothing.
+"""How much of a table could be read: a private estimate of the fraction of usable rows.
 
 A CSV file declares no types, and a label may be spelt in another way than its class. What cannot be
 read is missing by a public rule and never an error, because an error would tell of a value: columns
@@ -9,8 +9,10 @@ over the people.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from quorate.users.crowd import Crowd
 
 __all__ = [
     "SHARE",
+    "Listed",
     "Usable",
     "held_by_users",
     "needs_count",
@@ -35,6 +38,9 @@ __all__ = [
 
 SHARE = Fraction(1, 20)
 """Part of epsilon that is spent on the count."""
+
+Listed = Mapping[str, Sequence[Any]]
+"""The public keys of groups, by column."""
 
 _LITTLE = 0.5
 # Nearly nothing: below this, with the confidence of the count, there is nothing to answer about.
@@ -59,6 +65,7 @@ class Usable:
     unit: str
     rows: bool
     guarantee: Guarantee
+    listed: bool = False
 
     @property
     def is_little(self) -> bool:
@@ -67,20 +74,36 @@ class Usable:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether surely less than a tenth could be read."""
+        """Whether surely less than a tenth could be read; of listed keys, perhaps none at all.
+
+        Keys may be listed that few rows have. So there the estimate must also be within its error
+        of zero.
+        """
+        if self.listed and self.share > self.bound:
+            return False
         return self.share + self.bound < _NOTHING
 
     def __str__(self) -> str:
         share = min(max(self.share, 0.0), 1.0)
         off = f"at most {100 * self.bound:.2g} points off, {self.confidence:.0%} confidence"
-        if self.rows:
+        if self.listed:
+            said = (
+                f"About {share:.0%} ({off}) of a {self.unit}'s rows could be read and have a "
+                "listed key, on average."
+            )
+        elif self.rows:
             said = f"About {share:.0%} ({off}) of a {self.unit}'s rows could be read, on average."
         else:
             said = f"About {share:.0%} ({off}) of all units have a row that could be read."
+        if self.rows and share + self.bound < 1 and not self.listed:
+            said += (
+                " The stated error does not cover the rows left out: if they differ from the "
+                "others, the answer is off by more."
+            )
         if self.is_little:
             said += (
                 " That may be too little: are numbers written as 1250.5, days as 2020-12-31, and "
-                "labels exactly as announced?"
+                "labels and keys exactly as announced, in this case of letters and this encoding?"
             )
         return said
 
@@ -91,15 +114,21 @@ class Usable:
             "bound": self.bound,
             "confidence": self.confidence,
             "of": "rows of a person, on average" if self.rows else "people with a row",
+            "listed_keys": self.listed,
             "epsilon": self.guarantee.epsilon,
         }
 
 
-def needs_count(table: TableFile, columns: Columns, epsilon: float) -> bool:
+def needs_count(
+    table: TableFile, columns: Columns, epsilon: float, listed: Listed | None = None
+) -> bool:
     """Tell whether the schema leaves open how much of a table can be read, and a count can say it.
 
-    It does for a file without declared types, and for labels, categories and dates in text.
+    It does for a file without declared types, for labels, categories and dates in text, and for
+    groups whose keys are ``listed``.
     """
+    if listed and epsilon >= _SMALLEST_EPSILON:
+        return True
     if not epsilon >= _SMALLEST_EPSILON or not columns.features:
         return False
     return table.separator is not None or columns.classes is not None or not columns.coding.is_plain
@@ -128,14 +157,17 @@ def held_by_users(users: UserData) -> UserData:
     return rows.with_keys(users.keys())
 
 
-def readable_rows(table: TableFile, columns: Columns) -> UserData:
+def readable_rows(table: TableFile, columns: Columns, listed: Listed | None = None) -> UserData:
     """Return a 1 for each row that can be read and a 0 for each other one, grouped by user.
 
-    A row can be read if its numbers, days and label can be, and its categories are on their lists.
+    A row can be read if its numbers, days and label can be, its categories are on their lists, and
+    the keys of its group are among those ``listed``.
     """
     read = table.load(columns)
     rows, coding = read.rows, columns.coding
-    usable = np.ones(len(rows), dtype=np.bool_)
+    usable = np.ones(len(read.ids[0]), dtype=np.bool_)
+    for name, labels in (listed or {}).items():
+        usable &= table.is_listed(name, labels)
     start = 0
     for column in coding.columns:
         block = rows[:, start : start + len(column.names)]
@@ -150,8 +182,12 @@ def readable_rows(table: TableFile, columns: Columns) -> UserData:
     return UserData.from_arrays(marks, users=read.ids, unit=columns.protected)
 
 
-def release_usable(crowd: Crowd, account: SharedAccount, *, epsilon: float, rows: bool) -> Usable:
+def release_usable(
+    crowd: Crowd, account: SharedAccount, *, epsilon: float, rows: bool, listed: bool = False
+) -> Usable:
     """Release the mean of zeros and ones over people; ``rows`` says what they are about.
+
+    ``listed`` says that a row must have a listed key, too.
 
     What it costs is borrowed from the account of the fit.
     """
@@ -165,5 +201,6 @@ def release_usable(crowd: Crowd, account: SharedAccount, *, epsilon: float, rows
         confidence=float(mean.error_.confidence),
         unit=crowd.unit,
         rows=rows,
+        listed=listed,
         guarantee=mean.guarantee_,
     )

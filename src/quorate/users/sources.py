@@ -156,6 +156,8 @@ class TableSources(ABC):
 
         As :meth:`from_parquet`. Text declares no types, so ``features`` are named; a cell that
         does not read as a number is missing. For the same reason there is no ``order=``.
+        ``separator=``, ``decimal=``, ``thousands=`` and ``encoding=`` say how the file is written
+        (:class:`~quorate.files.dialects.Dialect`).
 
         >>> import pathlib, tempfile
         >>> from quorate.users import UserData
