@@ -2,8 +2,9 @@
 
 A list declares no type, and a column of objects declares none either. Guessing one from the values
 would let one person's cell decide how everybody else's are read. So each cell is read by itself,
-and whatever it holds, reading it neither raises nor runs code of its own: a cell counts if its type
-is a plain one of Python or NumPy, or derives from one, and everything else is *missing*.
+and whatever it holds, reading it raises no exception: a cell counts if its type is a plain one of
+Python or NumPy, or derives from one, and everything else is *missing*. Of all cells only dates run
+code of their own, which say how they are written.
 
 * As a **text** (ids, keys, labels, categories, dates) a cell is a run of octets: text as UTF-8,
   bytes as they are, whole numbers as their digits (``1``, ``1.0`` and ``"1"`` are the same), truth
