@@ -200,3 +200,9 @@ class TestRefusals:
         given = {"name": "t", "candidates": 4, "epsilon": 1.0, "delta": 1e-6, "users": 5} | wrong
         with pytest.raises(ParameterError):
             Task.shuffle(**given)
+
+
+def test_a_task_has_room_for_candidates_of_63_bits():
+    assert Task.local(name="t", candidates=2**63, epsilon=1.0).candidates == 2**63
+    with pytest.raises(ParameterError, match="room"):
+        Task.local(name="t", candidates=2**63 + 1, epsilon=1.0)

@@ -107,11 +107,38 @@ class TestThreeModels:
                     found.append(learner.fit(crowd).index_)
             assert found[0] == found[1]
 
-    def test_tables_of_more_than_64_points_need_delta_or_a_curator(self):
+    def test_tables_of_more_than_64_points_need_delta_or_no_shuffler(self):
         rule = ListRule(ListLearner(FiniteTable(np.eye(80, dtype=int))))
         assert rule.size == 2**80
         with pytest.raises(ParameterError, match=r"2\^63"):
-            StableLearner(rule, trust="local").fit([[1.0]], [1], users=[0])
+            StableLearner(rule, trust="shuffle", delta=0.1).fit([[1.0]], [1], users=[0])
+        assert 0 <= StableLearner(rule, trust="local").fit([[1.0]], [1], users=[0]).index_ < 2**80
+
+    @pytest.mark.claim("G7: Lemma 13")
+    def test_the_local_scheme_works_for_keys_of_256_bits(self):
+        """A rule whose key is 256 bits: 8,000 users without anybody they trust."""
+
+        class Long(StableRule):
+            size, n_features = 2**256, 1
+            keeps_users_apart = True
+
+            def decide(self, users, seed):
+                first = users.X[users.offsets[:-1], 0]
+                popular = 2**255 + 2**130 + 77
+                keys = [popular if x < 8 else 3**150 + user for user, x in enumerate(first)]
+                return np.array(keys, dtype=object)
+
+            def concept(self, key, seed):
+                return Constant(key % 2)
+
+        x = np.arange(8000) % 10
+        data = UserData.from_arrays(x[:, None].astype(float), x % 2, users=np.arange(8000))
+        with use_noise(SeededNoise(0)):
+            learner = StableLearner(Long(), "local", agreement=True, random_state=1).fit(data)
+        assert learner.index_ == 2**255 + 2**130 + 77
+        assert learner.guarantee_.trust is Trust.LOCAL
+        assert (learner.guarantee_.epsilon, learner.guarantee_.delta) == (1.0, 0.0)
+        assert learner.agreement_ == pytest.approx(0.8, abs=0.2)
 
     def test_no_key_is_popular_enough(self):
         data = cut_offs(5, 20)

@@ -82,7 +82,7 @@ def local_choice(
     keys : array of int64
         One candidate a user; anything outside 0, ..., ``candidates`` - 1 is a user without one.
     candidates : int
-        At most 2^63.
+        At most 2^256; beyond 2^63 the keys are an array of Python integers.
     epsilon : float
         Of each user.
     unit : str, default="user"
@@ -96,7 +96,7 @@ def local_choice(
     """
     response = HashedResponse(candidates=candidates, epsilon=epsilon)
     promise = _Promise(response.event, Trust.LOCAL, unit)
-    return _choose(candidates_of(keys), response, promise, account)
+    return _choose(candidates_of(keys, wide=response.wide), response, promise, account)
 
 
 def honest_users(n_users: int, *, honest: float) -> int:

@@ -22,7 +22,7 @@ from typing import Any
 from quorate import _validate
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Approximate, Event, Guarantee, Pure, Relation, Trust
-from quorate.protocols.randomizers.hashed import COIN_BITS, HashedResponse
+from quorate.protocols.randomizers.hashed import COIN_BITS, WORD_BITS, HashedResponse
 from quorate.protocols.reliability import liars_withstood, shuffled_response
 from quorate.protocols.shuffling.blanket import blanket_delta
 from quorate.public_randomness import RandomState, public_generator
@@ -133,6 +133,11 @@ class Task:
             object.__setattr__(self, field, float(getattr(self, field)))
         for field in ("candidates", "users", "width"):
             object.__setattr__(self, field, int(getattr(self, field)))
+        if self.candidates > 2**WORD_BITS:
+            raise ParameterError(
+                f"Expected at most 2**{WORD_BITS} candidates, of which messages have room, got "
+                f"candidates={self.candidates!r}."
+            )
         self._refuse_too_much()
 
     @classmethod

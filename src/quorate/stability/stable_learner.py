@@ -31,6 +31,7 @@ from quorate.mechanisms.choices.universe import LARGEST_UNIVERSE, ChooseKey
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.votes import count_votes
 from quorate.protocols.randomizers.bucket_counts import BucketCounts
+from quorate.protocols.randomizers.hashed import MAX_BITS, WORD_BITS
 from quorate.protocols.simulate import (
     MOST_BUCKETS,
     bucket_choice,
@@ -61,8 +62,8 @@ AGREE_UNDER_THE_BEST_SEED, AGREE_UNDER_ONE_SEED = 0.9, 0.5
 
 _COUNTED = "people who arrive at the rule by themselves"
 
-MOST_CANDIDATES = 2**63
-"""Reports name one of so many candidates."""
+MOST_CANDIDATES = {"shuffle": 2**WORD_BITS, "local": 2**MAX_BITS}
+"""Reports name one of so many candidates; larger keys than those of 63 bits are Python integers."""
 
 
 @dataclass(frozen=True)
@@ -375,9 +376,11 @@ class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
                 f"Expected relation=Relation.REPLACE for trust={self.trust!r}: whoever collects "
                 "reports sees how many there are."
             )
-        if rule.size > MOST_CANDIDATES:
+        most = MOST_CANDIDATES[self.trust]
+        if rule.size > most:
             raise ParameterError(
-                f"Expected a rule with at most 2^63 keys for trust={self.trust!r}, got "
+                f"Expected a rule with at most 2^{math.log2(most):.0f} keys for "
+                f"trust={self.trust!r}, got "
                 f"2^{math.log2(rule.size):.0f}; use a smaller class or representation."
             )
         if self.reports != "hashed" and rule.size > MOST_BUCKETS:
@@ -517,7 +520,7 @@ def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
         keys = np.array(
             [-1 if key is None or key.shape != (1,) else key[0] for key in alone], dtype=object
         )
-        keys = keys.astype(np.int64) if rule.size <= MOST_CANDIDATES else keys
+        keys = keys.astype(np.int64) if rule.size <= 2**WORD_BITS else keys
     return keys
 
 
@@ -534,6 +537,6 @@ def _keys_of_part(rule: StableRule, seed: SharedSeed, part: UserData) -> Keys:
 def _decide(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
     keys = np.asarray(rule.decide(data, seed))
     # What is no key of the rule is no vote.
-    if rule.size <= MOST_CANDIDATES:
+    if rule.size <= 2**WORD_BITS:
         return np.where((keys >= 0) & (keys < rule.size), keys, -1).astype(np.int64)
     return np.array([key if 0 <= key < rule.size else -1 for key in keys.tolist()], dtype=object)

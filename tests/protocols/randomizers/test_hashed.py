@@ -250,7 +250,7 @@ class TestRefusals:
         with pytest.raises(ParameterError, match="epsilon=1e-12"):
             HashedResponse(candidates=4, epsilon=1e-12)
 
-    @pytest.mark.parametrize("candidates", [0, 1, -5, 2.0, 2**63 + 1, None])
+    @pytest.mark.parametrize("candidates", [0, 1, -5, 2.0, 2**256 + 1, None])
     def test_too_few_or_too_many_candidates_are_refused(self, candidates):
         with pytest.raises(ParameterError, match="candidates"):
             HashedResponse(candidates=candidates, epsilon=1.0)
@@ -268,3 +268,94 @@ class TestRefusals:
         with pytest.raises(SchemaError, match="int64") as caught:
             HashedResponse(candidates=4, epsilon=1.0).respond(values)
         assert "987654" not in str(caught.value)
+
+
+@pytest.mark.claim("G7: Lemma 13")
+class TestWideCandidates:
+    """Candidates of more than 63 bits: the same report, with masks of several words."""
+
+    @pytest.mark.parametrize(("candidates", "width", "epsilon"), [(8, 1, 1.0), (8, 2, 0.5)])
+    def test_small_worlds_have_the_law_that_was_enumerated(
+        self, candidates, width, epsilon, monkeypatch
+    ):
+        """All masks, coins and values, as if three bits were more than a word holds."""
+        response = HashedResponse(candidates=candidates, epsilon=epsilon, width=width)
+        low = np.arange(2**response._level_place, dtype=np.uint64)
+        for value in (*range(candidates), -1, candidates):
+            for coin in (0, response.threshold - 1, response.threshold, 2**COIN_BITS - 1):
+                words = low | np.uint64(coin << COIN_BITS)
+                narrow = response.from_words(np.full(len(low), value), words)
+                with monkeypatch.context() as patch:
+                    patch.setattr("quorate.protocols.randomizers.hashed.WORD_BITS", 2)
+                    assert response.wide
+                    keys = np.full(len(low), value).astype(object)
+                    wide = response.from_words(keys, words)
+                np.testing.assert_array_equal(wide.masks[:, :, 0], narrow.masks)
+                np.testing.assert_array_equal(wide.answers, narrow.answers)
+
+    @staticmethod
+    def worst_ratio(response, values, rng):
+        """Return the largest ratio of two values' chances of an answer, given masks and level."""
+        coins, worst = 2**response.width, Fraction(0)
+        place, last = response.width * response.bits, response.words - 1
+        for _ in range(20):
+            base = rng.integers(0, 2**64, response.words, dtype=np.uint64)
+            tables = []
+            for coin in range(coins):
+                for kept in (0, response.threshold):
+                    number = sum(int(word) << (64 * i) for i, word in enumerate(base))
+                    number &= ~((coins - 1) << place) & ~((2**COIN_BITS - 1) << (64 * last + 32))
+                    number |= coin << place | kept << (64 * last + 32)
+                    tables.append([number >> (64 * i) & (2**64 - 1) for i in range(last + 1)])
+            words = np.array(tables, dtype=np.uint64)
+            shares = [response.keep, 1 - response.keep] * coins
+            laws = []
+            for value in values:
+                keys = np.array([value] * len(words), dtype=object)
+                answers = response.from_words(keys, words.ravel()).answers
+                law = [Fraction(0)] * coins
+                for answer, share in zip(answers.tolist(), shares, strict=True):
+                    law[answer] += share / coins
+                laws.append(law)
+            pairs = product(laws, laws)
+            worst = max(worst, *(a / b for x, y in pairs for a, b in zip(x, y, strict=True)))
+        return worst
+
+    @pytest.mark.parametrize("bits", [64, 65, 128, 200, 256])
+    def test_two_candidates_differ_by_the_ratio_and_no_more(self, bits):
+        """Given masks and level the coins are enumerated, so this is the exact law."""
+        rng = np.random.default_rng(bits)
+        response = HashedResponse(candidates=2**bits, epsilon=1.0)
+        values = [0, 1, 2**bits - 1, 2 ** (bits - 1) + 12345, -1, 2**bits]
+        worst = self.worst_ratio(response, values, rng)
+        assert worst == response.likelihood_ratio <= Fraction(math.exp(1.0))
+
+    def test_a_report_that_keeps_too_often_is_caught(self):
+        response = HashedResponse(candidates=2**128, epsilon=1.0)
+        object.__setattr__(response, "threshold", int(1.2 * response.threshold))
+        worst = self.worst_ratio(response, [0, 2**128 - 1], np.random.default_rng(0))
+        assert worst > Fraction(math.exp(1.0))
+
+    def test_hashes_are_inner_products_of_all_bits(self):
+        rng = np.random.default_rng(3)
+        response = HashedResponse(candidates=2**256, epsilon=40.0, width=8)
+        values = [int.from_bytes(rng.bytes(32), "little") for _ in range(50)]
+        reports = response.from_words(
+            np.array(values, dtype=object),
+            rng.integers(0, 2**64, 50 * response.words, dtype=np.uint64),
+        )
+        found = 0
+        for user, value in enumerate(values):
+            rows = reports.masks[:, user]
+            masks = [sum(int(word) << (64 * i) for i, word in enumerate(row)) for row in rows]
+            assert all(mask & ~response.prefix_masks[reports.levels[user]] == 0 for mask in masks)
+            hashed = sum(((mask & value).bit_count() & 1) << i for i, mask in enumerate(masks))
+            found += reports.answers[user] == hashed
+        assert found == 50
+
+    def test_odd_values_are_nobodys_candidates(self):
+        response = HashedResponse(candidates=2**100, epsilon=1.0)
+        odd = np.array([None, math.nan, 0.5, "7", -(2**200), 2**200, (1, 2)], dtype=object)
+        words = np.random.default_rng(0).integers(0, 2**64, 7 * response.words, dtype=np.uint64)
+        nobody = response.from_words(np.full(7, -1).astype(object), words)
+        np.testing.assert_array_equal(response.from_words(odd, words).answers, nobody.answers)

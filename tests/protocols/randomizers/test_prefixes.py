@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from quorate.exceptions import ParameterError
-from quorate.noise import SeededNoise
+from quorate.noise import SeededNoise, use_noise
 from quorate.protocols.randomizers.counts import count_votes, estimate_votes
 from quorate.protocols.randomizers.hashed import HashedResponse
 from quorate.protocols.randomizers.prefixes import find_popular
+from quorate.protocols.reliability import choice_failure
 from reports_of import seeded_reports
 
 
@@ -84,3 +85,24 @@ def test_counts_that_are_no_counts_are_refused(wrong):
     response = HashedResponse(candidates=2**32, epsilon=1.0)
     with pytest.raises(ParameterError):
         find_popular(response.respond(np.zeros(1, np.int64)), response, **wrong)
+
+
+@pytest.mark.claim("G7: Lemma 13")
+@pytest.mark.parametrize(("bits", "users"), [(64, 2000), (256, 8000)])
+def test_candidates_of_many_words_are_found_by_order_of_bits_users(bits, users):
+    """Four of five name one of 2^bits; the others share its first half, or name their own."""
+    rng = np.random.default_rng(bits)
+    random = [int.from_bytes(rng.bytes(32), "little") % 2**bits for _ in range(users // 5)]
+    popular = random[0]
+    half = (1 << bits // 2) - 1
+    others = [key if i % 2 else (popular & ~half) | (key & half) for i, key in enumerate(random)]
+    keys = np.array([popular] * (users - len(others)) + others, dtype=object)
+    response = HashedResponse(candidates=2**bits, epsilon=1.0)
+    assert choice_failure(response, users=users, plurality=0.8) < 0.01
+    with use_noise(SeededNoise(1)):
+        reports = response.respond(keys)
+    votes = find_popular(reports, response)
+    assert votes.winner == popular
+    assert abs(votes.votes[0] - 0.8 * users) < 5 * votes.standard_errors[0]
+    again = estimate_votes(np.array([popular], dtype=object), reports, response)
+    assert again.votes[0] == pytest.approx(votes.votes[0])

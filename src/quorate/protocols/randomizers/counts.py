@@ -11,11 +11,18 @@ could be seen in the result.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.protocols.randomizers.hashed import HashedResponse, Reports, hashes
+from quorate.protocols.randomizers.hashed import (
+    HashedResponse,
+    Reports,
+    hashes,
+    parities,
+    wide_field,
+)
 
 __all__ = ["Votes", "count_votes", "estimate_votes", "walsh_hadamard"]
 
@@ -27,6 +34,7 @@ class Votes:
     Parameters
     ----------
     candidates : array of int64
+        Of Python integers where candidates have more than 63 bits.
     votes : array of float64
         Unbiased where the candidates were fixed beforehand, so some are negative; what was picked
         because it looked popular is a little too large.
@@ -42,7 +50,7 @@ class Votes:
     (2, np.True_)
     """
 
-    candidates: NDArray[np.int64]
+    candidates: NDArray[Any]
     votes: NDArray[np.float64]
     standard_errors: NDArray[np.float64]
     users: int
@@ -64,7 +72,9 @@ class Votes:
         if count < len(self.votes):
             least = np.partition(self.votes, -count)[-count]
             few = np.flatnonzero(self.votes >= least)
-        order = few[np.lexsort((self.candidates[few], -self.votes[few]))][:count]
+        # Of equal ones the smallest first; a stable sort of objects, which lexsort does not take.
+        few = few[np.argsort(self.candidates[few], kind="stable")]
+        order = few[np.argsort(-self.votes[few], kind="stable")][:count]
         return Votes(
             self.candidates[order], self.votes[order], self.standard_errors[order], self.users
         )
@@ -106,15 +116,12 @@ def estimate_votes(
     np.True_
     """
     whole = reports.at(response.levels - 1)
-    keys = np.asarray(candidates, dtype=np.int64)
-    matches = [np.count_nonzero(hashes(whole.masks, key) == whole.answers) for key in _words(keys)]
+    keys = np.asarray(candidates, dtype=object if response.wide else np.int64)
+    words = response.as_words(keys)
+    matches = [np.count_nonzero(hashes(whole.masks, key) == whole.answers) for key in words]
     answers = 2 ** int(response.width or 0)
     agreement = np.array([answers * match - len(whole) for match in matches], dtype=np.int64)
     return scaled(_votes(keys, agreement, len(whole), response), len(reports))
-
-
-def _words(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
-    return keys.astype(np.uint64)
 
 
 def extensions(
@@ -126,7 +133,7 @@ def extensions(
     """
     width = int(response.width or 0)
     low = response.bits - prefix_bits - bits
-    place = np.uint64(prefix << (response.bits - prefix_bits))
+    place = response.as_words(np.array([prefix << (response.bits - prefix_bits)], dtype=object))[0]
     # A cell is an index and, as its lowest bit, a sign.
     cell_bits = np.uint64(2 ** (bits + 1) - 2)
     spectrum = np.zeros(2 ** (bits + 1), dtype=np.int64)
@@ -135,16 +142,19 @@ def extensions(
         mask = chosen[0] if len(chosen) == 1 else np.bitwise_xor.reduce(chosen)
         signs = np.bitwise_count(reports.answers & np.uint8(selected))
         if prefix_bits:
-            signs ^= np.bitwise_count(mask & place)
-        cells = mask << np.uint64(1) if low == 0 else mask >> np.uint64(low - 1)
-        cells &= cell_bits
+            signs ^= parities(mask, place)
+        if response.wide:
+            cells = wide_field(mask, low, bits)[:, 0] << np.uint64(1)
+        else:
+            cells = mask << np.uint64(1) if low == 0 else mask >> np.uint64(low - 1)
+            cells &= cell_bits
         cells |= signs & np.uint8(1)
         spectrum += np.bincount(cells.view(np.int64), minlength=len(spectrum))
     return walsh_hadamard(spectrum[0::2] - spectrum[1::2])
 
 
 def _votes(
-    candidates: NDArray[np.int64],
+    candidates: NDArray[Any],
     agreement: NDArray[np.int64],
     users: int,
     response: HashedResponse,

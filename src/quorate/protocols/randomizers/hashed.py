@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,7 @@ __all__ = [
     "COIN_BITS",
     "MAX_BITS",
     "MAX_WIDTH",
+    "WORD_BITS",
     "HashedResponse",
     "Reports",
     "best_width",
@@ -52,8 +54,11 @@ COIN_BITS = 32
 MAX_WIDTH = 8
 """An answer is one byte at most."""
 
-MAX_BITS = 63
-"""Candidates are int64; what is negative is nobody's candidate."""
+WORD_BITS = 63
+"""Candidates of so many bits are int64; what is negative is nobody's candidate."""
+
+MAX_BITS = 256
+"""Longer candidates are Python integers, and masks have several words."""
 
 _WORD = 64
 _PREFIX_BITS = 20
@@ -98,6 +103,7 @@ class Reports:
     Parameters
     ----------
     masks : array of uint64, shape (s, n)
+        Or (s, n, words), the lowest word first, where candidates have more than 63 bits.
     answers : array of uint8, shape (n,)
     levels : array of uint8, shape (n,)
         0 everywhere unless candidates are too many to be counted at once.
@@ -129,8 +135,8 @@ class HashedResponse:
     r"""Answer for one candidate of many in one short message, hiding which one it is.
 
     Every user sends one report: masks, an answer, and a level. Up to 2^20 candidates there is one
-    level. Beyond, each user draws one of 2 or 4 levels by fair coins and answers about the first
-    bits of the candidate only, more bits at a higher level; the server then extends the most
+    level. Beyond, each user draws one of 2, 4, 8 or 16 levels by fair coins and answers about the
+    first bits of the candidate only, more bits at a higher level; the server then extends the most
     popular prefixes level by level (:mod:`quorate.protocols.randomizers.prefixes`).
 
     Privacy
@@ -163,7 +169,7 @@ class HashedResponse:
     Parameters
     ----------
     candidates : int
-        How many there are, at most 2^63: candidate v is one of 0, ..., ``candidates`` - 1.
+        How many there are, at most 2^256: candidate v is one of 0, ..., ``candidates`` - 1.
     epsilon : float
         Of one report, at most 700.
     width : int or None, default=None
@@ -246,10 +252,16 @@ class HashedResponse:
 
     @property
     def levels(self) -> int:
-        """How many lengths of prefixes are asked for: 1, 2 or 4."""
-        if self.bits <= _PREFIX_BITS:
-            return 1
-        return 2 if self.bits <= 2 * _PREFIX_BITS else 4
+        """How many lengths of prefixes are asked for: 1, 2, 4, 8 or 16."""
+        levels = 1
+        while self.bits > levels * _PREFIX_BITS:
+            levels *= 2
+        return levels
+
+    @property
+    def wide(self) -> bool:
+        """Whether candidates have more than 63 bits, so that masks have several words."""
+        return self.bits > WORD_BITS
 
     @property
     def prefix_bits(self) -> tuple[int, ...]:
@@ -279,7 +291,7 @@ class HashedResponse:
 
         Every user answers once, so all of them together cost each of them :attr:`event`.
         """
-        values = candidates_of(values)
+        values = candidates_of(values, wide=self.wide)
         noise = Account.of_release(account, self).pay(self.event)
         return self.from_words(values, noise.uniform_words(len(values) * self.words))
 
@@ -293,17 +305,30 @@ class HashedResponse:
         >>> response.from_words(np.array([3]), np.array([0b010], dtype=np.uint64)).answers
         array([1], dtype=uint8)
         """
-        values = candidates_of(values)
+        values = candidates_of(values, wide=self.wide)
         table = np.asarray(words, dtype=np.uint64).reshape(len(values), self.words)
-        present = (values >= 0) & (values < self.candidates)
-        named = np.where(present, values, 0).astype(np.uint64)
+        present = np.asarray((values >= 0) & (values < self.candidates), dtype=bool)
+        named = self.as_words(np.where(present, values, 0))
         levels = _field(table, self._level_place, self.levels.bit_length() - 1).astype(np.uint8)
-        masks = np.stack([_field(table, i * self.bits, self.bits) for i in range(self._width)])
+        taken = wide_field if self.wide else _field
+        masks = np.stack([taken(table, i * self.bits, self.bits) for i in range(self._width)])
         if self.levels > 1:
-            masks &= np.array(self.prefix_masks, dtype=np.uint64)[levels]
+            masks &= self.as_words(np.array(self.prefix_masks, dtype=object))[levels]
         coins = _field(table, self._width * self.bits, self._width).astype(np.uint8)
         kept = (table[:, -1] >> np.uint64(_WORD - COIN_BITS)) < np.uint64(self.threshold)
         return Reports(masks, np.where(kept & present, hashes(masks, named), coins), levels)
+
+    def as_words(self, values: NDArray[Any]) -> NDArray[np.uint64]:
+        """Return numbers of at most ``bits`` bits as words, with an axis of words if ``wide``.
+
+        >>> HashedResponse(candidates=2**70, epsilon=1.0).as_words(np.array([2**64 + 3]))
+        array([[3, 1]], dtype=uint64)
+        """
+        if not self.wide:
+            return np.asarray(values).astype(np.uint64)
+        places = range(0, self.bits, _WORD)
+        rows = [[int(v) >> place & (2**_WORD - 1) for place in places] for v in values]
+        return np.array(rows, dtype=np.uint64).reshape(len(values), len(places))
 
     def law(self, value: int) -> dict[tuple[tuple[int, ...], int, int], Fraction]:
         """Return the exact law of one user's (masks, answer, level); for audits of few bits.
@@ -355,27 +380,59 @@ class HashedResponse:
         return spread / float(self.gain) ** 2
 
 
-def candidates_of(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return candidates as one axis of int64, refusing other types and shapes."""
+def candidates_of(values: NDArray[Any], *, wide: bool = False) -> NDArray[Any]:
+    """Return candidates as one axis of int64, refusing other types and shapes.
+
+    Those of more than 63 bits are Python integers; what is no integer is nobody's candidate,
+    because an error would tell something about a user.
+
+    >>> candidates_of(np.array([2**80, None, 0.5], dtype=object), wide=True).tolist()
+    [1208925819614629174706176, -1, -1]
+    """
     array = np.asarray(values)
+    if wide and array.dtype == object and array.ndim == 1:
+        whole = [int(v) if isinstance(v, (int, np.integer)) else -1 for v in array.tolist()]
+        return np.array([*whole, None], dtype=object)[:-1]
     if array.dtype.kind not in "iu" or array.dtype == np.uint64 or array.ndim != 1:
         raise SchemaError(
             f"Expected one axis of int64 candidates, got dtype={array.dtype} with {array.ndim} "
             "axes."
         )
-    return array.astype(np.int64, copy=False)
+    return array.astype(object if wide else np.int64, copy=False)
 
 
 def hashes(masks: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint8]:
-    """Return the parities of the masked values as the bits of one number.
+    """Return the parities of the masked values as the bits of one number; words are a last axis.
 
     >>> hashes(np.array([[3], [1]], dtype=np.uint64), np.array([1], dtype=np.uint64))
     array([3], dtype=uint8)
     """
     hashed = np.zeros(masks.shape[1], dtype=np.uint8)
     for i, mask in enumerate(masks):
-        hashed |= (np.bitwise_count(mask & values) & np.uint8(1)) << np.uint8(i)
+        hashed |= parities(mask, values) << np.uint8(i)
     return hashed
+
+
+def parities(mask: NDArray[np.uint64], values: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Return the parity of each masked value; masks of several words have them as a second axis.
+
+    >>> parities(np.array([[1, 1], [1, 0]], dtype=np.uint64), np.array([3, 1], dtype=np.uint64))
+    array([0, 1], dtype=uint8)
+    """
+    ones = np.bitwise_count(mask & values)
+    if mask.ndim == 2:
+        ones = np.bitwise_xor.reduce(ones, axis=1)
+    return np.asarray(ones & np.uint8(1), dtype=np.uint8)
+
+
+def wide_field(table: NDArray[np.uint64], place: int, length: int) -> NDArray[np.uint64]:
+    """Return ``length`` bits from bit ``place`` of each row as words, the lowest first.
+
+    >>> wide_field(np.array([[0, 5, 1]], dtype=np.uint64), 64, 65)
+    array([[5, 1]], dtype=uint64)
+    """
+    places = range(0, length, _WORD)
+    return np.stack([_field(table, place + i, min(_WORD, length - i)) for i in places], axis=1)
 
 
 def _field(table: NDArray[np.uint64], place: int, length: int) -> NDArray[np.uint64]:

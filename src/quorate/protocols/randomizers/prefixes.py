@@ -1,9 +1,9 @@
-"""The most popular of up to 2^63 candidates in one round, prefix by prefix.
+"""The most popular of up to 2^256 candidates in one round, prefix by prefix (Lemma 13 of G7).
 
-Half of the users (a quarter beyond 2^40) answer about the first bits of their candidate, the others
-about more of them; each draws which by coins, so nothing is asked twice and no user waits. The
-server keeps the ``beam`` most popular prefixes of one level and counts all their extensions at the
-next.
+Half of the users (a quarter beyond 2^40, a sixteenth beyond 2^160) answer about the first bits of
+their candidate, the others about more of them; each draws which by coins, so nothing is asked twice
+and no user waits. The server keeps the ``beam`` most popular prefixes of one level and counts all
+their extensions at the next.
 """
 
 from __future__ import annotations
@@ -69,4 +69,7 @@ def _best(
     few = np.arange(len(agreement))
     if count < len(agreement):
         few = np.flatnonzero(agreement >= np.partition(agreement, -count)[-count])
-    return _votes((prefix << more) + few, agreement[few], len(part), response).top(count)
+    if response.wide:
+        few = few.astype(object)
+    named = (prefix << more) + few
+    return _votes(named, agreement[few.astype(np.int64)], len(part), response).top(count)
