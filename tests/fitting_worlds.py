@@ -385,6 +385,13 @@ ROUTES = {
     "ProductDistribution, with delta": Route(
         ProductDistribution(categories=[range(9), range(9)], **COMMON), "two categories"
     ),
+    "ProductDistribution, covers": Route(
+        ProductDistribution(categories=[range(2), range(3)], algorithm="cover", error=0.9, **PURE),
+        "two categories",
+    ),
+    "GaussianDistribution, cover": Route(
+        GaussianDistribution(bounds=0.5, deviations=(1.0, 1.2), error=0.9, **PURE), "one real"
+    ),
     "GaussianDistribution": Route(GaussianDistribution(**NORMAL, **PURE)),
     "GaussianDistribution, with delta": Route(GaussianDistribution(**NORMAL, **COMMON)),
     "GaussianDistribution, deviations": Route(
