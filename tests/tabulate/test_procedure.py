@@ -152,6 +152,17 @@ def test_a_value_that_few_hold_is_not_cut_to_nothing():
     assert np.mean(inside) > 0.93
 
 
+def test_hardly_anybody_is_no_confident_zero():
+    """7 of 900 people hold 80 records each of what is asked for: a cap of 1 had left 7 of 560."""
+    held = np.r_[np.ones(7, int), np.zeros(893, int)]
+    crowd = UserData(np.tile([0.0, 80.0], (7, 1)), offsets=np.r_[0, np.cumsum(held)])
+    inside = []
+    for seed in range(60):
+        found = Procedure(crowd, account(seed=seed), groups=1, records=True, people=True).run()
+        inside.append(abs(found["rows"].values[0] - 560) <= found["rows"].bounds[0])
+    assert np.mean(inside) > 0.9
+
+
 def test_a_table_whose_groups_outnumber_people_says_so():
     """671 people in 300 groups each: most of what they hold is cut, and bounds know it."""
     rng = np.random.default_rng(0)

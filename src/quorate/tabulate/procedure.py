@@ -34,7 +34,16 @@ from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum, fitting_grid
-from quorate.tabulate.budget import COUNT_SHARE, COUNTED, FEW, ROUGH, TOP, Terms, evenness
+from quorate.tabulate.budget import (
+    COUNT_SHARE,
+    COUNTED,
+    FEW,
+    LEAST,
+    ROUGH,
+    TOP,
+    Terms,
+    evenness,
+)
 from quorate.tabulate.gathering.cells import ValueColumn, cells_of
 from quorate.tabulate.parts import (
     Boxed,
@@ -239,6 +248,9 @@ class Procedure:
         aim = self.terms.aim(self.held, epsilon, gaussian=gaussian)
         held = self._holders(part, (COUNTED - 1) * epsilon)
         caps, aim = in_sight(caps, aim, held, usual=part.usual(caps))
+        if held < LEAST / epsilon:
+            # So few hold anything that a look would leave all of them above: cut as few as may be.
+            return caps[-1]
         look = PrivateCap(
             caps=caps,
             aim=aim,
