@@ -1,19 +1,31 @@
 """The door over HTTP: what is taken, what is refused, and that strangers cannot break it."""
 
 import asyncio
+import re
+import socket
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
 
+from browser import CHROMIUM, open_browser
 from quorate.exceptions import ParameterError
 from quorate.protocols.client import Client
 from quorate.protocols.device_memory import new_token
 from quorate.protocols.messages import Reason
+from quorate.protocols.server import Server
 from quorate.protocols.task import Task
-from quorate.serve.collector import Collector, RateLimit
+from quorate.serve.collector import KEY_HEADER, TOKEN_HEADER, Collector, RateLimit
 from quorate.serve.message_store import MessageStore
 
 LOCAL = Task.local(name="local", candidates=50, epsilon=4.0, seed="88" * 32)
@@ -223,3 +235,84 @@ def test_a_seed_that_was_used_is_refused_at_the_door(store):
     again = Task.local(name="again", candidates=50, epsilon=4.0, seed=LOCAL.seed)
     with pytest.raises(ParameterError, match="seed"):
         Collector(task=again, store=store)
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "phones.md"
+TRANSPORT = Task.local(name="transport", candidates=8, epsilon=1.0, seed="5a" * 32)
+
+
+def test_the_page_for_phones_names_every_endpoint_header_and_status(store):
+    text = GUIDE.read_text(encoding="utf-8")
+    for route in door(store).app.routes:
+        method = "POST" if "POST" in route.methods else "GET"
+        assert f"`{method} {route.path}`" in text
+    for header in (TOKEN_HEADER, KEY_HEADER):
+        assert f"`{header}`" in text
+    for status in (200, 201, 400, 401, 403, 408, 409, 413, 429):
+        assert str(status) in text.split("## Endpoints")[1].split("## The client")[0]
+
+
+@contextmanager
+def listening(app):
+    """Serve an application at an address of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(timeout=20)
+
+
+@pytest.fixture
+def answers(store, tmp_path):
+    """The example of the guide in a browser: choose, send, and read what the page says."""
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    files = tmp_path / "app"
+    files.mkdir()
+    (example,) = re.findall(r"```html\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
+    app = Collector(task=TRANSPORT, store=store).app()
+    # The page and the collector are two origins, as they are in the field.
+    pages = Starlette(routes=[Mount("/", StaticFiles(directory=files, html=True))])
+    with (
+        listening(pages) as page,
+        listening(app) as collector,
+        open_browser(tmp_path / "profile") as browser,
+    ):
+        (files / "client.js").write_bytes(httpx.get(collector + "/client.js").content)
+
+        def answer(choice, address=collector):
+            told = example.replace("https://collect.example.org", address)
+            assert told != example
+            (files / "index.html").write_text(told, encoding="utf-8")
+            browser.open(f"{page}/?{new_token()}", width=390)
+            browser.evaluate(f"document.getElementById('choice').value = '{choice}'")
+            browser.evaluate("document.querySelector('button').click()")
+            return browser.evaluate(
+                "new Promise(done => { const look = () => { "
+                "const text = document.getElementById('status').textContent; "
+                "text ? done(text) : setTimeout(look, 20); }; look(); })"
+            )
+
+        yield answer
+
+
+@pytest.mark.slow
+def test_the_example_for_phones_runs_in_a_browser(store, answers):
+    assert answers(3) == "Thank you. Your answer was taken."
+    (kept,) = store.messages(TRANSPORT)
+    assert Server(TRANSPORT).collect([kept]).accepted == 1
+    # Neither a second click nor another choice makes a second message.
+    assert answers(1) == "You have answered already."
+    assert store.messages(TRANSPORT) == [kept]
+
+
+@pytest.mark.slow
+def test_the_example_for_phones_waits_for_a_collector_that_is_down(store, answers):
+    assert answers(3, address="http://127.0.0.1:9") == "Not sent yet. Please try again later."
+    assert store.messages(TRANSPORT) == []
+    assert answers(3) == "Thank you. Your answer was taken."
+    assert len(store.messages(TRANSPORT)) == 1
