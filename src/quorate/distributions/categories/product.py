@@ -69,7 +69,7 @@ class ProductDistribution(UserDistribution):
     public : all parameters, the categories and, under ``Relation.REPLACE``, the number of users;
         released: ``pmfs_``, ``error_``, ``algorithm_``
     numerics : exact
-    proof : *laplace*, *gaussian*: a user is a point of d simplices in whole steps
+    proof : By *laplace* or *gaussian* a user is a point of d simplices in whole steps
         (:class:`~quorate.distributions.simplices.ManyTotals`), so one user moves all totals
         together by at most 2 d in the L1 and by :math:`\sqrt{2 d}` in the L2 norm. They get
         discrete Laplace or discrete Gaussian noise. *mean*: a user's shares of all columns are one
