@@ -89,6 +89,10 @@ letter is the paper.
 - **U**: Levy, Sun, Amin, Kale, Kulesza, Mohri, Suresh. *Learning with user-level privacy.* NeurIPS
   2021.
 
+Each has a page in the gallery on which its main theorem is run, with a figure:
+`examples/paper_what_can_we_learn.py` (K), `paper_correlated_sampling.py` (G),
+`paper_few_examples.py` (F), `paper_pure_agnostic.py` (L) and `paper_user_level.py` (U).
+
 *Published* keeps a paper's constants; *calibrated*, the default, keeps its structure and its
 privacy proof and replaces every utility constant by an exact or numerically optimised one. Privacy
 never depends on a paper's assumptions about the data.
