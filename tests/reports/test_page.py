@@ -150,6 +150,22 @@ class TestBrowser:
         assert browser.problems == []
         assert browser.requests == []
 
+    def test_a_wide_table_takes_the_width_of_the_page_before_it_scrolls(self, browser, pages):
+        # Issue 31: tables were cut off beside an empty margin.
+        browser.open(pages["wide"], width=1440)
+        frame, main = browser.evaluate(
+            "['.frame', 'main'].map(name => document.querySelector(name).clientWidth)"
+        )
+        assert main - 4 <= frame <= main
+
+    def test_the_answer_is_above_the_fold(self, browser, pages):
+        for width, height in ((1440, 900), (390, 844)):
+            browser.open(pages["fit"], width=width, height=height)
+            bottom = browser.evaluate(
+                "document.querySelector('figure svg').getBoundingClientRect().bottom"
+            )
+            assert bottom <= height, width
+
     def test_dark_is_dark(self, browser, pages):
         seen = {}
         for scheme in ("light", "dark"):
