@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from quorate.catalogue import CATALOGUE, TASKS, answer
+from quorate.models.coefficients import Coefficients
 from quorate.reports.answer_pictures import answer_picture
 
 
@@ -72,6 +73,16 @@ def test_numbers_of_other_sizes_get_an_axis_each():
     mean = SimpleNamespace(mean_=[1.0, 5000.0], error_=error)
     text = answer_picture(mean, said(), ["share", "cost"]).drawing.description
     assert text == "mean: share 1 ± 0.1. mean: cost 5000 ± 10."
+
+
+def test_coefficients_have_intervals_and_the_constant_does_not_hide_them():
+    table = Coefficients(
+        ("age", "bmi"), ("ill",), np.array([[0.2], [0.1], [-90.0]]), np.array([[0.5], [1.0], [9.0]])
+    )
+    error = SimpleNamespace(confidence=0.95, covers="Noise.")
+    model = SimpleNamespace(coefficients_=table, error_=error)
+    text = answer_picture(model, said(), ["age", "bmi"]).drawing.description
+    assert text == "coefficient for ill: age 0.2 ± 0.98, bmi 0.1 ± 2."
 
 
 def test_a_rank_is_no_error_bar():

@@ -8,10 +8,7 @@ from typing import Any
 
 __all__ = ["NOT_ASKED", "Answer", "figure", "way"]
 
-NOT_ASKED = (
-    "How often the model errs is itself a question about people; it was not asked, so it is not "
-    "answered."
-)
+NOT_ASKED = "Training error is not reported: it would cost budget. Use private_score."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,14 +91,16 @@ def _panels(whole: Intervals) -> list[Intervals]:
 
 
 def _coefficients(table: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
-    names = (*features, "constant")[:_MOST_ROWS]
+    """Draw the coefficients; the constant is in the table, on an axis it would hide the others."""
+    names = tuple(features)[:_MOST_ROWS]
     panels = []
     for place, output in enumerate(table.outputs):
+        name = "coefficient" if output == "coefficient" else f"coefficient for {output}"
         errors = None
         if table.errors is not None:
             errors = tuple(_NORMAL_95 * e for e in table.errors[: len(names), place].tolist())
         values = tuple(table.values[: len(names), place].tolist())
-        panels.append(Intervals(str(output), names, values, errors))
+        panels.append(Intervals(name, names, values, errors))
     return draw_intervals(panels, title="Coefficients"), table.errors is not None
 
 
