@@ -95,7 +95,9 @@ Each has a page in the gallery on which its main theorem is run, with a figure:
 
 *Published* keeps a paper's constants; *calibrated*, the default, keeps its structure and its
 privacy proof and replaces every utility constant by an exact or numerically optimised one. Privacy
-never depends on a paper's assumptions about the data.
+never depends on a paper's assumptions about the data. Where both exist a parameter chooses
+(`constants="published"`, `reports="published"`); the tables below do not yet say it system by
+system.
 
 ## What is where
 

@@ -3,7 +3,7 @@
 import pytest
 
 from quorate.exceptions import ParameterError, UnboundedContributionError
-from quorate.tabulate.requests import as_request, value_columns
+from quorate.tabulate.requests import as_request
 
 
 def test_names_columns_and_statistics():
@@ -31,4 +31,3 @@ def test_ranges_must_be_stated_for_what_is_read():
         request.ranges(None)
     with pytest.raises(ParameterError):
         request.ranges({"y": (0, 5)})
-    assert value_columns(("x",), {"x": 4}, {"x": (0.0, 5.0)})[0].upper == 5.0

@@ -283,17 +283,6 @@ class SharedAccount(Account):
         )
 
 
-def forgo(account: Account, price: Fraction) -> None:
-    """Write a price down for which nobody draws, as a plan does: mu squared, or an epsilon.
-
-    >>> account = Account.open(epsilon=1.0)
-    >>> forgo(account, Fraction(1, 4))
-    >>> account.left
-    Fraction(3, 4)
-    """
-    account.pay(Gaussian(account.multiplier(price)) if account.square > 0 else price)
-
-
 def disjoint_groups(account: Account, count: int) -> list[GroupAccount]:
     """Return an account for each of ``count`` groups of users that have nobody in common.
 

@@ -27,12 +27,10 @@ __all__ = [
     "item_to_user_users",
     "local_deletion",
     "one_record_each",
-    "sampling_rate",
     "solved_users",
     "subsampled",
     "super_users",
     "theorem_11_users",
-    "unsampled",
     "utility_budget",
 ]
 
@@ -54,32 +52,6 @@ def subsampled(*, epsilon: float, delta: float = 0.0, rate: float) -> tuple[floa
     _validate.delta(delta=delta)
     _validate.probability(rate=rate)
     return math.log1p(rate * math.expm1(epsilon)), rate * delta
-
-
-def unsampled(*, epsilon: float, delta: float = 0.0, rate: float) -> tuple[float, float]:
-    """Return what a method may spend on a sample so that all records get (epsilon, delta).
-
-    The inverse of :func:`subsampled`.
-
-    >>> tuple(round(x, 6) for x in unsampled(epsilon=0.5, delta=1e-3, rate=0.1))
-    (2.013197, 0.01)
-    """
-    _validate.positive(epsilon=epsilon)
-    _validate.delta(delta=delta)
-    _validate.probability(rate=rate)
-    if not delta < rate:
-        raise ParameterError(f"Expected delta < rate, got delta={delta!r} and rate={rate!r}.")
-    return math.log1p(math.expm1(epsilon) / rate), delta / rate
-
-
-def sampling_rate(*, epsilon: float, target: float) -> float:
-    """Return the share of the records on which an epsilon-DP method is ``target``-DP for all.
-
-    >>> round(sampling_rate(epsilon=1.0, target=0.1), 4)
-    0.0612
-    """
-    _validate.positive(epsilon=epsilon, target=target)
-    return min(1.0, math.expm1(target) / math.expm1(epsilon))
 
 
 def deletion_reach(*, epsilon: float, delta: float) -> int:

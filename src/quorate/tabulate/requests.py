@@ -9,7 +9,6 @@ from typing import Any
 from quorate._validate import described
 from quorate.exceptions import ParameterError, UnboundedContributionError
 from quorate.ranges import as_bound, as_limits
-from quorate.tabulate.gathering.cells import ValueColumn
 
 __all__ = ["STATISTICS", "Request", "TableRequest", "as_request"]
 
@@ -122,14 +121,3 @@ def _pair(asked: Any) -> tuple[str, str]:
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
-
-
-def value_columns(
-    names: tuple[str, ...], places: Mapping[str, int], ranges: Mapping[str, tuple[float, float]]
-) -> tuple[ValueColumn, ...]:
-    """Return the columns of records under these names, with their ranges.
-
-    >>> value_columns(("price",), {"price": 3}, {"price": (0.0, 9.0)})[0].column
-    3
-    """
-    return tuple(ValueColumn(places[name], *ranges[name]) for name in names)
