@@ -3,8 +3,8 @@
 What a cell means follows from the declared type of its column and from the cell itself, and a
 reader never raises after the charge. So a cell is replaced by whatever a door lets through, and
 nothing but its own person's contribution may change (:mod:`odd_cells`). Every door meets every odd
-cell and every case, every estimator meets every kind of trouble; the whole product is left to
-``tests/privacy/fuzz_cells.py``. Dask and Spark are in ``tests/engines/test_odd_cells.py``.
+cell and every case, every estimator meets every kind of trouble; the whole product is not tried
+here, and Dask and Spark are not among the doors.
 """
 
 from functools import partial
