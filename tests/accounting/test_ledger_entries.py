@@ -25,6 +25,7 @@ from quorate.exceptions import (
     LedgerError,
     LedgerFileError,
     NumericalFailure,
+    WithheldError,
 )
 from quorate.guarantees import Guarantee
 
@@ -105,7 +106,7 @@ class TestSettlement:
                 raise RuntimeError
 
         broken = Broken(bounds=(0, 1), epsilon=0.2, ledger=ledger, data_name="visits")
-        with pytest.raises(RuntimeError):
+        with pytest.raises(WithheldError):
             broken.fit(np.zeros((4, 1)), users=[1, 2, 3, 4])
         assert ledger.spent("visits").epsilon >= 0.19
         assert len(ledger.history("visits")) == 2
