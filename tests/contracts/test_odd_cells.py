@@ -17,7 +17,7 @@ import pytest
 
 import odd_tasks
 from fitting_worlds import ROUTES, public_estimators
-from odd_cells import Baseline
+from odd_cells import Baseline, watched
 from odd_doors import CASES, DOORS, RouteDoor, from_octets
 from quorate.catalogue import TASKS
 from quorate.distributions import DiscreteDistribution
@@ -149,6 +149,10 @@ class TestDemonstrations:
 
         cells = [list(self.rows(usual, odd)) for odd in (usual[0], b"x", "x", 1j, [0], {})]
         assert self.apart(run, *cells) == []
+        for each in cells:  # and others are counted
+            with watched() as seen:
+                run(each)
+            assert sum(bool(rows) for _, (rows, _) in seen.records) >= self.N - 1
 
     @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
     def test_a_text_that_is_no_text_ends_nothing_and_is_quoted_nowhere(self, kind, tmp_path):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from quorate.users import cells
 from quorate.users.cells import as_array, axes_of, columns_of_rows, number_written, numbers, text_of
+from quorate.users.labels import label_of
 from quorate.users.tables import as_feature_matrix
 
 Pair = namedtuple("Pair", ["one", "other"])
@@ -99,7 +100,7 @@ NO_NUMBERS = [
     OfFuriousKind(),
 ]
 NO_TEXTS = [None, 1.5, float("nan"), (1,), [b"a"], {}, pd.NA, pd.NaT, Furious(), OfFuriousKind()]
-NO_TEXTS += [10**5000, np.float32(0.5), np.datetime64("NaT"), Fraction(1), FuriousDate(2020, 1, 1)]
+NO_TEXTS += [10**5000, np.float32(0.5), np.datetime64("NaT"), Fraction(1)]
 
 
 NO_ROWS = [[31337], [1, 2, 3], 5.0, None, "ab", Furious(), [], np.zeros((2, 2)), {1, 2}]
@@ -182,6 +183,7 @@ class TestTexts:
             (np.bool_(False), b"False"),
             (uuid.UUID(int=7), str(uuid.UUID(int=7)).encode()),
             (datetime.date(2020, 1, 2), b"2020-01-02"),
+            (FuriousDate(2020, 1, 2), b"2020-01-02"),
             (pd.Timestamp("2020-01-02 03:04"), b"2020-01-02 03:04:00"),
             (np.datetime64("2020-01-02"), b"2020-01-02"),
             (FuriousText("ann"), b"ann"),
@@ -247,3 +249,52 @@ class TestArrays:
         masked = np.ma.array(np.ones((2, 1), dtype), mask=[[False], [True]])
         assert np.array_equal(as_array(masked), [[1.0], [np.nan]], equal_nan=True)
         assert np.array_equal(as_feature_matrix(masked)[0], [[1.0], [np.nan]], equal_nan=True)
+
+
+def test_one_long_row_of_rows_does_not_give_a_list_an_axis():
+    usual = [[float(i)] for i in range(9)]
+    assert axes_of([*usual, [[1]] * 50]) == axes_of(usual) == 2
+
+
+class LoudDate(datetime.datetime):
+    """A date whose every method can be heard."""
+
+    def heard(self, *_):
+        warnings.warn("31337", stacklevel=1)
+        return "tea"
+
+    __str__ = isoformat = __eq__ = heard
+    __hash__ = None
+
+
+class LoudMoment(np.datetime64):
+    __str__ = __eq__ = LoudDate.heard
+    __hash__ = None
+
+
+@pytest.mark.parametrize("cell", [LoudDate(2020, 1, 5), LoudMoment("2020-01-05T00:00:00")])
+def test_a_date_is_not_asked_what_it_says(cell):
+    """Warnings are errors here, and then the cell would be missing."""
+    assert text_of(cell)[:10] == b"2020-01-05"
+    assert label_of(cell)[:10] == "2020-01-05"
+
+
+class AnyClass(type):
+    """A class that says it is that of plain numbers."""
+
+    def __hash__(cls):
+        return hash(float)
+
+    def __eq__(cls, other):
+        return True
+
+
+class Impostor(metaclass=AnyClass):
+    def __float__(self):
+        return 2.0
+
+
+def test_a_type_is_what_it_is_and_not_what_it_says():
+    alone, beside = [1.0, Impostor()], [1.0, Impostor(), "x"]
+    assert np.array_equal(numbers(alone), numbers(beside)[:2], equal_nan=True)
+    assert np.isnan(numbers(alone)[1])

@@ -57,3 +57,16 @@ def test_what_python_cannot_hold_is_missing():
     octets = pa.array([b"a", b"\xff"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), 2, octets.buffers())
     assert kinds.held(text) == ["a", None]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("view", [(100, 0, 7, 9), (100, 0, 0, 9), (100, 0, -1, 0), (-5, 0, 0, 0)])
+def test_a_view_that_points_nowhere_is_missing_and_followed_by_nobody(kind, view):
+    usual = pa.array([b"tea", b"a text that is too long for a view", None, b"rum"], kind)
+    valid, views, *texts = usual.buffers()
+    held = np.frombuffer(views, np.int32).copy().reshape(-1, 4)
+    held[0] = view
+    broken = pa.Array.from_buffers(kind, 4, [valid, pa.py_buffer(held.tobytes()), *texts])
+    expected = kinds.as_octets(usual).to_pylist()
+    assert kinds.as_octets(broken).to_pylist() == [None, *expected[1:]]
+    assert kinds.as_octets(broken.slice(1)).to_pylist() == expected[1:]

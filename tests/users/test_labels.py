@@ -85,3 +85,13 @@ def test_types_without_labels_are_refused(kind):
 
 def test_an_order_of_labels_of_both_kinds():
     assert PrivateLabels.of_cells(["b", 10, "a", 9, True]).labels == (1, 9, 10, "a", "b")
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(9, 2), pa.decimal64(18, 2), pa.decimal128(20, 2)])
+def test_decimals_of_every_width_are_labels(kind):
+    column = pa.array(
+        [decimal.Decimal("7.00"), None, decimal.Decimal("2.50"), decimal.Decimal("7.00")], kind
+    )
+    found = PrivateLabels.of_arrow(pa.chunked_array([column]))
+    assert found.labels == (7,)
+    assert np.array_equal(found.numbers, [0.0, np.nan, np.nan, 0.0], equal_nan=True)

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Sequence
@@ -41,6 +42,7 @@ __all__ = [
     "axes_of",
     "columns_of_rows",
     "is_list",
+    "moment_written",
     "number_written",
     "numbers",
     "objects",
@@ -52,11 +54,12 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _TRUTH = {b"true": 1.0, b"false": 0.0}
+# Types are known by what they are: what they say of themselves is code of a cell.
 # What NumPy reads at once as it reads each of them alone.
-_PLAIN_NUMBERS = frozenset({int, float, bool})
+_PLAIN_NUMBERS = frozenset(map(id, (int, float, bool)))
 # What Arrow reads at once as ``text_of`` reads each of them: of floats only NaN, which is missing.
-_PLAIN_TEXTS = frozenset({str, float, type(None)})
-_PLAIN_ROWS = frozenset({list, tuple})
+_PLAIN_TEXTS = frozenset(map(id, (str, float, type(None))))
+_PLAIN_ROWS = frozenset(map(id, (list, tuple)))
 
 
 def text_of(cell: object) -> bytes | None:
@@ -88,9 +91,34 @@ def _text(cell: Any, kind: type) -> bytes | None:
         cell, kind = float(np.generic.item(cell)), float
     if issubclass(kind, float):
         return int.__repr__(float.__int__(cell)).encode() if float.is_integer(cell) else None
-    if kind is uuid.UUID or issubclass(kind, np.datetime64 | datetime.date):
-        # Of dates there are kinds that are none (NaT), and only they themselves can tell.
-        return str.encode(str(cell)) if bool(cell == cell) else None
+    written = None
+    if kind is uuid.UUID:
+        written = str(cell)
+    elif issubclass(kind, np.datetime64 | datetime.date):
+        written = moment_written(cell)
+    return None if written is None else str.encode(written)
+
+
+def moment_written(cell: Any, separator: str = " ") -> str | None:
+    """Return a date, a time or both as Python writes them; None for what is none (NaT, too).
+
+    >>> moment_written(datetime.datetime(2020, 1, 5), "T"), moment_written(np.datetime64("NaT"))
+    ('2020-01-05T00:00:00', None)
+    """
+    kind = type(cell)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and kind is type(pandas.NaT):
+        return None
+    if pandas is not None and kind is pandas.Timestamp:
+        return str(cell.isoformat(sep=separator))
+    if issubclass(kind, np.datetime64):
+        text = np.datetime64.__str__(cell)
+        return None if text == "NaT" else text
+    if issubclass(kind, datetime.datetime):
+        return datetime.datetime.isoformat(cell, separator)
+    for plain in (datetime.date, datetime.time):
+        if issubclass(kind, plain):
+            return plain.isoformat(cell)
     return None
 
 
@@ -135,8 +163,8 @@ def numbers(cells: Sequence[Any] | NDArray[Any]) -> Floats:
     >>> numbers([1, "2.5", None, 10**400, [3.0], True])
     array([1. , 2.5, nan, nan, nan, 1. ])
     """
-    with suppress(Exception):  # of what some type says of itself, or of integers beyond all floats
-        if set(map(type, cells)) <= _PLAIN_NUMBERS:
+    with suppress(OverflowError):  # of integers beyond all floats
+        if _types(cells) <= _PLAIN_NUMBERS:
             return np.fromiter(cells, dtype=np.float64, count=len(cells))
     return np.fromiter(map(_number, cells), dtype=np.float64, count=len(cells))
 
@@ -160,8 +188,8 @@ def texts(cells: NDArray[Any]) -> Any:
     """
     import pyarrow as pa
 
-    with suppress(Exception):  # of what some type says of itself, or of text that is no UTF-8
-        if set(map(type, cells)) <= _PLAIN_TEXTS:
+    with suppress(Exception):  # of text that is no UTF-8
+        if _types(cells) <= _PLAIN_TEXTS:
             return pa.array(cells, type=pa.large_string(), from_pandas=True)
     octets = pa.array([text_of(cell) for cell in cells], type=pa.large_binary())
     return octets.view(pa.large_string())
@@ -193,7 +221,8 @@ def axes_of(values: Sequence[Any]) -> int:
     width = width_of(values)
     if width is None:
         return 1
-    inside = list(chain.from_iterable(row for row in map(_row, values) if row is not None))
+    # Of one width, so that no row counts for more than another.
+    inside = list(chain.from_iterable(_rows(values, width)))
     return 2 if width_of(inside) is None else 3
 
 
@@ -228,13 +257,15 @@ def width_of(values: Sequence[Any]) -> int | None:
 
 def _quick_widths(values: Sequence[Any]) -> Counter[int] | None:
     """Return the widths of plain rows, or of none; None where each entry must be looked at."""
-    with suppress(Exception):  # of what some type says of itself
-        found = set(map(type, values))
-        if found <= _PLAIN_ROWS:
-            return Counter(map(len, values))
-        if found <= _PLAIN_NUMBERS | _PLAIN_TEXTS:
-            return Counter()
-    return None
+    found = _types(values)
+    if found <= _PLAIN_ROWS:
+        return Counter(map(len, values))
+    return Counter() if found <= _PLAIN_NUMBERS | _PLAIN_TEXTS else None
+
+
+def _types(cells: Sequence[Any] | NDArray[Any]) -> set[int]:
+    """Return which types cells have, without asking one of them."""
+    return set(map(id, map(type, cells)))
 
 
 def _rows(values: Sequence[Any], width: int) -> list[Sequence[Any]]:

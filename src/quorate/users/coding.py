@@ -137,8 +137,9 @@ class Category:
         column = kinds.decoded(column)
         if self.is_text:
             known = pa.array([value.encode() for value in self.values], type=pa.large_binary())
-            missing = column.is_null().to_numpy(zero_copy_only=False)
-            places = frames.floats(pc.index_in(kinds.as_octets(column), value_set=known))
+            octets = kinds.as_octets(column)
+            missing = octets.is_null().to_numpy(zero_copy_only=False)
+            places = frames.floats(pc.index_in(octets, value_set=known))
         else:
             held = frames.floats(column)
             missing = ~np.isfinite(held)

@@ -20,6 +20,9 @@ __all__ = [
     "taken",
 ]
 
+# A text of so many octets stands in its view.
+_IN_PLACE = 12
+
 
 def is_numeric(kind: Any) -> bool:
     """Tell whether an Arrow type holds numbers; booleans are.
@@ -101,9 +104,42 @@ def as_octets(column: Any) -> Any:
     import pyarrow as pa
 
     kind = column.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        column = _sound(column)
     if pa.types.is_string_view(kind) or pa.types.is_string(kind):
         column = column.cast(pa.large_string())
     return column.cast(pa.large_binary())
+
+
+def _sound(views: Any) -> Any:
+    """Return an Arrow array of views, with null for one that points outside of its texts.
+
+    A long text is not where its view is: Arrow would follow the view of one cell anywhere.
+
+    >>> import pyarrow as pa
+    >>> nowhere = np.array([100, 0, 7, 9], np.int32).tobytes()
+    >>> buffers = [None, pa.py_buffer(nowhere)]
+    >>> _sound(pa.Array.from_buffers(pa.string_view(), 1, buffers)).to_pylist()
+    [None]
+    """
+    import pyarrow as pa
+
+    _, own, *texts = views.buffers()
+    if len(views) == 0 or own is None:
+        return views
+    held = np.frombuffer(own, np.int32).reshape(-1, 4)[views.offset : views.offset + len(views)]
+    length, text, start = (held[:, place].astype(np.int64) for place in (0, 2, 3))
+    sizes = np.array([*(0 if each is None else each.size for each in texts), 0])
+    there = (text >= 0) & (text < len(texts)) & (start >= 0)
+    there &= start + length <= sizes[np.where(there, text, -1)]
+    sound = (length >= 0) & (there | (length <= _IN_PLACE))
+    if sound.all():
+        return views
+    sound &= views.is_valid().to_numpy(zero_copy_only=False)
+    kept = pa.py_buffer(np.where(sound[:, None], held, 0).astype(np.int32).tobytes())
+    return pa.Array.from_buffers(
+        views.type, len(views), [pa.array(sound).buffers()[1], kept, *texts]
+    )
 
 
 def decoded(column: Any) -> Any:

@@ -34,6 +34,8 @@ Label = int | str
 
 # Floats are whole numbers beyond this, whatever was meant.
 _EXACT = 2**53
+# Of decimals of fewer bits Arrow does not find the different ones.
+_COMPARED = 128
 # Decimals have no more digits than Arrow's.
 _LONGEST = 10**76
 
@@ -80,6 +82,8 @@ class PrivateLabels:
         import pyarrow as pa
 
         chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        if pa.types.is_decimal(column.type) and column.type.bit_width < _COMPARED:
+            return cls.of_cells([cell for chunk in chunks for cell in kinds.held(chunk)])
         plain = [_comparable(kinds.decoded(chunk)) for chunk in chunks]
         coded = pa.chunked_array(plain, plain[0].type if plain else pa.null()).combine_chunks()
         coded = coded.dictionary_encode()
@@ -162,8 +166,7 @@ def label_of(cell: Any) -> Label | None:
         if kind is Decimal:
             return int(cell) if abs(cell) < _LONGEST and cell == cell.to_integral_value() else None
         if issubclass(kind, datetime.date | datetime.time):
-            # Of dates there are kinds that are none (NaT), and only they themselves can tell.
-            cell = cell.isoformat() if bool(cell == cell) else None
+            cell = cells.moment_written(cell, "T")
         octets = cells.text_of(cell)
         return None if octets is None else octets.decode()
     return None
