@@ -23,4 +23,4 @@ def test_the_fuzz_sees_a_list_that_is_read_as_a_whole(monkeypatch):
 
     monkeypatch.setattr(cells, "numbers", together)
     with pytest.raises(AssertionError, match="lists"):
-        fuzz(Tried(), examples=150, doors=["lists"], shrink=False)()
+        fuzz(Tried(), examples=1500, doors=["lists"], shrink=False)()
