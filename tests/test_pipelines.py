@@ -7,10 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 import quorate as qr
 from quorate.accounting import Composed, price
@@ -82,6 +89,36 @@ def test_caveats_of_all_steps_are_told():
     total = qr.total_guarantee(make_pipeline(step, doubtful))
     assert total.caveat == "A model saw many users at once."
     assert total.numerics is doubtful.guarantee_.numerics is not Numerics.EXACT
+
+
+class Untold(StandardScaler):
+    """A step of somebody else's that learns from the data."""
+
+
+@pytest.mark.parametrize("kind", [StandardScaler, PCA, Untold])
+def test_a_step_that_is_not_private_leaves_no_guarantee(kind):
+    exact = kind().fit(X)
+    mean = qr.UserMean(**PURE).fit(X, users=PEOPLE)
+    union = FeatureUnion([("a", exact), ("b", "passthrough")])
+    for steps in (make_pipeline(exact, mean), make_pipeline(union, mean)):
+        total = qr.total_guarantee(steps)
+        assert total.epsilon == np.inf
+        assert not total.holds
+        assert str(total) == f"No guarantee for any user: {kind.__name__} is not private."
+
+
+def test_a_model_that_is_not_private_behind_a_private_scaler_leaves_no_guarantee():
+    scaler = qr.UserScaler(**PURE).fit(X, users=PEOPLE)
+    model = LinearRegression().fit(X, X[:, 0])
+    assert "LinearRegression is not private" in str(
+        qr.total_guarantee(make_pipeline(scaler, model))
+    )
+
+
+def test_steps_that_learn_nothing_cost_nothing():
+    mean = qr.UserMean(**PURE).fit(X, users=PEOPLE)
+    for step in (Normalizer(), FunctionTransformer(), PolynomialFeatures().fit(X), "passthrough"):
+        assert qr.total_guarantee(make_pipeline(step, mean)) == mean.guarantee_
 
 
 def test_what_has_no_sum_is_refused():

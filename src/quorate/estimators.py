@@ -15,6 +15,7 @@ scikit-learn's contract, with the parts that leak replaced:
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -239,6 +240,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         if self.random_state is not None:
             public_generator(self.random_state)
         self._check_use(X, y, users, target=target)
+        self._warn_of_repeated_fits()
         receipt: Charge | None = None
         opened = Account.open if self._lender is None else self._lender.lend
         account = opened(
@@ -273,6 +275,23 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
         self._receipt = receipt
         self._declared = account.declared
         return account
+
+    def _warn_of_repeated_fits(self) -> None:
+        """Say before the charge that a search of scikit-learn pays for every one of its fits."""
+        frame = inspect.currentframe()
+        while frame is not None:
+            module = str(frame.f_globals.get("__name__", ""))
+            if module.startswith("sklearn.model_selection."):
+                warnings.warn(
+                    f"scikit-learn fits {type(self).__name__} once for each fold and candidate, "
+                    f"and every fit spends epsilon={self.epsilon:g} anew on the same people: the "
+                    "cost is the sum of all fits. Use PrivateGridSearch or "
+                    "private_cross_val_score, which pay once.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                return
+            frame = frame.f_back
 
     def draw_from(self, account: SharedAccount) -> Self:
         """Let the next fit borrow its budget from an account, which shows all that was drawn.

@@ -418,7 +418,8 @@ class Guarantee:
         if self.numerics is Numerics.VOID:
             return f"No guarantee for any {self.unit}: the noise came from a test double."
         if not self.holds:
-            return f"No guarantee for any {self.unit}: the privacy loss could not be bounded."
+            why = self.caveat or "the privacy loss could not be bounded"
+            return f"No guarantee for any {self.unit}: {why}."
         change = {
             Relation.REPLACE: "if that record were replaced by any other",
             Relation.ADD_REMOVE: f"if that {self.unit} had never been in the data",

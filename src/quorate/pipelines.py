@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import PolynomialFeatures
+from sklearn.utils import get_tags
 
 from quorate._validate import exact, float_up
 from quorate.accounting.compose import price
@@ -19,11 +22,16 @@ __all__ = ["total_guarantee"]
 
 
 def total_guarantee(estimator: Any) -> Guarantee:
-    """Return what all private steps of a fitted pipeline promise together.
+    """Return what a fitted pipeline as a whole promises.
 
     Steps of a ``Pipeline``, a ``FeatureUnion`` or a ``ColumnTransformer`` are looked at one after
     the other, nested ones too. All of them saw the same people, so their costs
     add up: epsilons and deltas, or less if the accountant can prove less at the same delta.
+
+    A step that is not private but learns from the data, such as ``StandardScaler``, holds exact
+    numbers about people. Then there is no guarantee, and the returned one says so: its epsilon is
+    infinite. Use :class:`~quorate.UserScaler` instead. Steps that learn nothing, such as
+    ``FunctionTransformer``, cost nothing.
 
     Parameters
     ----------
@@ -52,7 +60,8 @@ def total_guarantee(estimator: Any) -> Guarantee:
     >>> total_guarantee(steps).epsilon
     1.0
     """
-    promises = [_promise(step) for step in _private_steps(estimator)]
+    steps = list(_steps(estimator))
+    promises = [_promise(step) for step in steps if isinstance(step, UserEstimator)]
     if not promises:
         raise ParameterError(
             f"Expected a pipeline with private steps, got {type(estimator).__name__} without any: "
@@ -65,6 +74,11 @@ def total_guarantee(estimator: Any) -> Guarantee:
                 f"One step protects a {first.unit} ({first.relation.value}), another a "
                 f"{other.unit} ({other.relation.value}): their costs have no sum."
             )
+    exposed = [type(step).__name__ for step in steps if not isinstance(step, UserEstimator)]
+    if exposed:
+        names = ", ".join(dict.fromkeys(exposed))
+        said = f"{names} {'is' if len(set(exposed)) == 1 else 'are'} not private"
+        return replace(first, epsilon=math.inf, events=(), caveat=said)
     if len(promises) == 1:
         return first
     epsilon = float_up(_sum(promise.epsilon for promise in promises))
@@ -105,18 +119,28 @@ def _promise(step: Any) -> Guarantee:
     return promise
 
 
-def _private_steps(estimator: Any) -> Iterator[Any]:
-    """Yield the fitted private estimators inside, each once."""
+def _steps(estimator: Any) -> Iterator[Any]:
+    """Yield the private estimators inside, and all others that have learned from data."""
     if isinstance(estimator, UserEstimator):
         yield estimator
         return
-    # The names under which scikit-learn keeps what it has fitted.
-    for name in ("steps", "transformers_", "transformer_list"):
-        for step in getattr(estimator, name, ()):
-            yield from _private_steps(step[1])
-    best = getattr(estimator, "best_estimator_", None)
-    if best is not None:
+    if getattr(estimator, "best_estimator_", None) is not None:
         raise ParameterError(
             f"{type(estimator).__name__} fitted more models than it shows: search with "
             "PrivateGridSearch, whose guarantee covers all of them."
         )
+    # The names under which scikit-learn keeps what it has fitted.
+    held = [getattr(estimator, name, None) for name in ("steps", "transformers_")]
+    held.append(getattr(estimator, "transformer_list", None))
+    inside = [step[1] for steps in held if steps is not None for step in steps]
+    for step in inside:
+        yield from _steps(step)
+    if not inside and not _learns_nothing(estimator):
+        yield estimator
+
+
+def _learns_nothing(step: Any) -> bool:
+    """Tell whether a step holds nothing about the data, after a fit, but the shape of a row."""
+    if step is None or isinstance(step, str | PolynomialFeatures):  # "passthrough", "drop"
+        return True
+    return not get_tags(step).requires_fit

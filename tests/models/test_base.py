@@ -1,6 +1,7 @@
 """What all linear models promise: order of a fit, scikit-learn's contract, refusals."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quorate.accounting.ledger import Ledger
-from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError
+from quorate.exceptions import BudgetExceededError, ParameterError, SchemaError, WithheldError
 from quorate.grid import Ball
 from quorate.means.scaler import UserScaler
 from quorate.models import HuberRegression, LinearRegression, LinearSVC, LogisticRegression, Ridge
@@ -153,7 +154,11 @@ class TestRouting:
             assert pipeline.score(X, Y) > 0.85
 
     def test_cross_validation_splits_by_user(self):
-        with config_context(enable_metadata_routing=True), use_noise(SeededNoise(1)):
+        with (
+            config_context(enable_metadata_routing=True),
+            use_noise(SeededNoise(1)),
+            pytest.warns(UserWarning, match="every fit spends epsilon=4 anew") as said,
+        ):
             scores = cross_val_score(
                 LogisticRegression(4.0),
                 X,
@@ -161,6 +166,7 @@ class TestRouting:
                 cv=GroupKFold(3),
                 params={"users": USERS, "groups": USERS},
             )
+        assert len(said) == 3
         assert scores.min() > 0.85
 
     def test_grid_search_passes_users_on(self):
@@ -168,8 +174,20 @@ class TestRouting:
             search = GridSearchCV(
                 LogisticRegression(4.0), {"penalty": [0.0, 50.0]}, cv=GroupKFold(2)
             )
-            search.fit(X, Y, users=USERS, groups=USERS)
+            with pytest.warns(UserWarning, match="Use PrivateGridSearch"):
+                search.fit(X, Y, users=USERS, groups=USERS)
         assert search.best_params_ == {"penalty": 0.0}
+
+    def test_the_warning_comes_before_the_first_charge(self, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.db")
+        ledger.set_budget("people", epsilon=9.0, delta=1e-3)
+        model = LogisticRegression(4.0, ledger=ledger, data_name="people")
+        params = {"users": USERS, "groups": USERS}
+        with config_context(enable_metadata_routing=True), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(WithheldError):
+                cross_val_score(model, X, Y, cv=GroupKFold(2), params=params, error_score="raise")
+        assert ledger.spent("people").epsilon == 0
 
 
 class TestLedger:
