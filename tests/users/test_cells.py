@@ -267,14 +267,9 @@ class LoudDate(datetime.datetime):
     __hash__ = None
 
 
-class LoudMoment(np.datetime64):
-    __str__ = __eq__ = LoudDate.heard
-    __hash__ = None
-
-
-@pytest.mark.parametrize("cell", [LoudDate(2020, 1, 5), LoudMoment("2020-01-05T00:00:00")])
-def test_a_date_is_not_asked_what_it_says(cell):
+def test_a_date_is_not_asked_what_it_says():
     """Warnings are errors here, and then the cell would be missing."""
+    cell = LoudDate(2020, 1, 5)
     assert text_of(cell)[:10] == b"2020-01-05"
     assert label_of(cell)[:10] == "2020-01-05"
 

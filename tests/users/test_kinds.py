@@ -68,5 +68,7 @@ def test_a_view_that_points_nowhere_is_missing_and_followed_by_nobody(kind, view
     held[0] = view
     broken = pa.Array.from_buffers(kind, 4, [valid, pa.py_buffer(held.tobytes()), *texts])
     expected = kinds.as_octets(usual).to_pylist()
-    assert kinds.as_octets(broken).to_pylist() == [None, *expected[1:]]
-    assert kinds.as_octets(broken.slice(1)).to_pylist() == expected[1:]
+    # pytest would show the broken array itself, and follow its view.
+    found, rest = (kinds.as_octets(each).to_pylist() for each in (broken, broken.slice(1)))
+    assert found == [None, *expected[1:]]
+    assert rest == expected[1:]
