@@ -1,10 +1,13 @@
 """A crowd on Dask: the integers of the whole in memory, whatever happens to workers."""
 
+import datetime
+import math
 import os
 import subprocess
 import sys
 import time
 import traceback
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +36,29 @@ dd = pytest.importorskip("dask.dataframe")
 from quorate.engines.dask import DaskCrowd, _capped, _put_together  # noqa: E402 - after the look for the extra
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Raises:
+    """A cell whose methods raise."""
+
+    def __float__(self):
+        raise RuntimeError("secret")
+
+    __str__ = __eq__ = __hash__ = __float__
+
+
+ODD = [
+    "thirty",
+    None,
+    b"\xff",
+    10**400,
+    1e308,
+    Decimal("NaN"),
+    datetime.date(9999, 12, 31),
+    [1.0, [2.0]],
+    {"a": 1},
+    Raises(),
+]
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +91,41 @@ class TestEqual:
         frame = dd.from_delayed([delayed(typed), delayed(other)], meta=typed[:0], verify_meta=False)
         crowd = DaskCrowd.from_frame(frame, user="who", client=client, n_parts=1)
         assert sorted(crowd.together().X.ravel().tolist()) == [1.5, 2.5, 3.5]
+
+    @pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
+    def test_odd_cells_of_one_person_move_nobody_else(self, client, odd):
+        """Labels and ids in columns of objects, and numbers; the odd cells are one person's."""
+        import dask
+        import pandas as pd
+
+        def others(cell):
+            number = cell if isinstance(cell, float) else math.nan
+            frame = pd.DataFrame(
+                {
+                    "who": pd.Series([cell, "ann", "bob", "ann", cell, "bob"], dtype=object),
+                    "x": [number, 2.5, 3.5, 4.5, number, 6.5],
+                    "label": pd.Series([cell, "a", "b", "a", cell, "b"], dtype=object),
+                }
+            )
+            # Otherwise Dask turns objects into text before anybody reads them.
+            with dask.config.set({"dataframe.convert-string": False}):
+                parted = dd.from_pandas(frame, npartitions=3, sort=False)
+            crowd = DaskCrowd.from_frame(
+                parted,
+                user="who",
+                features=["x", "label"],
+                categories={"label": ["a", "b"]},
+                client=client,
+                n_parts=2,
+            )
+            found = crowd.together()
+            known = UserData.from_arrays([[0.0]] * 2, users=["ann", "bob"]).keys().tolist()
+            keys = np.repeat(found.keys(), found.record_counts()).tolist()
+            kept = zip(keys, map(tuple, found.X.tolist()), strict=True)
+            return crowd.n_features, sorted(each for each in kept if each[0] in known)
+
+        assert others(odd) == others("a")
+        assert len(others(odd)[1]) == 4
 
     def test_another_order_of_records_would_differ(self, client, folder, expected):
         """The control: the digest sees the order in which a user's records are added."""

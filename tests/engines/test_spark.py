@@ -68,6 +68,40 @@ class TestEqual:
             assert 0 in crowd.sizes
             assert crowd.take([0]).n_users == 1
 
+    def test_odd_cells_of_one_person_move_nobody_else(self, spark):
+        """Spark declares its types; within them a cell may still be anything. 0 is the person."""
+        from pyspark.sql import types
+
+        schema = types.StructType(
+            [
+                types.StructField("who", types.LongType()),
+                types.StructField("x", types.DoubleType()),
+                types.StructField("label", types.StringType()),
+            ]
+        )
+
+        def others(x, label):
+            rows = [(0, x, label), (1, 2.5, "a"), (2, 3.5, "b"), (1, 4.5, "a"), (0, x, label)]
+            crowd = SparkCrowd.from_frame(
+                spark.createDataFrame(rows, schema),
+                user="who",
+                features=["x", "label"],
+                categories={"label": ["a", "b"]},
+                n_parts=2,
+            )
+            assert crowd.n_features == 3
+            found = crowd.together()
+            keys = np.repeat(found.keys(), found.record_counts())
+            mine = UserData.from_arrays([[0.0]], users=np.array([0])).keys()[0]
+            kept = [(k, tuple(row)) for k, row in zip(keys, found.X.tolist(), strict=True)]
+            return sorted(each for each in kept if each[0] != mine)
+
+        usual = others(1.5, "a")
+        assert len(usual) == 3
+        odd = [(float("nan"), None), (float("inf"), "\u0000"), (-1e308, "a" * 10_000), (None, "")]
+        for x, label in odd:
+            assert others(x, label) == usual
+
 
 class TestGiantUsers:
     def test_a_cap_keeps_the_records_that_it_keeps_in_memory(self, spark, folder, whole):
