@@ -450,7 +450,7 @@ class TestDemo:
         monkeypatch.setattr(demo.run_demo, "__kwdefaults__", {"crowds": 1})
         code, out, err = run(["demo", "--report", tmp_path / "report.html", "--json"], capsys)
         assert (code, err) == (0, "")
-        assert len(json.loads(out)["experiments"]) == 3
+        assert len(json.loads(out)["experiments"]) == 4
         assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
 
 

@@ -48,7 +48,7 @@ def test_one_line_writes_a_table_a_model_and_a_page(visits, capsys):
     assert (table["visits"] - 2500).abs().max() < 300
     assert "north" in page.read_text()
     # Each cell has a bound of its own: that the table as a whole has none does not spoil it.
-    assert "cell by cell" in page.read_text()
+    assert "each number is within its bound" in page.read_text()
     assert "useless" not in page.read_text()
     assert "task = &quot;table&quot;" in page.read_text()
     assert json.loads((visits / "model.json").read_text())["estimator"] == "UserTable"

@@ -207,7 +207,13 @@ def check(moves, estimator, relation, worlds, tight):
 
 
 # Coins of their own, whose laws are enumerated in tests/mechanisms, and users who report.
-OTHERS = {"ParityLearner", "QueryLearner, local", "StableLearner, local", "StableLearner, shuffle"}
+OTHERS = {
+    "ParityLearner",
+    "QueryLearner, local",
+    "StableLearner, local",
+    "StableLearner, shuffle",
+    "StableLearner, buckets",
+}
 
 
 @pytest.mark.parametrize("name", ROUTES)

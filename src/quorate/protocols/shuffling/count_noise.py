@@ -146,7 +146,7 @@ def sum_bound(epsilon: float, delta: float, *, beta: float) -> float:
     noise that :func:`published_noise` gives for the same ``beta``.
 
     >>> round(sum_bound(1.0, 1e-6, beta=0.05))
-    196977
+    196525
     """
     noise = published_noise(epsilon, delta, beta=beta)
     return 2 * noise.r / (1 - noise.p)
