@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, Self
@@ -173,9 +173,21 @@ class SparkCrowd(PartedCrowd):
         found = _mapped(self._together(), _OnParts(task, tuple(arguments)), _BLOBS).collect()
         outcomes = {row["part"]: pickle.loads(row["blob"]) for row in found}
         return [
-            outcomes[number] if number in outcomes else task(self._stored_schema.nobody(), own)
+            outcomes[number] if number in outcomes else self._of_nobody(task, own, outcomes)
             for number, own in enumerate(arguments)
         ]
+
+    def _of_nobody(
+        self, task: Task, arguments: Arguments, others: Mapping[int, Outcome]
+    ) -> Outcome:
+        """Return the outcome of a part without people, which is computed here.
+
+        Nobody's numbers are in it, so that the arithmetic of this process does not matter: Spark
+        gives its workers one thread, and a product may have other last bits there.
+        """
+        found = task(self._stored_schema.nobody(), arguments)
+        kinds = [outcome.fingerprint for outcome in others.values()]
+        return replace(found, fingerprint=kinds[0]) if kinds else found
 
     def _together(self) -> Any:
         """Return the blobs in as many partitions as a round pays for: small ones share a task."""
