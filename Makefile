@@ -3,13 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# make test CONSTRAINTS=constraints.txt installs the versions that the tests of this commit ran with.
+CONSTRAINTS ?=
 
-.PHONY: demo test check lint types bench mutants transcripts docs dist walk pythons clean
+.PHONY: demo test coverage check lint types bench mutants transcripts core docs dist release constraints walk pythons clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[demo]" --group dev
+	$(BIN)/python -m pip install --quiet $(if $(CONSTRAINTS),--constraint $(CONSTRAINTS)) --editable ".[demo]" --group dev
 	touch $(STAMP)
 
 demo: $(STAMP)
@@ -19,6 +21,13 @@ demo: $(STAMP)
 # What was compiled is kept, whatever the environment says: tests start more than a hundred processes.
 test: $(STAMP)
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 -q
+
+# Which lines no test runs, the refusals first: a `raise` that nobody has seen may say anything.
+# For one room: make coverage ROOM=files
+coverage: $(STAMP)
+	$(BIN)/python -m pip install --quiet --group tools
+	$(BIN)/python -m pytest -n 3 -q --cov --cov-report= $(if $(ROOM),tests/$(ROOM) src/quorate/$(ROOM))
+	$(BIN)/python release/uncovered.py $(ROOM)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -42,14 +51,28 @@ mutants: $(STAMP)
 transcripts: $(STAMP)
 	$(BIN)/python tests/transcripts.py compare
 
-# The site, offline, with the examples executed; any warning is an error.
+# How large the core is, and which modules cross its border.
+core: $(STAMP)
+	$(BIN)/python tests/core_border.py
+
+# The site, offline, with the examples executed; any warning is an error. Every version has a folder
+# under docs/_build/html; to show several, keep what earlier versions built there.
 docs: $(STAMP)
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs \
+	  docs/_build/html/$$($(BIN)/python docs/versions.py folder)
+	$(BIN)/python docs/versions.py list docs/_build/html
 
 dist: $(STAMP)
 	$(BIN)/python -m build --outdir dist
 
-# The first page of the documents, played from an empty environment into which pip puts the wheel.
+# Builds, tries the wheel in an empty environment, writes dist/NOTES.md; at a tag v0.2.0.
+release: $(STAMP)
+	$(BIN)/python release/release.py
+
+constraints: $(STAMP)
+	$(BIN)/python release/constraints.py
+
+# The first page of the documents and one walk per role, played from an empty environment into which pip puts the wheel.
 walk: $(STAMP)
 	$(BIN)/python benchmarks/walk.py --full
 

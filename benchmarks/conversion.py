@@ -13,13 +13,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from conversion_graphs import jump_graphs
+from conversion_graphs import greedy_cover, jump_graphs
 from quorate.auditing import SmallWorld, audit_exactly
 from quorate.conversion import Base, BaseKind, CertifiedItemToUser, PerfectGeneralisation
 from quorate.conversion.alike import certify_by_sorting, differences
 from quorate.conversion.perfect_generalisation import calibrated_radius, published_radius
 from quorate.conversion.translation import crossover_records, deletion_reach, item_to_user
-from quorate.conversion.vertex_cover import greedy_cover, half_integral_cover
+from quorate.conversion.vertex_cover import half_integral_cover
 from quorate.distributions import Clip, DiscreteFamily, HypothesisSelector, Votes, simplex_cover
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import permute_and_flip_probabilities

@@ -76,7 +76,7 @@ def released_ranks(table, place: int, *, quantiles, runs: int, seed: int) -> lis
                 fit = PrivateMedian(epsilon=EPSILON, bounds=bounds).fit(users)
             else:
                 fit = UserQuantiles(epsilon=EPSILON, quantiles=quantiles, bounds=bounds).fit(users)
-        each = zip(found, quantiles, fit.values_.ravel(), fit.error_.coordinates, strict=True)
+        each = zip(found, quantiles, fit.quantiles_.ravel(), fit.error_.coordinates, strict=True)
         for ranks, quantile, value, stated in each:
             ranks.add(rank_off(own, float(value), quantile), stated / own.size)
     return found

@@ -1,8 +1,11 @@
-"""Plays the first page of the documents, command by command, in an environment of its own.
+"""Plays the first page of the documents and five roles in an environment of its own.
 
 Run ``python benchmarks/walk.py``: the wheel is built and put into a new environment that sees its
 declared dependencies and nothing else (no test tools, no checkout); then every block and command of
 ``docs/start.md`` is run there, timed, and its answer compared with the table that the page makes.
+After it come the walks of ``benchmarks/walks``, one for each role: what somebody in data science,
+at a terminal, in a privacy office, in phone engineering or in statistics does on the first day,
+with the mistakes they make. Each of them checks its own answers. ``--role`` plays one of them.
 ``--full`` begins with an empty environment and ``pip install`` instead, and ``--python`` names
 another Python for it. The exit code is 1 if a step fails, is wrong, or takes five minutes.
 """
@@ -27,6 +30,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 300.0
+ROLES = {each.stem: each for each in sorted((ROOT / "benchmarks" / "walks").glob("*.py"))}
 SCRIPT = "#!{python}\nimport sys\nfrom quorate.cli import main\nsys.exit(main())\n"
 
 
@@ -50,15 +54,15 @@ def build(folder: Path) -> Path:
     return wheel
 
 
-def needed(name: str, found: dict[str, importlib.metadata.Distribution]) -> None:
-    """Collect a distribution and all that it declares to need, without extras."""
+def needed(name: str, found: dict[str, importlib.metadata.Distribution], extra: str = "") -> None:
+    """Collect a distribution and all that it declares to need, with one extra or none."""
     distribution = importlib.metadata.distribution(name)
     for line in distribution.requires or ():
         requirement = Requirement(line)
         known = requirement.name.lower().replace("_", "-")
         if known in found:
             continue
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
             try:
                 found[known] = importlib.metadata.distribution(known)
             except importlib.metadata.PackageNotFoundError:
@@ -74,7 +78,7 @@ def quick_environment(folder: Path, wheel: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
     found: dict[str, importlib.metadata.Distribution] = {}
-    needed("quorate", found)
+    needed("quorate", found, extra="serve")
     for distribution in found.values():
         tops = {file.parts[0] for file in distribution.files or () if file.parts[0] != ".."}
         for top in tops - {"__pycache__"}:
@@ -92,7 +96,7 @@ def full_environment(folder: Path, wheel: Path, python: str) -> Path:
     home = folder / "env"
     subprocess.run([python, "-m", "venv", str(home)], check=True)
     pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, "--disable-pip-version-check", str(wheel)], check=True)
+    subprocess.run([*pip, "--disable-pip-version-check", f"{wheel}[serve]"], check=True)
     return home / "bin"
 
 
@@ -109,20 +113,31 @@ def play(programs: Path, folder: Path) -> list[Step]:
     (folder / "page.py").write_text("\n".join(blocks), encoding="utf-8")
     todo = [("python", [str(programs / "python"), "page.py"])]
     todo += [(line, [str(programs / "quorate"), *shlex.split(line)]) for line in commands]
-    steps = []
-    for name, command in todo:
-        start = time.perf_counter()
-        run = subprocess.run(
-            command,
-            cwd=folder,
-            env={"PATH": str(programs), "HOME": str(folder), "COLUMNS": "200"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        taken = time.perf_counter() - start
-        steps.append(Step(name, run.returncode, run.stdout + run.stderr, taken))
-    return steps
+    return [run_step(name, command, programs, folder) for name, command in todo]
+
+
+def play_role(role: str, programs: Path, folder: Path) -> Step:
+    """Run the walk of one role in a folder of its own; it ends with 0 if all it saw was right."""
+    place = folder / role
+    place.mkdir()
+    # -P: the folder of the scripts holds no modules for each other.
+    command = [str(programs / "python"), "-P", str(ROLES[role]), str(programs)]
+    return run_step(role, command, programs, place)
+
+
+def run_step(name: str, command: list[str], programs: Path, folder: Path) -> Step:
+    """Run a command that sees the programs of the environment and nothing else."""
+    start = time.perf_counter()
+    run = subprocess.run(
+        command,
+        cwd=folder,
+        env={"PATH": str(programs), "HOME": str(folder), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    taken = time.perf_counter() - start
+    return Step(name, run.returncode, run.stdout + run.stderr, taken)
 
 
 def exact(folder: Path) -> dict[str, float]:
@@ -137,12 +152,17 @@ def exact(folder: Path) -> dict[str, float]:
     }
 
 
-def mistakes(steps: list[Step], folder: Path) -> list[str]:
-    """Return what is wrong with the answers; nothing if all is well."""
+def failures(steps: list[Step]) -> list[str]:
+    """Return the steps that failed or took too long."""
     found = [
         f"{step.name}: exit code {step.code}: {step.said[-800:]}" for step in steps if step.code
     ]
-    found += [f"{step.name}: {step.seconds:.0f} s" for step in steps if step.seconds > LIMIT]
+    return found + [f"{step.name}: {step.seconds:.0f} s" for step in steps if step.seconds > LIMIT]
+
+
+def mistakes(steps: list[Step], folder: Path) -> list[str]:
+    """Return what is wrong with the answers of the page; nothing if all is well."""
+    found = failures(steps)
     if found:
         return found
     truth = exact(folder)
@@ -170,6 +190,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="pip install into an empty environment")
     parser.add_argument("--python", default=sys.executable, help="which Python, with --full")
+    parser.add_argument("--role", choices=list(ROLES), help="one walk, and not the first page")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -181,10 +202,16 @@ def main() -> int:
             else quick_environment(folder, wheel)
         )
         print(f"{time.perf_counter() - start:8.1f} s  an environment with {wheel.name}")
-        steps = play(programs, folder)
-        for step in steps:
+        wrong: list[str] = []
+        steps = [] if given.role else play(programs, folder)
+        if steps:
+            wrong += mistakes(steps, folder)
+        walks = [
+            play_role(role, programs, folder) for role in ([given.role] if given.role else ROLES)
+        ]
+        wrong += failures(walks)
+        for step in (*steps, *walks):
             print(f"{step.seconds:8.1f} s  exit {step.code}  {step.name[:90]}")
-        wrong = mistakes(steps, folder)
     print("\n".join(wrong) or "every answer is there and about right")
     return int(bool(wrong))
 

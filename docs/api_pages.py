@@ -8,12 +8,12 @@ from pathlib import Path
 
 import quorate
 
-INDEX = """# API reference
+INDEX = """# API
 
-Everything a data scientist types stands under `quorate` (`import quorate as qr`). Rooms hold the
-rest: mechanisms, accounting, concepts and what the papers describe.
+The names that most people need are in the package itself: `import quorate as qr`. Subpackages hold
+the rest: mechanisms, accounting, concept classes and what the papers describe.
 
-## Everyday names
+## Main names
 
 ```{{eval-rst}}
 .. currentmodule:: quorate
@@ -24,7 +24,7 @@ rest: mechanisms, accounting, concepts and what the papers describe.
 {names}
 ```
 
-## Rooms
+## Subpackages
 
 ```{{toctree}}
 :maxdepth: 1

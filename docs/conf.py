@@ -9,37 +9,37 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import api_pages
+import docstring_sections
+import estimator_map
+import versions
 
 import quorate
 
 project = "Quorate"
 author = "The Quorate developers"
 copyright = "2026, the Quorate developers"
-release = version = quorate.__version__
+release = version = versions.folder_name(quorate.__version__)
 
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "mathml",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "gallery/README*"]
 templates_path = ["_templates"]
-myst_enable_extensions = ["dollarmath", "deflist"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# The docstrings are numpy's form with one section of our own.
+# The docstrings are in numpy's form, with sections of our own. Those that are lists of terms are
+# rewritten before napoleon sees them.
 napoleon_google_docstring = False
-napoleon_custom_sections = [
-    ("Learning", "params_style"),
-    ("Privacy", "params_style"),
-    "Utility",
-    "Complexity",
-]
+napoleon_custom_sections = ["Utility", "Complexity"]
 # The type of an attribute is prose, not a name to look up.
 suppress_warnings = ["ref.python"]
 napoleon_use_rtype = False
@@ -57,11 +57,13 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r".*",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.ReadingOrder",
     "download_all_examples": False,
     "show_memory": False,
+    "show_signature": False,
     "remove_config_comments": True,
     "abort_on_example_error": True,
+    "first_notebook_cell": "%matplotlib inline",
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -70,20 +72,33 @@ html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": True,
     "use_edit_page_button": False,
+    "navbar_align": "left",
     "show_prev_next": True,
+    "header_links_before_dropdown": 5,
+    "navbar_end": ["versions", "theme-switcher"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_sidebars = {"index": [], "cheat-sheet": [], "which-estimator": []}
 html_show_sourcelink = False
-# Nothing is fetched from elsewhere when a page is read, except formulas by MathJax.
-html_static_path: list[str] = []
+# Nothing is fetched from elsewhere when a page is read: formulas are MathML.
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
+estimator_map.write(Path(__file__).parent / "api")
 api_pages.write(Path(__file__).parent / "api")
 
 
-def _plain_references(app, what, name, thing, options, lines):  # noqa: ANN001, ANN202
-    """Keep references within their docstring: many docstrings share a page."""
+def _read_sections(app, what, name, thing, options, lines):  # noqa: ANN001, ANN202
+    """Turn sections of terms into definition lists, and keep references within their docstring.
+
+    Many docstrings share a page, on which the number of a reference could mean several.
+    """
+    lines[:] = docstring_sections.definition_lists(lines)
     for place, line in enumerate(lines):
         line = re.sub(r"^\s*\.\. \[(\w+)\] ", r"| [\1] ", line)
         line = re.sub(r"(?<=[ (])\|([^|`]+)\|", r"\|\1\|", line)
@@ -98,5 +113,5 @@ def _skip_foreign(app, what, name, thing, skip, options):  # noqa: ANN001, ANN20
 
 def setup(app):  # noqa: ANN001, ANN201
     """Connect what the docstrings need; Sphinx calls it."""
-    app.connect("autodoc-process-docstring", _plain_references, priority=100)
+    app.connect("autodoc-process-docstring", _read_sections, priority=100)
     app.connect("autodoc-skip-member", _skip_foreign)

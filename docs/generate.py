@@ -2,7 +2,8 @@
 
 Guarantees come from the *Privacy* sections of the classes. The index of the papers comes from
 docstrings, whose first paragraph names the ids of what they implement, and from tests, whose
-``claim`` marks name the statements they check; ``docs/papers.toml`` lists what the papers hold.
+``claim`` marks name the statements they check; ``docs/papers.toml`` lists what the papers hold, in
+which two forms it is here, and which tests compare these with the papers.
 """
 
 from __future__ import annotations
@@ -50,6 +51,12 @@ def privacy_section(doc: str) -> dict[str, str]:
     return fields
 
 
+def in_markdown(text: str) -> str:
+    """Return a cell of a table: roles of reStructuredText as Markdown."""
+    text = re.sub(r":math:`([^`]*)`", r"$\1$", text.replace("|", "\\|"))
+    return re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text).replace("``", "`")
+
+
 def rows() -> list[str]:
     """Return one table row for every public class with a *Privacy* section."""
     found = {}
@@ -60,9 +67,9 @@ def rows() -> list[str]:
             if inspect.isclass(thing) and thing.__module__ == module.__name__:
                 fields = privacy_section(inspect.getdoc(thing) or "")
                 if "guarantee" in fields:
-                    cells = [fields.get(field, "").replace("|", "\\|") for field in FIELDS]
+                    cells = [in_markdown(fields.get(field, "")) for field in FIELDS]
                     found[f"{info.name}.{name}"] = (
-                        f"| `{info.name}.{name}` | " + " | ".join(cells) + " |"
+                        f"| `{name}`<br>in `{info.name}` | " + " | ".join(cells) + " |"
                     )
     return [found[key] for key in sorted(found)]
 
@@ -95,14 +102,19 @@ Each has a page in the gallery on which its main theorem is run, with a figure:
 
 *Published* keeps a paper's constants; *calibrated*, the default, keeps its structure and its
 privacy proof and replaces every utility constant by an exact or numerically optimised one. Privacy
-never depends on a paper's assumptions about the data. Where both exist a parameter chooses
-(`constants="published"`, `reports="published"`); the tables below do not yet say it system by
-system.
+never depends on a paper's assumptions about the data. All 45 systems are there in both forms, and
+each form has a test that compares it with a formula or an enumeration written from the paper.
 
 ## What is where
 
 | id | what | in |
 |---|---|---|
+"""
+FORMS = """
+## Published and calibrated
+
+| id | published | checked by | calibrated | checked by |
+|---|---|---|---|---|
 """
 CLAIMS = """
 ## Statements, what implements them, and the test that checks the claim
@@ -163,19 +175,26 @@ def public(tree: ast.Module) -> list[ast.ClassDef | ast.FunctionDef]:
 
 
 @cache
+def all_tests() -> dict[str, ast.ClassDef | ast.FunctionDef]:
+    """Return the classes and functions of all test files by their names."""
+    return {
+        f"{path.relative_to(ROOT)}::{name}": node
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        for name, node in named_tests(ast.parse(path.read_text()))
+    }
+
+
+@cache
 def claims() -> list[Claim]:
     """Return what the tests say they check."""
     found = []
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        tree = ast.parse(path.read_text())
-        room = path.relative_to(ROOT / "tests").with_suffix("").parts
+    for test, node in all_tests().items():
+        room = Path(test.split("::")[0]).relative_to("tests").with_suffix("").parts
         module = ".".join(("quorate", *room[:-1], room[-1].removeprefix("test_")))
-        for name, node in named_tests(tree):
-            for mark in node.decorator_list:
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.claim":
-                    test = f"{path.relative_to(ROOT)}::{name}"
-                    for said in map(ast.literal_eval, mark.args):
-                        found.append(Claim(*said.split(": "), test, module))
+        for mark in node.decorator_list:
+            if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.claim":
+                for said in map(ast.literal_eval, mark.args):
+                    found.append(Claim(*said.split(": "), test, module))
     return found
 
 
@@ -211,6 +230,13 @@ def papers() -> str:
     for system, about in known.items():
         places = ", ".join(f"`{name}`" for name in where.get(system, ()))
         page += f"| {system} | {about['what']} | {places} |\n"
+    page += FORMS
+    for system, about in known.items():
+        cells = [system]
+        for form in ("published", "calibrated"):
+            cells += [str(about[form]).replace("|", "\\|")]
+            cells += [", ".join(f"`{test}`" for test in about[f"{form}_by"])]
+        page += "| " + " | ".join(cells) + " |\n"
     page += CLAIMS
     for system, about in known.items():
         for statement in about["statements"]:

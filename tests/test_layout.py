@@ -26,7 +26,7 @@ FLOORS = [
         "engines",
         "concepts",
     ],
-    ["accounting", "ranges", "mechanisms"],
+    ["core", "accounting", "ranges", "mechanisms"],
     ["releases", "estimators", "pipelines"],
     [
         "auditing",
@@ -39,6 +39,7 @@ FLOORS = [
         "stability",
         "distributions",
         "tabulate",
+        "series",
     ],
     ["catalogue", "planning"],
     ["files", "tasks"],

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import hadamard
 
 from quorate.exceptions import ParameterError
-from quorate.rotation import Rotation, hadamard
+from quorate.rotation import Rotation
 
 
 class TestOrthogonality:
@@ -22,7 +23,7 @@ class TestOrthogonality:
 
     def test_two_factors_make_the_hadamard_matrix(self):
         rotation = Rotation(np.ones(32), 32)
-        assert np.allclose(rotation.apply(np.eye(32)) * np.sqrt(32), hadamard(5))
+        assert np.allclose(rotation.apply(np.eye(32)) * np.sqrt(32), hadamard(32))
 
     def test_blocks_do_not_matter(self):
         rotation = Rotation.random(1000, random_state=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import quorate
+from quorate.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -55,6 +57,94 @@ def test_every_page_is_reachable_from_the_first():
     pages = {str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md")}
     generated = {page for page in pages if page.startswith(("api/", "gallery/", "_build/"))}
     assert pages - generated - named == {"index"}
+
+
+class TestMap:
+    def test_every_estimator_is_on_the_map_and_its_link_leads_to_its_page(self):
+        page = load("estimator_map", DOCS / "estimator_map.py").page()
+        assert set(re.findall(r"<code>(\w+)</code>", page)) == set(CATALOGUE)
+        linked = re.findall(r'href="api/names/quorate\.(\w+)\.html"', page)
+        assert set(linked) == set(CATALOGUE) & set(quorate.__all__)
+
+    def test_an_estimator_that_no_question_names_stands_under_more(self, monkeypatch):
+        drawn = load("estimator_map", DOCS / "estimator_map.py")
+        assert "More" not in drawn.branches()
+        left = {title: {} for title in drawn.BRANCHES}
+        monkeypatch.setattr(drawn, "BRANCHES", left)
+        assert len(drawn.branches()["More"]) == len(CATALOGUE)
+
+
+class TestDocstringSections:
+    """*Privacy* sections are lists of terms; to napoleon they were parameters with types."""
+
+    def test_every_term_of_every_privacy_section_keeps_its_whole_text(self):
+        generate = load("generate", DOCS / "generate.py")
+        sections = load("docstring_sections", DOCS / "docstring_sections.py")
+        seen = 0
+        for name in quorate.__all__:
+            doc = inspect.getdoc(getattr(quorate, name)) or ""
+            lines = sections.definition_lists(doc.splitlines())
+            for term, text in generate.privacy_section(doc).items():
+                start = lines.index(f"    **{term}**")
+                words = " ".join(line.strip() for line in lines[start + 1 :])
+                assert words.startswith(text), f"{name}, {term}"
+                assert lines[start + 1].startswith(" " * 8)
+                seen += 1
+        assert seen > 100
+
+    def test_other_sections_stay_as_they_are(self):
+        sections = load("docstring_sections", DOCS / "docstring_sections.py")
+        text = ["Mean.", "", "Parameters", "----------", "epsilon : float", "    Loss."]
+        assert sections.definition_lists(text) == text
+
+
+def formulas():
+    """Yield every formula of the pages and of the docstrings."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        yield from re.findall(r":math:`([^`]*)`", path.read_text())
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("proofs/*.md")]:
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
+        yield from re.findall(r"\$\$(.+?)\$\$", text, re.S)
+        yield from re.findall(r"(?<!\$)\$([^$]+)\$(?!\$)", text)
+
+
+def test_every_formula_becomes_mathml_without_a_command_left_over():
+    to_mathml = load("mathml", DOCS / "mathml.py").to_mathml
+    found = {" ".join(formula.split()) for formula in formulas()}
+    assert len(found) > 500
+    broken = []
+    for formula in found:
+        shown = to_mathml(formula)
+        if not shown.startswith("<math") or "\\" in re.sub(r"<[^>]*>", "", shown):
+            broken.append(formula)
+    assert broken == []
+    assert "\\" in to_mathml(r"\nosuchcommand")
+
+
+class TestVersions:
+    def test_the_newest_release_comes_first_and_the_first_page_leads_to_it(self, tmp_path):
+        versions = load("versions", DOCS / "versions.py")
+        for name in ("0.9.0", "0.10.0", "dev", "old-notes"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "index.html").write_text("")
+        versions.write_list(tmp_path)
+        listed = (tmp_path / "versions.js").read_text()
+        assert listed == 'window.quorateVersions = ["0.10.0", "0.9.0", "dev"];\n'
+        assert 'url=0.10.0/index.html"' in (tmp_path / "index.html").read_text()
+
+    def test_what_lies_between_releases_shares_a_folder(self):
+        folder_name = load("versions", DOCS / "versions.py").folder_name
+        assert folder_name("0.2.0") == "0.2.0"
+        assert folder_name("0.3.0.dev7+g1234abc") == "dev"
+
+
+def test_nothing_is_fetched_from_elsewhere_when_a_page_is_read():
+    parts = [*DOCS.glob("_templates/*.html"), *DOCS.glob("_static/*.css"), *DOCS.glob("*.md")]
+    texts = {part.name: part.read_text() for part in parts}
+    fetched = re.compile(r"(?:src=|url\(|@import |image\} )[\"']?(?:https?:)?//")
+    assert [name for name, text in texts.items() if fetched.search(text)] == []
+    assert fetched.search('<script src="https://cdn.example/mathjax.js">')
+    assert 'html_math_renderer = "mathml"' in (DOCS / "conf.py").read_text()
 
 
 # A million nodes live until the end: looking for those that do not takes a sixth of the time, in
@@ -141,7 +231,6 @@ class TestPackaging:
 
     def test_versions_and_pythons_agree(self):
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        assert project["version"] == quorate.__version__
-        assert f"version: {project['version']}" in (ROOT / "CITATION.cff").read_text()
+        assert project["dynamic"] == ["version"]
         pythons = [c.rsplit(" ", 1)[1] for c in project["classifiers"] if ":: 3." in c]
         assert pythons == ["3.11", "3.12", "3.13"]

@@ -11,6 +11,7 @@ name is asked for, so ``import quorate`` is fast.
 from __future__ import annotations
 
 import importlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from quorate.guarantees import Guarantee, Relation
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from quorate.planning.questions import plan
     from quorate.queries.private_score import private_cross_val_score, private_score
     from quorate.queries.query_learner import QueryLearner
+    from quorate.series.user_series import UserSeries
     from quorate.stability.stable_learner import StableLearner
     from quorate.tabulate.record_mean import RecordMean
     from quorate.tabulate.user_count import UserCount
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from quorate.tabulate.user_table import UserTable
     from quorate.users import UserData
 
-__version__ = "0.1.0"
+    __version__: str
 
 # Estimators are found in the catalogue.
 _HOME = {
@@ -61,6 +63,7 @@ _HOME = {
     "Interval": "quorate.grid",
     "Ledger": "quorate.accounting.ledger",
     "UserData": "quorate.users",
+    "UserSeries": "quorate.series.user_series",
     "plan": "quorate.planning",
     "private_cross_val_score": "quorate.queries.private_score",
     "private_score": "quorate.queries.private_score",
@@ -81,6 +84,7 @@ _FOLDERS = (
     "models",
     "planning",
     "queries",
+    "series",
     "stability",
     "tabulate",
 )
@@ -122,6 +126,7 @@ __all__ = [
     "UserQuantiles",
     "UserQueries",
     "UserScaler",
+    "UserSeries",
     "UserSum",
     "UserTable",
     "UserVariation",
@@ -134,6 +139,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        # Of what is installed; sources that nobody installed have none.
+        with suppress(metadata.PackageNotFoundError):
+            return metadata.version("quorate")
+        return "0+unknown"
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
     if name in _FOLDERS:

@@ -340,7 +340,7 @@ def is_frame(value: Any) -> bool:
 
 
 def is_of_caller(thing: object) -> bool:
-    """Whether an object's class was written outside this package: nobody here has looked at it.
+    """Whether an object's class was defined outside this package, so its code is not reviewed here.
 
     >>> is_of_caller(object()), is_of_caller(ParameterError())
     (True, False)

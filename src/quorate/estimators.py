@@ -32,6 +32,7 @@ from quorate.accounting.account import Account
 from quorate.accounting.account_parts import SharedAccount, close, only_gaussian
 from quorate.accounting.compose import price
 from quorate.accounting.ledger import Charge, Ledger
+from quorate.core.people import People
 from quorate.exceptions import (
     NumericalFailure,
     ParameterError,
@@ -43,11 +44,12 @@ from quorate.guarantees import Event, Guarantee, Relation, Trust
 from quorate.public_randomness import public_generator
 from quorate.ranges import coded_bounds, dates_among
 from quorate.users import UserData
+from quorate.users.by_name import takes_names
 from quorate.users.closed import closed
 from quorate.users.coding import CodedTable, Coding, coded_columns
 from quorate.users.crowd import Crowd
 from quorate.users.data import named_users
-from quorate.users.frames import open_frame
+from quorate.users.frames import as_table, open_frame
 from quorate.users.tables import (
     as_feature_matrix,
     check_rows,
@@ -93,7 +95,7 @@ class Route:
         The word by which ``algorithm=`` asks for it.
     reason : str
     spread : float or None
-        Released estimate of how far one user lies from the centre, if it was bought.
+        Private estimate of how far one user lies from the centre, if there is one.
     records : float or None
         Number of records from which on a user has full weight, if users were weighted.
 
@@ -150,6 +152,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     _codes_columns = False
     # Whether a column of X may hold labels of any kind, which the estimator reads itself.
     _reads_labels = False
+    # Whether ``users="column"`` is left in the table, which the estimator reads column by column.
+    _reads_users_by_name = False
 
     epsilon: float
     bounds: Any = None
@@ -162,7 +166,7 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         for name in _LOOKS & vars(cls).keys():
-            setattr(cls, name, closed(vars(cls)[name]))
+            setattr(cls, name, closed(takes_names(vars(cls)[name])))
         super().__init_subclass__(**kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -454,16 +458,38 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
                 "Expected at least one user under Relation.REPLACE, where their number is public, "
                 "got none. Are the ids in users= integers, text or dates?"
             )
+        self._describe(names, data.n_features)
+        return data
+
+    def _population(
+        self,
+        X: Any,
+        y: Any = None,
+        users: Any = None,
+        *,
+        classes: Sequence[Any] | None = None,
+        order: Any = None,
+    ) -> People:
+        """Return whom the fit may ask; set the public schema attributes. See :meth:`_crowd`."""
+        if not isinstance(X, People):
+            return People(self._crowd(X, y, users, classes=classes, order=order), self.relation)
+        names = X.feature_names
+        if names is not None and (coded := self._coded_columns()):
+            names = Coding.recognised(names, coded).sources
+        self._describe(names, X.n_features)
+        return X
+
+    def _describe(self, names: Sequence[str] | None, n_features: int) -> None:
         if names is not None:
             self.feature_names_in_ = np.asarray(names, dtype=object)
-        self.n_features_in_ = data.n_features if names is None else len(names)
-        return data
+        self.n_features_in_ = n_features if names is None else len(names)
 
     def _features(self, X: Any) -> NDArray[np.float64]:
         """Return ``X`` as the matrix ``predict`` works on, with the columns seen in ``fit``.
 
         Where some of them are coded, ``X`` may be the table as it is or the columns of numbers.
         """
+        X = as_table(X)
         coding, seen = self._coding, getattr(self, "feature_names_in_", None)
         if coding is not None and column_names(X) in (None, coding.sources) and is_frame(X):
             return coding.matrix(X)

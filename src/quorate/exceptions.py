@@ -10,7 +10,6 @@ The tree::
     │   └── WithheldError                                a fault among rows; its text is withheld
     ├── GridOverflowError              (OverflowError)   public numbers: a sum could overflow
     ├── NotEnoughUsersError            (RuntimeError)    public numbers: the analysis is hopeless
-    ├── NothingReadableError           (RuntimeError)    a paid count: hardly a row could be read
     ├── AccountingError                (RuntimeError)
     │   ├── UnsupportedEventError                        no rule prices this event
     │   ├── RelationMismatchError                        two neighbouring relations in one sum
@@ -22,10 +21,12 @@ The tree::
     ├── QueriesExhaustedError          (RuntimeError)    more queries than were paid for
     ├── OtherProcessError              (RuntimeError)    a fork would spend its parent's budget
     ├── AlreadyAnsweredError           (RuntimeError)    a device has answered a task before
+    ├── SealedError                    (TypeError)       a private number would be read
     ├── AuditError                     (RuntimeError)    a program cannot be audited as it is
     │   └── EnumerationError                             its runs cannot all be walked
     ├── ReplayMismatchError            (RuntimeError)    a replay asked for other noise
     ├── MixedArithmeticError           (RuntimeError)    workers whose last bits differ
+    ├── SeriesStoreError               (RuntimeError)    the state of a series is not the latest
     ├── SpoolError                     (OSError)         records could not be kept on disk
     └── MissingExtraError              (ImportError)     an optional dependency is not installed
 
@@ -47,7 +48,6 @@ __all__ = [
     "MissingExtraError",
     "MixedArithmeticError",
     "NotEnoughUsersError",
-    "NothingReadableError",
     "NumericalFailure",
     "OtherProcessError",
     "ParameterError",
@@ -56,6 +56,8 @@ __all__ = [
     "RelationMismatchError",
     "ReplayMismatchError",
     "SchemaError",
+    "SealedError",
+    "SeriesStoreError",
     "SpoolError",
     "UnboundedContributionError",
     "UnknownArgumentError",
@@ -95,10 +97,6 @@ class GridOverflowError(QuorateError, OverflowError):
 
 class NotEnoughUsersError(QuorateError, RuntimeError):
     """Public numbers alone say that the analysis cannot work."""
-
-
-class NothingReadableError(QuorateError, RuntimeError):
-    """A count that was paid for says that hardly a row could be read: no answer is given."""
 
 
 class AccountingError(QuorateError, RuntimeError):
@@ -145,6 +143,10 @@ class AlreadyAnsweredError(QuorateError, RuntimeError):
     """A device has answered this task, and its message was acknowledged."""
 
 
+class SealedError(QuorateError, TypeError):
+    """A private number would be read, or made, outside the core."""
+
+
 class AuditError(QuorateError, RuntimeError):
     """A program cannot be audited as it is; never an output of the program."""
 
@@ -159,6 +161,10 @@ class ReplayMismatchError(QuorateError, RuntimeError):
 
 class MixedArithmeticError(QuorateError, RuntimeError):
     """Workers compute floating-point functions that differ in their last bits."""
+
+
+class SeriesStoreError(QuorateError, RuntimeError):
+    """What a series remembers of people is missing, older than the ledger, or of another series."""
 
 
 class SpoolError(QuorateError, OSError):

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from quorate._validate import LARGEST_SIZE, LONGEST_VECTOR, described, public_ve
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.guarantees import Relation
 
-__all__ = ["MAX_STEPS", "SUM_LIMIT", "Ball", "Bound", "Box", "Grid", "Interval"]
+__all__ = ["MAX_STEPS", "SUM_LIMIT", "Ball", "Bound", "Box", "Boxed", "Grid", "Interval"]
 
 _SMALLEST = 2.0**-256
 # Blocks of a megabyte stay in the cache while they are clipped, rounded and summed.
@@ -123,6 +123,18 @@ class Bound(ABC):
         names = self.__dataclass_fields__  # type: ignore[attr-defined]
         values = [np.asarray(getattr(self, name), np.float64).tobytes() for name in names]
         return type(self), *values
+
+
+@runtime_checkable
+class Boxed(Protocol):
+    """A bound of which some leading coordinates are a box."""
+
+    def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return how many they are, and the largest change of an integer sum by one user.
+
+        Of these the largest one counts; others as in L1.
+        """
+        ...
 
 
 class _Rectangle(Bound):

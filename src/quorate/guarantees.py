@@ -62,14 +62,13 @@ DrawCosts = tuple[Fraction | None, int | None, Fraction]
 
 
 class Relation(Enum):
-    """Which two data sets must look alike, and so what is public about who is in them.
+    """Which two data sets count as neighbours, and so what is public about the users.
 
-    ``REPLACE``: the ids of the users and their number n are public; hidden is what a user holds.
-    Public choices about users may therefore rank ids: who is on which side of a split, in which
-    half of a search or phase of a minimisation, and which records a cap keeps follow from ids, n
-    and a public seed. Whoever must hide *that* somebody is in the data chooses ``ADD_REMOVE``:
-    there neither ids nor n are public, grids and refusals do not follow n, and a public choice
-    about one user depends on that user's id alone.
+    ``REPLACE``: the ids of the users and their number n are public; the records are protected.
+    Public choices about users, such as a split, may therefore depend on all ids, n and a public
+    seed. ``ADD_REMOVE`` also hides *that* someone is in the data. Then neither ids nor n are
+    public, grids and refusals do not depend on n, and a public choice about one user depends on
+    that user's id alone.
 
     >>> Relation.ADD_REMOVE.value
     'add or remove all records of one user'

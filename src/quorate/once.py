@@ -34,8 +34,8 @@ def this_process() -> tuple[int, int]:
 class OnceOnly:
     """Something that is spent by one process, and of which there is no second.
 
-    Threads share it: whoever changes it does so under a lock, or in one step. A part that is cut
-    from a whole belongs to the process of the whole, wherever it is cut.
+    Threads share it: every change is made under a lock or atomically. A part that is cut from a
+    whole belongs to the process of the whole, wherever it is cut.
 
     >>> class Ticket(OnceOnly):
     ...     def use(self):

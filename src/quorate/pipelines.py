@@ -22,10 +22,10 @@ __all__ = ["total_guarantee"]
 
 
 def total_guarantee(estimator: Any) -> Guarantee:
-    """Return what a fitted pipeline as a whole promises.
+    """Return the guarantee of a fitted pipeline as a whole.
 
-    Steps of a ``Pipeline``, a ``FeatureUnion`` or a ``ColumnTransformer`` are looked at one after
-    the other, nested ones too. All of them saw the same people, so their costs
+    Steps of a ``Pipeline``, a ``FeatureUnion`` or a ``ColumnTransformer`` are examined one after
+    the other, including nested ones. All of them used the data of the same users, so their costs
     add up: epsilons and deltas, or less if the accountant can prove less at the same delta.
 
     A step that is not private but learns from the data, such as ``StandardScaler``, holds exact

@@ -50,9 +50,9 @@ _WORD = 2**64 - 1
 class SharedSeed:
     """A seed that all users share, and the streams of numbers they all read from it.
 
-    A stream is named, so that two uses of one seed never read the same numbers, and a number
-    belongs to an *id*, never to a position: whoever asks for the number of a hypothesis gets the
-    same one, whichever others there are. The same bits come out on every machine.
+    Streams are named, so that two uses of one seed never read the same numbers. A number belongs to
+    an *id* and not to a position: the number of a hypothesis does not depend on which other
+    hypotheses there are. The same bits come out on every machine.
 
     The seed is public and must be fixed before any data exist: a seed chosen after a look at the
     data could be one under which a certain person's records decide.

@@ -4,7 +4,7 @@ Every estimator and the command line read limits here, and refuse a wrong one be
 anything. A caller may write
 
 * a number b: every column lies in [-b, b];
-* a pair ``(lower, upper)``, each a number or a sequence with one number a column;
+* a pair ``(lower, upper)``, each a number or a sequence with one number per column;
 * a dictionary from the names of the columns to numbers or pairs, such as ``{"age": (0, 120)}``, or
   to pairs of dates, ``{"visit": ("2020-01-01", "2024-12-31")}``; a boolean column lies in [0, 1]
   unless it is named;
@@ -12,7 +12,7 @@ anything. A caller may write
   :class:`~quorate.grid.Ball`.
 
 Limits come from public knowledge, never from the data. Messages name types, shapes and columns and
-quote single numbers only: whoever passes data by mistake finds none of it in an error.
+quote single numbers only: data that are passed by mistake do not appear in an error.
 """
 
 from __future__ import annotations

@@ -18,23 +18,10 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.public_randomness import RandomState, public_generator
 
-__all__ = ["Rotation", "hadamard"]
+__all__ = ["Rotation"]
 
 # A quarter of a megabyte of floats.
 _BLOCK = 2**15
-
-
-def hadamard(power: int) -> NDArray[np.float64]:
-    """Return the Walsh-Hadamard matrix with ``2**power`` rows.
-
-    >>> hadamard(1)
-    array([[ 1.,  1.],
-           [ 1., -1.]])
-    """
-    matrix = np.ones((1, 1))
-    for _ in range(power):
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return matrix
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _UP = 1 + 2.0**-48
 
 
 class Shares(Bound):
-    """A bound of which some leading coordinates balance: what one of them gains others lose."""
+    """A bound whose leading coordinates are shares: if one of them grows, others shrink."""
 
     @abstractmethod
     def balance_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:

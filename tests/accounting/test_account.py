@@ -26,6 +26,7 @@ from quorate.exceptions import (
 from quorate.guarantees import Approximate, Gaussian, Nothing, Numerics, Pure, Relation
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.noise import SeededNoise, use_noise
+from sealing import moved
 
 ZERO = np.zeros(1, np.int64)
 
@@ -46,10 +47,10 @@ class TestPure:
     def test_a_third_is_kept_to_the_last_digit(self):
         account = Account.open(epsilon=Fraction(1, 3))
         for _ in range(3):
-            account.laplace(ZERO, sensitivity=1, scale=9.0)
+            account.laplace(moved(ZERO, 1), scale=9.0)
         assert account.left == 0
         with pytest.raises(NumericalFailure, match="does not fit"):
-            account.laplace(ZERO, sensitivity=1, scale=2.0**50)
+            account.laplace(moved(ZERO, 1), scale=2.0**50)
 
     def test_ten_tenths_in_floating_point_are_too_much(self):
         account = Account.open(epsilon=1.0)
@@ -62,14 +63,14 @@ class TestPure:
         noise = CountingNoise()
         account = Account.open(epsilon=1.0, noise=noise)
         with pytest.raises(NumericalFailure):
-            account.laplace(ZERO, sensitivity=2, scale=1.0)
+            account.laplace(moved(ZERO, 2), scale=1.0)
         assert noise.calls == 0
         assert account.event == Nothing()
         assert account.left == 1
 
     def test_gaussian_noise_does_not_fit_without_delta(self):
         with pytest.raises(NumericalFailure):
-            Account.open(epsilon=100.0).gaussian(ZERO, sensitivity_squared=1, sigma=1e6)
+            Account.open(epsilon=100.0).gaussian(moved(ZERO, squared=1), sigma=1e6)
 
     @given(st.lists(st.fractions(Fraction(1, 1000), 1, max_denominator=1000), max_size=20))
     def test_whatever_is_let_through_adds_up_to_at_most_the_budget(self, losses):
@@ -97,7 +98,7 @@ class TestGaussian:
 
     def test_a_draw_is_priced_by_its_own_numbers(self):
         account = Account.open(epsilon=1.0, delta=1e-6)
-        account.gaussian(ZERO, sensitivity_squared=9, sigma=100.0)
+        account.gaussian(moved(ZERO, squared=9), sigma=100.0)
         expected = math.sqrt(100.0**2 - 4) / 3
         assert account.event.noise_multiplier == pytest.approx(expected, rel=1e-15)
         assert account.event.noise_multiplier <= expected
@@ -133,7 +134,7 @@ class TestGaussian:
 
     def test_discrete_noise_below_two_steps_has_no_price(self):
         with pytest.raises(ParameterError, match="sigma > 2"):
-            Account.open(epsilon=1.0, delta=1e-6).gaussian(ZERO, sensitivity_squared=1, sigma=2.0)
+            Account.open(epsilon=1.0, delta=1e-6).gaussian(moved(ZERO, squared=1), sigma=2.0)
 
     def test_a_share_that_was_rounded_up_is_cut_to_what_is_left(self):
         account = Account.open(epsilon=1.0, delta=1e-6)
@@ -179,7 +180,7 @@ class TestForeseen:
     """Noise that was drawn ahead is paid for when it is added, and added once."""
 
     ZEROS, SIGMAS = np.zeros(4, np.int64), [1e9, 2e9]
-    KNOWN: ClassVar = {"sensitivity_squared": 10**16}
+    KNOWN: ClassVar = {"squared": 10**16}
 
     def opened(self, **others):
         return Account.open(epsilon=1.0, delta=1e-6, **others)
@@ -192,14 +193,16 @@ class TestForeseen:
         account.foresee(self.SIGMAS, size=4)
         drawn = self.drawn(account)
         for sigma in self.SIGMAS:
-            noisy = account.gaussian(self.ZEROS + 7, sigma=sigma, **self.KNOWN)
+            noisy = account.gaussian(moved(self.ZEROS + 7, **self.KNOWN), sigma=sigma)
             assert (noisy - 7).tolist() == drawn[sigma]
 
     def test_it_is_added_once(self):
         account = self.opened()
         account.foresee(self.SIGMAS, size=4)
         drawn = self.drawn(account)
-        first, second = (account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN) for _ in range(2))
+        first, second = (
+            account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1e9) for _ in range(2)
+        )
         assert first.tolist() == drawn[1e9]
         assert second.tolist() not in drawn.values()
         assert second.any()
@@ -211,7 +214,7 @@ class TestForeseen:
         assert ahead.square_left == ahead.square
         for sigma in (1e9, 2e9, 2e9, 3e9):
             for account in (ahead, later):
-                account.gaussian(self.ZEROS, sigma=sigma, **self.KNOWN)
+                account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=sigma)
             assert ahead.event == later.event
             assert ahead.square_left == later.square_left < ahead.square
         assert ahead.left == later.left == 0
@@ -221,15 +224,15 @@ class TestForeseen:
         account.foresee(self.SIGMAS, size=4)
         drawn = self.drawn(account)
         with pytest.raises(NumericalFailure, match="does not fit"):
-            account.gaussian(self.ZEROS, sigma=1e9, sensitivity_squared=10**19)
+            account.gaussian(moved(self.ZEROS, squared=10**19), sigma=1e9)
         assert self.drawn(account) == drawn
         assert account.event == Nothing()
 
     def test_another_scale_and_another_length_are_drawn_afresh(self):
         account = self.opened()
         account.foresee(self.SIGMAS, size=4)
-        assert account.gaussian(self.ZEROS, sigma=1.5e9, **self.KNOWN).any()
-        assert account.gaussian(np.zeros(5, np.int64), sigma=1e9, **self.KNOWN).shape == (5,)
+        assert account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1.5e9).any()
+        assert account.gaussian(moved(np.zeros(5, np.int64), **self.KNOWN), sigma=1e9).shape == (5,)
 
     def test_what_nobody_took_is_dropped(self):
         account = self.opened()
@@ -247,16 +250,16 @@ class TestForeseen:
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: -1)
             with pytest.raises(OtherProcessError):
-                account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN)
+                account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1e9)
         assert account.event == Nothing()
-        assert account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN).tolist() == drawn[1e9]
+        assert account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1e9).tolist() == drawn[1e9]
 
     def test_doubles_draw_at_the_release(self):
         noise = CountingNoise()
         account = self.opened(noise=noise)
         account.foresee(self.SIGMAS, size=4)
         assert noise.calls == 0
-        account.gaussian(self.ZEROS, sigma=1e9, **self.KNOWN)
+        account.gaussian(moved(self.ZEROS, **self.KNOWN), sigma=1e9)
         assert noise.calls == 1
 
     def test_an_account_with_a_plan_draws_at_the_release(self):
@@ -272,8 +275,8 @@ class TestForeseen:
 
         def release():
             for sigma in sigmas:
-                known = {"sensitivity_squared": 10**14, "sigma": sigma}
-                found.append(tuple(account.gaussian(self.ZEROS, **known)))
+                zeros = moved(self.ZEROS, squared=10**14)
+                found.append(tuple(account.gaussian(zeros, sigma=sigma)))
 
         threads = [threading.Thread(target=release) for _ in range(4)]
         for thread in threads:
@@ -305,8 +308,8 @@ class TestParts:
         account = Account.open(epsilon=1.0, delta=1e-6)
         part, unit = account.part(Fraction(1, 3)), 1 / account.square
         with pytest.raises(NumericalFailure):
-            part.gaussian(ZERO, sensitivity_squared=1, sigma=root_up(4 + Fraction(29, 10) * unit))
-        part.gaussian(ZERO, sensitivity_squared=1, sigma=root_up(4 + Fraction(31, 10) * unit))
+            part.gaussian(moved(ZERO, squared=1), sigma=root_up(4 + Fraction(29, 10) * unit))
+        part.gaussian(moved(ZERO, squared=1), sigma=root_up(4 + Fraction(31, 10) * unit))
 
     def test_the_whole_remembers_what_its_parts_drew(self):
         account = Account.open(epsilon=1.0)

@@ -28,6 +28,7 @@ from quorate.exceptions import (
     WithheldError,
 )
 from quorate.guarantees import Guarantee
+from sealing import moved
 
 
 @pytest.fixture
@@ -62,17 +63,17 @@ class TestSettlement:
         model._charge = lambda *a, **k: account.append(charge(*a, **k)) or account[0]
         _fit(model)
         with pytest.raises(NumericalFailure):
-            account[0].laplace(np.zeros(1, np.int64), sensitivity=1, scale=1e9)
+            account[0].laplace(moved(np.zeros(1, np.int64), 1), scale=1e9)
         with pytest.raises(NumericalFailure):
-            account[0].gaussian(np.zeros(1, np.int64), sensitivity_squared=1, sigma=1e9)
+            account[0].gaussian(moved(np.zeros(1, np.int64), squared=1), sigma=1e9)
 
     def test_nothing_is_drawn_after_the_settlement_though_something_is_left(self, ledger):
         mean = UserMean(bounds=5.0, epsilon=0.2, delta=1e-7, ledger=ledger, data_name="visits")
         account = mean._charge(np.zeros((9, 1)), None, np.arange(9))
-        account.gaussian(np.zeros(1, np.int64), sensitivity_squared=1, sigma=1e9)
+        account.gaussian(moved(np.zeros(1, np.int64), squared=1), sigma=1e9)
         mean._settle(account)
         with pytest.raises(NumericalFailure):
-            account.gaussian(np.zeros(1, np.int64), sensitivity_squared=1, sigma=1e9)
+            account.gaussian(moved(np.zeros(1, np.int64), squared=1), sigma=1e9)
 
     def test_models_are_charged_with_a_square_so_that_many_of_them_fit(self, ledger):
         for _ in range(5):

@@ -127,21 +127,23 @@ class TestFilesPeopleHave:
             assert 3600 < row["visits"] < 4400
 
     @pytest.mark.parametrize("keys", ["KÖLN,ULM", "Bonn"])
-    def test_keys_that_match_nothing_get_no_answer(self, german, keys, capsys):
+    def test_keys_that_match_nothing_get_the_count_that_was_paid_for(self, german, keys, capsys):
         assert main(self.asked(german, keys, *self.GERMAN)) == 1
         said = capsys.readouterr()
-        assert said.out == ""
-        assert "have a listed key" in said.err
+        assert "Hardly a row matched a listed key" in said.out
+        assert "visits" not in said.out
+        assert "about nothing" in said.err
 
-    def test_a_wrong_encoding_gets_no_answer(self, german, capsys):
+    def test_a_wrong_encoding_is_named_where_nothing_matches(self, german, capsys):
         wrong = [*self.GERMAN[:-1], "utf-8"]
         assert main(self.asked(german, "Köln,Köln-Süd", *wrong)) == 1
-        assert "encoding" in capsys.readouterr().err
+        assert "encoding" in capsys.readouterr().out
 
     def test_counts_alone_are_counted_too(self, german, capsys):
         given = ["--task", "table", "--user", "Patient", "--by", "Stadt", "--count", "visits"]
         given += ["--epsilon", "4", *self.GERMAN]
         assert main(["fit", str(german), *given, "--keys", "ulm"]) == 1
+        capsys.readouterr()
         assert main(["fit", str(german), *given, "--keys", "Ulm", "--json"]) == 0
         said = json.loads(capsys.readouterr().out)
         assert 0.4 < said["usable"]["share"] < 0.6

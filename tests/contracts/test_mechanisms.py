@@ -48,6 +48,7 @@ from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
 from quorate.noise import SeededNoise, use_noise
 from quorate.rotation import Rotation
 from quorate.simplex import Simplex
+from sealing import moved
 
 SOURCE = Path(quorate.__file__).parent
 SECTIONS = ["Privacy", "Utility", "Complexity", "Parameters", "References", "Examples"]
@@ -255,9 +256,7 @@ CONVERSIONS = [
     Listed(
         SubsampledMechanism,
         {
-            "run": lambda rows, account: int(
-                account.laplace(rows[:1], sensitivity=1, scale=1.0)[0]
-            ),
+            "run": lambda rows, account: int(account.laplace(moved(rows[:1], 1), scale=1.0)[0]),
             "inner": Approximate(1.0, 1e-3),
             "sample": 1,
             "population": 3,
@@ -354,7 +353,7 @@ def draws(source):
 
 def test_only_mechanisms_and_randomizers_draw():
     """Whatever else takes an account hands it down; it asks it for no noise."""
-    assert draws("noisy = account.part(0.5).laplace(x, sensitivity=1, scale=2.0)")
+    assert draws("noisy = account.part(0.5).laplace(moved(x, 1), scale=2.0)")
     elsewhere = [
         p for p in SOURCE.rglob("*.py") if p.relative_to(SOURCE).parts[0] not in DRAWING_ROOMS
     ]

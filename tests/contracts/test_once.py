@@ -52,6 +52,7 @@ from quorate.queries.oracles.local import LocalQueryOracle
 from quorate.queries.statistical import OneRound, StatisticalQuery
 from quorate.serve.message_store import MessageStore
 from quorate.serve.tallying import tally_store
+from sealing import moved
 
 HALF = Fraction(1, 2)
 X = np.random.default_rng(0).uniform(size=(400, 1))
@@ -88,7 +89,7 @@ def foreseen_account():
 
 
 def gaussian(made):
-    return made.gaussian(np.zeros(1, np.int64), sensitivity_squared=1, sigma=50.0)
+    return made.gaussian(moved(np.zeros(1, np.int64), squared=1), sigma=50.0)
 
 
 def desk():

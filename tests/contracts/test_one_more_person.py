@@ -384,7 +384,7 @@ def test_a_search_moves_nobody_to_another_half_when_one_more_comes(monkeypatch):
     halves, honest = [], PrivateGridSearch._fitted
 
     def watched(self, data, *given):
-        halves[-1].append(ids(data))
+        halves[-1].append(ids(data._held_crowd()))
         return honest(self, data, *given)
 
     monkeypatch.setattr(PrivateGridSearch, "_fitted", watched)

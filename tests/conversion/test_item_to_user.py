@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from conversion_graphs import NEW_EDGES_OF_USER_0, graph, jump_graphs
+from conversion_graphs import NEW_EDGES_OF_USER_0, graph, greedy_cover, jump_graphs
 from quorate.accounting.account import Account
 from quorate.auditing import (
     SmallWorld,
@@ -18,7 +18,6 @@ from quorate.auditing import (
 from quorate.conversion import Base, BaseKind, CertifiedItemToUser
 from quorate.conversion import item_to_user as module
 from quorate.conversion.alike import Alike, certify_by_sorting, differences
-from quorate.conversion.vertex_cover import greedy_cover
 from quorate.exceptions import NotEnoughUsersError, ParameterError, SchemaError
 
 ALPHABETS = [

@@ -16,7 +16,6 @@ from quorate.conversion.perfect_generalisation import (
     group_radius,
     perfect_radius,
     published_radius,
-    robust_mcdiarmid,
 )
 from quorate.exceptions import ParameterError
 
@@ -129,34 +128,6 @@ class TestBounds:
         common = {"epsilon": 1e-9, "delta": 1e-6, "beta": 0.1}
         one, four = (published_radius(records=n, **common)[0] for n in (10**6, 4 * 10**6))
         assert four / one == pytest.approx(2)
-
-    def test_robust_mcdiarmid_holds_by_enumeration(self):
-        n, epsilon, delta = 4, 0.02, 1e-3
-        keep = math.exp(epsilon) / (1 + math.exp(epsilon))
-        values = {}
-        for x in product((0, 1), repeat=n):
-            values[x] = math.prod(keep if bit else 1 - keep for bit in x)
-        values[1, 1, 1, 1] *= 1.5  # not Lipschitz here
-        points = list(values)
-        mean = np.mean(list(values.values()))
-        broken = sum(
-            max(values[x] - math.exp(epsilon) * values[(*x[:i], bit, *x[i + 1 :])], 0) / 2
-            for x in points
-            for i in range(n)
-            for bit in (0, 1)
-        ) / len(points)
-        radius, bound = robust_mcdiarmid(
-            epsilon=epsilon, delta=delta, records=n, mean=mean, broken=broken
-        )
-        true = np.mean(
-            [max(values[x] - math.exp(radius) * values[y], 0) for x in points for y in points]
-        )
-        assert broken > 0
-        assert true <= bound
-
-    def test_robust_mcdiarmid_says_where_it_says_nothing(self):
-        with pytest.raises(ParameterError, match="says nothing elsewhere"):
-            robust_mcdiarmid(epsilon=0.4, delta=0.1, records=10_000)
 
 
 def test_clopper_pearson_at_the_ends():

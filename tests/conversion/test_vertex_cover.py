@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from conversion_graphs import JUMP, graph, jump_graphs
+from conversion_graphs import JUMP, graph, greedy_cover, jump_graphs
 from quorate.conversion import vertex_cover
-from quorate.conversion.vertex_cover import greedy_cover, half_integral_cover
+from quorate.conversion.vertex_cover import half_integral_cover
 from quorate.exceptions import NumericalFailure, SchemaError
 
 

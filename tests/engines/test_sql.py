@@ -164,6 +164,23 @@ class TestEveryDatabase:
         assert caught.value.__context__ is None
 
 
+def test_numeric_of_postgresql_is_read_as_numbers_and_as_ids(postgres):
+    query = (
+        "select id, x, g from (values (1::numeric, 2.5::numeric(10, 2), 'a'), (1.0, 3.5, 'b'), "
+        "(2, 'NaN', 'a'), (3.5, 1e300, 'a'), (4, 1e-400, 'b')) as t (id, x, g)"
+    )
+    for spool in (False, True):
+        people = UserData.from_sql(postgres, query, user="id", spool=spool)
+        assert people.feature_names == ("x",)
+        # 1 and 1.0 are one person, 3.5 is nobody's id, and NaN is a missing value.
+        assert people.n_users == 3
+        counts = np.concatenate(people.map(UserData.record_counts))
+        sums = np.concatenate(people.map(UserData.user_sums))
+        assert sorted(zip(counts.tolist(), sums.ravel().tolist(), strict=True)) == [
+            (0, 0.0), (1, 0.0), (2, 6.0),
+        ]  # fmt: skip
+
+
 def test_a_database_that_declares_types_needs_no_names(duckdb_connection):
     people = UserData.from_sql(duckdb_connection, QUERY, user="person")
     assert "x" in people.feature_names

@@ -48,7 +48,7 @@ FITTED = {
 
 
 def released(estimator):
-    names = ("mean_", "median_", "values_", "threshold_", "index_", "algorithm_", "error_")
+    names = ("mean_", "median_", "quantiles_", "threshold_", "index_", "algorithm_", "error_")
     return {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
 
 
@@ -229,7 +229,7 @@ class TestUntrustedFiles:
     def test_an_array_of_the_wrong_shape_or_with_infinities_is_refused(self, kind):
         document = StoredModel(FITTED[kind]()).to_dict()
         assert StoredModel.from_dict(document) is not None
-        name = "mean_" if kind == "mean" else "values_"
+        name = "mean_" if kind == "mean" else "quantiles_"
         given = document["released"][name]
         for wrong in (
             given | {"shape": [1, *given["shape"]]},

@@ -7,9 +7,13 @@ import pytest
 
 from quorate.engines.files import FileCrowd
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
+from quorate.files import csv_lines
 from quorate.files.table_files import Columns, TableFile
+from quorate.guarantees import Relation
 from quorate.means import UserMean
 from quorate.noise import SeededNoise, use_noise
+from quorate.ranges import Limit
+from quorate.tasks.fitting import FitRequest, fit
 from quorate.users import UserData
 
 AGES = Columns(user=("person",), features=("age",))
@@ -19,6 +23,51 @@ def csv_file(folder, text, name="table.csv"):
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return TableFile(path)
+
+
+class TestReadingOnce:
+    """The command read the table for the answer, again for its count, and again for the users."""
+
+    TEXT = "person,age,city\n" + "".join(f"p{i},{i},Ulm\n" for i in range(50))
+
+    def columns_read(self, table, monkeypatch):
+        seen = []
+
+        def read(*given, names, **others):
+            seen.extend(names)
+            return csv_lines.read_cells(*given, names=names, **others)
+
+        monkeypatch.setattr("quorate.files.table_files.read_cells", read)
+        return seen
+
+    @pytest.mark.parametrize(
+        "asked",
+        [
+            {"task": "mean", "columns": AGES, "limits": (Limit(0, 100),)},
+            {
+                "task": "table",
+                "columns": Columns(user=("person",)),
+                "limits": (Limit(0, 100, "age"),),
+                "options": {"by": "city", "keys": "Ulm", "statistics": "n=count,age=mean"},
+            },
+        ],
+        ids=["mean", "table"],
+    )
+    def test_a_fit_reads_no_column_twice(self, tmp_path, monkeypatch, asked):
+        table = csv_file(tmp_path, self.TEXT)
+        seen = self.columns_read(table, monkeypatch)
+        result = fit(FitRequest(epsilon=4.0, relation=Relation.REPLACE, **asked), table)
+        assert result.usable is not None
+        assert len(seen) == len(set(seen)) > 1
+
+    def test_the_share_that_was_read_climbs_to_one(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(csv_lines, "_BLOCK", 64)
+        shares = []
+        table = csv_file(tmp_path, self.TEXT)
+        TableFile(table.path, watch=shares.append).read(AGES)
+        assert shares == sorted(shares)
+        assert len(shares) > 3
+        assert 0.97 < shares[-1] <= 1.0
 
 
 class TestCsv:

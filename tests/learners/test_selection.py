@@ -28,6 +28,7 @@ from quorate.mechanisms.choices.choose import ChooseBest
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
 from rule_worlds import CUT_OFFS, HOLDINGS, LABELINGS, RELATIONS, audit, cut_people, people
+from sealing import moved
 
 both_relations = pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
 EITHER = Thresholds(0, 1, direction=Direction.EITHER)
@@ -55,7 +56,7 @@ class TestCost:
                 float(epsilon)
             )
             with pytest.raises(NumericalFailure, match="does not fit"):
-                account.laplace(np.zeros(1, np.int64), sensitivity=1, scale=1e6)
+                account.laplace(moved(np.zeros(1, np.int64), relation=relation), scale=1e6)
 
     def test_an_account_of_other_neighbours_is_refused_by_what_draws(self):
         account = Account.open(epsilon=1.0, relation=Relation.ADD_REMOVE)

@@ -113,8 +113,8 @@ class TestUtility:
             found = UserQuantiles(
                 1.0, quantiles=[0.9, 0.1, 0.5], bounds=1000.0, each_user="mean"
             ).fit(DATA)
-        assert np.all(found.values_[1] <= found.values_[2])
-        assert np.all(found.values_[2] <= found.values_[0])
+        assert np.all(found.quantiles_[1] <= found.quantiles_[2])
+        assert np.all(found.quantiles_[2] <= found.quantiles_[0])
 
     @pytest.mark.parametrize("resolution", [None, 1.0])
     def test_the_rank_is_off_by_no_more_than_stated(self, resolution):
@@ -163,7 +163,7 @@ class TestUsersWithoutRecords:
                 3.0, bounds=(0.0, 800.0), each_user=each_user, relation=relation
             ).fit(values, users=range(3000))
         # At the centre of the range they would make the upper quartile 400.
-        assert np.abs(found.values_.ravel() - [18.65, 20.0, 21.35]).max() < 0.5
+        assert np.abs(found.quantiles_.ravel() - [18.65, 20.0, 21.35]).max() < 0.5
 
     @pytest.mark.parametrize("relation", list(Relation))
     def test_nobody_at_all_is_no_error(self, relation):
@@ -196,7 +196,7 @@ class TestContract:
 
     def test_a_single_quantile_may_be_a_number(self):
         found = UserQuantiles(1.0, quantiles=0.9, bounds=1000.0).fit(DATA)
-        assert found.values_.shape == (1, 2)
+        assert found.quantiles_.shape == (1, 2)
 
     @pytest.mark.parametrize(
         "options",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from contributions import UnclippedInterval
 from drawing import Drawing
+from quorate.accounting.account import noise_for
 from quorate.auditing import (
     Cells,
     SmallWorld,
@@ -21,6 +22,7 @@ from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import choose_grid
+from sealing import numbers_of
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 every_relation = pytest.mark.parametrize("relation", Relation, ids=lambda r: r.name)
@@ -38,7 +40,8 @@ class HalfTheNoise(LaplaceSum):
     """Pays for one release and draws another."""
 
     def _add_noise(self, sums, account):
-        return account.pay(self.event).discrete_laplace(sums, scale=self.scale / 2)
+        noise = noise_for(account, self.event)
+        return noise.discrete_laplace(numbers_of(sums), scale=self.scale / 2)
 
 
 class HalfTheScale(LaplaceSum):

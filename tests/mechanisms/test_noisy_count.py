@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drawing import Drawing
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.auditing.enumeration import Cells, enumerate_runs
 from quorate.auditing.exact import SmallWorld, audit_exactly
 from quorate.exceptions import ParameterError, SchemaError
@@ -21,7 +21,7 @@ class HalfTheNoiseCount(NoisyCount):
     """Pays for one release and draws another."""
 
     def release(self, count, *, account=None):
-        noise = Account.of_release(account, self).pay(self.event)
+        noise = noise_for(Account.of_release(account, self), self.event)
         return int(noise.discrete_laplace(np.array([count]), scale=self.scale / 2)[0])
 
 

@@ -10,6 +10,7 @@ from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Approximate, Numerics, Relation
 from quorate.mechanisms.parallel import disjoint_accounts, prepay
 from quorate.noise import SeededNoise
+from sealing import moved
 
 
 def test_groups_hold_what_was_paid_once_and_not_more():
@@ -19,9 +20,9 @@ def test_groups_hold_what_was_paid_once_and_not_more():
     for group in groups:
         assert group.relation is Relation.ADD_REMOVE
         assert group.declared.numerics is Numerics.VOID
-        group.laplace(np.zeros(1, np.int64), sensitivity=1, scale=2.0)
+        group.laplace(moved(np.zeros(1, np.int64), 1), scale=2.0)
         with pytest.raises(NumericalFailure):
-            group.laplace(np.zeros(1, np.int64), sensitivity=1, scale=2.0)
+            group.laplace(moved(np.zeros(1, np.int64), 1), scale=2.0)
 
 
 def test_what_does_not_fit_is_refused_and_opens_nothing():

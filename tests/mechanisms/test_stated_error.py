@@ -47,7 +47,7 @@ def test_quantiles_state_a_rank_for_each_number_they_release():
     with use_noise(SeededNoise(0)):
         fit = UserQuantiles(epsilon=1.0, bounds=(0.0, 120.0)).fit(ages, users=range(2000))
         alone = PrivateMedian(epsilon=1.0, bounds=(0.0, 120.0)).fit(ages, users=range(2000))
-    assert len(fit.error_.coordinates) == fit.values_.size == 3
+    assert len(fit.error_.coordinates) == fit.quantiles_.size == 3
     assert max(fit.error_.coordinates) < fit.error_.rank
     assert alone.error_.rank < fit.error_.rank
 

@@ -16,6 +16,7 @@ from quorate.models.losses import LogisticLoss, sigmoid
 from quorate.noise import SeededNoise, use_noise
 from quorate.releases.user_releases import NoisyMean, UserReleases
 from quorate.users import UserData
+from sealing import start_run
 
 AS_THEY_ARE = Geometry(np.zeros(5), np.ones(()))
 RARE, COMMON = np.array([0.9, 0.1]), np.array([0.1, 0.9])
@@ -91,7 +92,7 @@ class TestAccount:
     """Others leave what it costs, and it takes all of it."""
 
     def test_nothing_is_kept_where_classes_are_not_shown_to_be_uneven(self):
-        run = UserReleases.start(people(n=100), gaussian_account(0.2))
+        run = start_run(people(n=100), gaussian_account(0.2))
         assert Calibration.planned(run, np.array([0.4, 0.6]), noise=0.06) is None
         assert Calibration.planned(run, np.array([0.2, 0.8]), noise=0.06) is not None
 
@@ -106,7 +107,7 @@ class TestAccount:
     @pytest.mark.parametrize("broken", [False, True])
     def test_it_is_paid_from_what_was_kept(self, broken):
         """A twin that leaves half of it is caught."""
-        run = UserReleases.start(people(n=100), gaussian_account(0.2))
+        run = start_run(people(n=100), gaussian_account(0.2))
         kept = Calibration(run, RARE, 0.08)
         others = (Calibration(run, RARE, 0.04) if broken else kept).before(run)
         others.mean(UserData.user_means, dimension=5, radius=1.0, square=others.account.square_left)
@@ -150,7 +151,7 @@ def test_no_value_is_told_of(bad):
     data = people(n=200)
     X = data.X.copy()
     X[::7] = bad
-    run = UserReleases.start(UserData(X, data.y, offsets=data.offsets), gaussian_account(1.0))
+    run = start_run(UserData(X, data.y, offsets=data.offsets), gaussian_account(1.0))
     loss = PreconditionedLoss(LogisticLoss(), AS_THEY_ARE)
     with use_noise(SeededNoise(2)):
         found = Calibration(run, RARE, 0.05).misses(loss, run.data, np.full(6, 0.5))
@@ -187,7 +188,7 @@ class TestMovedIntercept:
 
 
 def test_of_several_classes_nobody_asks():
-    run = UserReleases.start(people(n=100), gaussian_account(0.2))
+    run = start_run(people(n=100), gaussian_account(0.2))
     assert Calibration.planned(run, np.array([0.8, 0.1, 0.1]), noise=0.01) is None
 
 

@@ -16,8 +16,9 @@ from quorate.models.first_constant import (
 )
 from quorate.models.optimization import descent_noise, gradients
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import NoisyMean, UserReleases
+from quorate.releases.user_releases import NoisyMean
 from quorate.users import UserData
+from sealing import start_run
 
 RNG = np.random.default_rng(0)
 
@@ -30,7 +31,7 @@ def people(middle, spread, n=2000, m=3):
 
 def found(data, reach, relation=Relation.REPLACE, mu=0.25, few=False):
     with use_noise(SeededNoise(3)):
-        run = UserReleases.start(data, gaussian_account(mu, relation=relation))
+        run = start_run(data, gaussian_account(mu, relation=relation))
         before = run.account.square_left
         constant = release_first_constant(run, reach=reach, few=few)
     return constant.value, float((before - run.account.square_left) / run.account.square)
@@ -56,9 +57,7 @@ def test_its_noise_is_that_of_the_last_round():
     errors = []
     for seed in range(40):
         with use_noise(SeededNoise(seed)):
-            constant = release_first_constant(
-                UserReleases.start(data, gaussian_account(0.25)), reach=1.0
-            )
+            constant = release_first_constant(start_run(data, gaussian_account(0.25)), reach=1.0)
         errors.append((constant.value - truth) / constant.error)
     assert 0.4 < np.sqrt(np.mean(np.square(errors))) < 2.0
 
@@ -103,7 +102,7 @@ def test_half_of_the_budget_buys_a_better_constant_than_the_first(told):
     for seed in range(12):
         account = gaussian_account(0.25)
         with use_noise(SeededNoise(seed)):
-            run = UserReleases.start(data, account)
+            run = start_run(data, account)
             found = release_first_constant(run, reach=40.0 if told else None)
             first.append(found.value - truth)
             last.append(found.last(run) - truth)

@@ -19,8 +19,9 @@ from quorate.models import (
 )
 from quorate.models.coordinates import geometry, one_round
 from quorate.models.optimization import gradients
-from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, sum_in_parts
+from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases
 from quorate.users import UserData
+from sealing import numbers_of, rows_of
 
 # One feature, three users, one record each: a small gradient, a large one, one beyond any radius.
 RECORDS = ((1.0, 1.0), (1.0, -2.0), (8.0, -8.0))
@@ -132,14 +133,15 @@ def with_noise_for_radius_one(run, mechanism, vectors):
 
 def broken_mean(run, mechanism, vectors, grid):
     """Contributions on one grid, noise for another."""
-    totals = sum_in_parts(run.data, BoundedVectors(vectors, grid.bound), grid)
+    # The seal says what the grid proves; the twin breaks it and believes the mechanism instead.
+    totals = numbers_of(run.data.total(BoundedVectors(vectors, grid.bound), grid))
     total = mechanism.release(totals, count=0.0, account=run.account)
     return NoisyMean(total / run.n_users, mechanism.standard_error / run.n_users)
 
 
 def with_a_radius_from_the_data(self, vectors, exponents, *, dimension, unit=1.0):
     """The exact quantile of the norms, unpaid."""
-    norms = np.sort(np.linalg.norm(vectors(self.data), axis=1))
+    norms = np.sort(np.linalg.norm(rows_of(self.data.each(vectors)), axis=1))
     return float(np.clip(norms[len(norms) // 2], 0.5, 4.0))
 
 
@@ -207,7 +209,9 @@ class TestLeaksAreSeen:
 
     def test_a_radius_from_the_data(self, monkeypatch):
         def largest(self, vectors, exponents, *, dimension, unit=1.0):
-            return float(np.clip(np.linalg.norm(vectors(self.data), axis=1).max(), 1e-6, 1e6))
+            return float(
+                np.clip(np.linalg.norm(rows_of(self.data.each(vectors)), axis=1).max(), 1e-6, 1e6)
+            )
 
         monkeypatch.setattr(UserReleases, "radius", largest)
         assert not self.check(lambda people: MODELS["logistic"]().fit(people)).same

@@ -7,11 +7,13 @@ from sklearn.base import clone
 from quorate.accounting.compose import price
 from quorate.accounting.ledger import Ledger
 from quorate.auditing import replay
+from quorate.core.people import People
 from quorate.exceptions import NotEnoughUsersError, NumericalFailure, ParameterError
 from quorate.guarantees import Relation
 from quorate.models import LinearRegression, LogisticRegression, PrivateGridSearch
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
+from sealing import numbers_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6000, 2))
@@ -105,10 +107,9 @@ class TestReplay:
             # Fixed coefficients, so that the marks surely differ between the neighbours.
             found.best_estimator_.coef_ = np.array([[1.0, 0.0]])
             found.best_estimator_.intercept_ = np.zeros(1)
-            found.marks_ = found._marks(
-                UserData(rows, np.repeat([0.0, 1.0], 40), offsets=np.arange(0, 81, 4)),
-                (found.best_estimator_,),
-            )
+            people = UserData(rows, np.repeat([0.0, 1.0], 40), offsets=np.arange(0, 81, 4))
+            marks = found._marks(People(people, found.relation), (found.best_estimator_,))
+            found.marks_ = numbers_of(marks)
             return found
 
         rows = RNG.normal(size=(80, 2))

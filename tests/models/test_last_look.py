@@ -17,8 +17,8 @@ from quorate.models.optimization.descent import descend
 from quorate.models.optimization.gradients import is_worth_a_look
 from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
+from sealing import start_run
 
 FEATURES = 4
 AS_THEY_ARE = Geometry(centre=np.zeros(FEATURES), whitening=np.ones(()))
@@ -34,7 +34,7 @@ def crowd(slope, n=600, m=5, noise=0.5, seed=0):
 
 def asked(data, relation=Relation.REPLACE, shown=1.0, seed=1):
     with use_noise(SeededNoise(seed)):
-        run = UserReleases.start(data, gaussian_account(1.0, relation=relation))
+        run = start_run(data, gaussian_account(1.0, relation=relation))
         return LastLook(run).reach(
             PreconditionedLoss(SquaredLoss(), AS_THEY_ARE),
             data,
@@ -132,7 +132,7 @@ class TestAccount:
         assert 0 <= seen[0].square_left < 1e-6 * float(seen[0].square)
 
     def test_it_is_paid_from_what_was_kept(self):
-        run = UserReleases.start(crowd(0.5), gaussian_account(0.2))
+        run = start_run(crowd(0.5), gaussian_account(0.2))
         look = LastLook(run)
         descent = look.descent()
         kept = run.account.square - descent.account.square
@@ -172,7 +172,7 @@ def test_no_value_is_told_of(loss, bad):
     size = loss.dimension(FEATURES)
     people = UserData(X, y, offsets=data.offsets)
     with use_noise(SeededNoise(2)):
-        reach = LastLook(UserReleases.start(people, gaussian_account(1.0))).reach(
+        reach = LastLook(start_run(people, gaussian_account(1.0))).reach(
             PreconditionedLoss(loss, AS_THEY_ARE),
             people,
             constant=np.zeros(size),

@@ -8,14 +8,15 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.optimization.gradients import check_records
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases, typical_records
+from quorate.releases.user_releases import typical_records
 from quorate.users import UserData
+from sealing import start_run
 
 
 def start(counts, mu=0.24, relation=Relation.REPLACE):
     offsets = np.concatenate([[0], np.cumsum(counts)])
     people = UserData(np.zeros((offsets[-1], 1)), offsets=offsets)
-    return UserReleases.start(people, gaussian_account(mu, relation))
+    return start_run(people, gaussian_account(mu, relation))
 
 
 @pytest.mark.parametrize("relation", Relation)

@@ -23,15 +23,15 @@ from quorate.models.optimization.descent_noise import (
 from quorate.models.optimization.gradients import ClippedGradients, DescentStep, TraceStep
 from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
+from sealing import start_run
 
 
 def test_the_path_leads_to_the_end():
     people = UserData(np.ones((400, 1)), np.full(400, 2.0), offsets=np.arange(401))
     with use_noise(SeededNoise(0)):
         minimum = descend(
-            UserReleases.start(people, Account.open(epsilon=2.0, delta=1e-6)),
+            start_run(people, Account.open(epsilon=2.0, delta=1e-6)),
             SquaredLoss(intercept=False),
             steps=6,
             optimizer=AveragedDescent(step_size=1.0),

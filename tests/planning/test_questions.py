@@ -45,8 +45,10 @@ SETTINGS = {
     "cdf": ({"size": 256}, 1.0, 0.1),
     "normal": ({"dimension": 2, "records": 16, "between": 0.0}, 1.0, 0.05),
     "table": ({"size": 50, "delta": 1e-6, "records": 50}, 1.0, 0.04),
+    "series": ({"size": 8, "horizon": 78, "touched": 3, "delta": 1e-6}, 1.0, 0.1),
     "agreement": ({"size": 2**14, "records": 1024}, 1.0, 0.03),
     "agreement-shuffle": ({"size": 2**14, "records": 1024, "delta": 1e-6}, 1.0, 0.03),
+    "agreement-buckets": ({"size": 2**14, "records": 1024, "delta": 1e-6}, 1.0, 0.1),
     "agreement-local": ({"size": 2**14, "records": 1024}, 1.0, 0.03),
 }
 

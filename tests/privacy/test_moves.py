@@ -17,6 +17,7 @@ from sklearn.base import clone
 from fitting_worlds import ROUTES
 from quorate.auditing.replay import _Forced, _Recording
 from quorate.concepts import Direction, Intervals, Thresholds
+from quorate.core.sealed import Sealed
 from quorate.distributions import (
     Clip,
     DiscreteDistribution,
@@ -43,6 +44,7 @@ from quorate.mechanisms.sums import GaussianSum, NoisySearch, NoisySum
 from quorate.models import LogisticRegression, PrivateGridSearch
 from quorate.noise import use_noise
 from quorate.users import UserData
+from sealing import numbers_of
 
 GONE = Relation.ADD_REMOVE
 
@@ -72,6 +74,7 @@ def of_pieces(mechanism, one, other):
 
 
 def of_totals(mechanism, one, other):
+    one, other = np.atleast_1d(one[0])[None], np.atleast_1d(other[0])[None]
     moved = one[0].astype(object) - other[0].astype(object)
     if isinstance(mechanism, GaussianSum):
         return math.sqrt(sum(moved**2) / mechanism.sensitivity_squared)
@@ -88,7 +91,8 @@ def of_totals(mechanism, one, other):
 
 
 def of_counts(mechanism, one, other):
-    return max(abs(np.asarray(one[0]).astype(object) - np.asarray(other[0]).astype(object)))
+    moved = np.atleast_1d(one[0]).astype(object) - np.atleast_1d(other[0]).astype(object)
+    return max(abs(moved))
 
 
 def of_one_count(mechanism, one, other):
@@ -108,6 +112,14 @@ def of_listed_keys(mechanism, one, other):
 
 def of_popular_keys(mechanism, one, other):
     return sum(map(abs, of_votes(one, other))) / mechanism.sensitivity
+
+
+def in_the_open(given):
+    """Return what a mechanism is given, without its seal."""
+    if not isinstance(given, Sealed):
+        return given
+    numbers = numbers_of(given)
+    return int(numbers[0]) if numbers.shape == (1,) and given.moves.l1 == 1 else numbers
 
 
 RELEASES = {
@@ -130,7 +142,7 @@ def moves(monkeypatch):
         honest = getattr(kind, verb)
 
         def watched(self, *given, **named):
-            seen.append((self, measure, given))
+            seen.append((self, measure, tuple(map(in_the_open, given))))
             return honest(self, *given, **named)
 
         monkeypatch.setattr(kind, verb, watched)

@@ -72,6 +72,7 @@ from quorate.simplex import Simplex
 from quorate.stability import StableLearner
 from quorate.tabulate import RecordMean, UserCount, UserSum, UserTable
 from quorate.users import UserData
+from sealing import numbers_of
 
 RNG = np.random.default_rng(0)
 N, M = 1200, 3
@@ -398,8 +399,8 @@ class TestTheBillItself:
     def test_half_the_noise_is_seen(self, monkeypatch):
         from quorate.accounting.account import Account
 
-        def careless(self, values, *, sensitivity_squared, sigma):
-            return self._noise.discrete_gaussian(values, sigma=sigma / 2)
+        def careless(self, total, *, sigma):
+            return self._noise.discrete_gaussian(numbers_of(total), sigma=sigma / 2)
 
         monkeypatch.setattr(Account, "gaussian", careless)
         bill, guarantee = billed(UserMean(bounds=9.0, algorithm="clip", **GAUSSIAN), WIDE, None)

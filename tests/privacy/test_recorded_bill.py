@@ -13,6 +13,8 @@ import pytest
 from fitting_worlds import COMMON, PURE, ROUTES, D, Route, public_estimators, words_of
 from measured_bill import Again, Cost, Watched, largest_ratio, moved, recorded
 from quorate.accounting.account import Account
+from quorate.core.moves import Moves
+from quorate.core.sealed import seal
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Composed, Gaussian, Laplace, Pure, Relation, Repeated, Subsampled
 from quorate.means import UserQueries
@@ -22,6 +24,7 @@ from quorate.means.weighted_users import WeightedUsers
 from quorate.noise import use_noise
 from quorate.noise.composed_laws import PiecewiseLaw
 from quorate.tabulate import UserSum
+from sealing import numbers_of
 
 HIGH, MIXED = np.full((1, D), 1e308), np.array([[1e308, -1e308, 1e308, -1e308, 1e308]])
 MANY = np.full((1003, D), 1e308)
@@ -159,9 +162,10 @@ class TestTheMeasureItself:
     def test_half_of_what_a_person_moves_is_seen(self, name, monkeypatch):
         honest = Account.gaussian
 
-        def careless(self, values, *, sensitivity_squared, sigma):
-            half = Fraction(sensitivity_squared) / 4
-            return honest(self, values, sensitivity_squared=half, sigma=sigma)
+        def careless(self, total, *, sigma):
+            moves = Moves(0, Fraction(total.moves.l2_squared) / 4, 0, 0)
+            half = seal(numbers_of(total), moves, total.relation, total.among)
+            return honest(self, half, sigma=sigma)
 
         monkeypatch.setattr(Account, "gaussian", careless)
         assert max(measured(ROUTES[name], Relation.REPLACE)) > 1.5

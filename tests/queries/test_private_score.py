@@ -1,6 +1,7 @@
 """Scores of models: bounds that hold and are not loose, users who count once, priced folds."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression as PlainRegression
 
@@ -285,3 +286,24 @@ def test_a_ledger_of_the_estimator_is_not_charged_beside_the_whole(tmp_path):
         data_name="ages",
     )
     assert ledger.spent("ages").epsilon == 2.0
+
+
+def test_a_model_of_categories_is_scored_on_the_table_as_it_is():
+    """A score refused the text column that the model itself had taken."""
+    rng = np.random.default_rng(0)
+    n = 1500
+    region = np.repeat(rng.choice(["north", "south"], n), 4)
+    age = np.repeat(rng.integers(20, 80, n), 4)
+    lies = 0.08 * (age - 50) + np.where(region == "north", 1, -1) + rng.normal(size=4 * n)
+    columns = {"who": np.repeat(np.arange(n), 4), "age": age, "region": region}
+    table = pa.table(columns | {"ill": np.where(lies > 0, "yes", "no")})
+    given = {"bounds": {"age": (18, 90)}, "categories": {"region": ["north", "south"]}}
+    model = LogisticRegression(4.0, delta=1e-6, classes=("no", "yes"), **given)
+    model.fit(table, "ill", users="who")
+    truth = np.mean(model.predict(table.select(["age", "region"])) == np.array(table["ill"]))
+    score = private_score(model, table, "ill", users="who", epsilon=1.0)
+    assert abs(score.value - truth) < 0.02
+    folds = private_cross_val_score(
+        model, table, "ill", users="who", epsilon=20.0, delta=1e-5, folds=2, random_state=0
+    )
+    assert abs(folds.mean - truth) < 0.05

@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
+from quorate.core import people as core_people
+from quorate.core.people import People
 from quorate.engines import MemoryCrowd, UserMeans
 from quorate.exceptions import NumericalFailure, SchemaError
 from quorate.grid import Ball, Grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.sums import choose_grid
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases import user_releases
 from quorate.releases.user_releases import (
     LARGEST_SEARCH,
     NARROW,
     WIDE,
     BoundedVectors,
-    InBatches,
     UserReleases,
     bounded_mean,
     cut_share,
     search_square,
-    sum_in_parts,
 )
 from quorate.users import UserData
+from sealing import numbers_of, rows_of, start_run, total_of
 
 
 def people(n=2000, d=3, seed=0):
@@ -34,7 +34,7 @@ def people(n=2000, d=3, seed=0):
 
 
 def started(data, mu=0.24, relation=Relation.REPLACE):
-    return UserReleases.start(data, gaussian_account(mu, relation))
+    return start_run(data, gaussian_account(mu, relation))
 
 
 def means(users):
@@ -96,7 +96,7 @@ class TestForeseen:
         run = started(people())
         first, *_ = run.foresee(self.SQUARES, dimension=3, radius=2.0)
         drawn = run.account._ahead._vectors[first.sigma] * first.grid.step
-        totals = sum_in_parts(run.data, BoundedVectors(means, first.grid.bound), first.grid)
+        totals = numbers_of(run.data.total(BoundedVectors(means, first.grid.bound), first.grid))
         mean = run.mean_by(first, means)
         assert mean.value == pytest.approx((totals * first.grid.step + drawn) / 2000, rel=1e-12)
 
@@ -135,12 +135,12 @@ class TestMean:
     def test_one_user_moves_the_sum_by_at_most_the_diameter(self):
         data, grid = people(50), choose_grid(Ball(1.0, dimension=3), n_users=64)
         statistic = BoundedVectors(means, grid.bound)
-        total = sum_in_parts(data, statistic, grid)
+        total = total_of(data, statistic, grid)
         for value in (np.nan, 1e300, -1e300, 0.0):
             rows = np.array(data.X)
             rows[7] = value
             other = UserData(rows, offsets=data.offsets)
-            change = sum_in_parts(other, statistic, grid) - total
+            change = total_of(other, statistic, grid) - total
             moved = sum(int(c) ** 2 for c in change)
             assert moved <= grid.l2_sensitivity_squared(Relation.REPLACE)
 
@@ -152,7 +152,7 @@ class TestMean:
         rows[7] = 50.0
         other = UserData(rows, offsets=data.offsets)
         broken = BoundedVectors(means, loose.bound)
-        change = sum_in_parts(other, broken, loose) - sum_in_parts(data, broken, loose)
+        change = total_of(other, broken, loose) - total_of(data, broken, loose)
         moved = sum(int(c) ** 2 for c in change)
         assert moved > grid.l2_sensitivity_squared(Relation.REPLACE)
 
@@ -204,7 +204,7 @@ class TestBudget:
     def test_a_released_count_that_is_far_too_small_raises_nothing(self):
         data = people(5000)
         noisy = bounded_mean(
-            data,
+            People(data, Relation.ADD_REMOVE),
             BoundedVectors(means, Ball(1.0, dimension=3)),
             multiplier=1.0,
             account=gaussian_account(1.0, Relation.ADD_REMOVE),
@@ -227,7 +227,7 @@ class TestOnce:
 
         found = []
         for kept in (0, 2**20):
-            monkeypatch.setattr(user_releases, "_KEPT", kept)
+            monkeypatch.setattr(core_people, "_KEPT", kept)
             with use_noise(SeededNoise(7)):
                 run = started(people(500))
                 found.append(self.released(*run.once(counted, dimension=3)))
@@ -236,9 +236,11 @@ class TestOnce:
 
     def test_many_records_are_asked_a_few_at_a_time(self, monkeypatch):
         run = started(people(500))
-        whole = run.once(means, dimension=3)[0].data.X
-        monkeypatch.setattr(user_releases, "_PART", 64)
-        assert np.array_equal(run.once(means, dimension=3)[0].data.X, whole)
+        held, kept = run.once(means, dimension=3)
+        whole = rows_of(held.data.each(kept))
+        monkeypatch.setattr(core_people, "_PART", 64)
+        held, kept = run.once(means, dimension=3)
+        assert np.array_equal(rows_of(held.data.each(kept)), whole)
 
     def test_an_error_is_told_where_the_vectors_are_asked_for(self):
         def broken(users):
@@ -253,13 +255,13 @@ class TestParts:
     def test_the_sum_does_not_depend_on_the_parts(self, monkeypatch):
         data, grid = people(500), choose_grid(Ball(1.0, dimension=3), n_users=512)
         statistic = BoundedVectors(means, grid.bound)
-        whole = sum_in_parts(data, statistic, grid)
-        monkeypatch.setattr(user_releases, "_PART", 100)
+        whole = total_of(data, statistic, grid)
+        monkeypatch.setattr(core_people, "_PART", 100)
         sizes = []
-        InBatches(lambda users: sizes.append(users.n_users) or np.array([0]), 3)(data)
+        core_people._InBatches(lambda users: sizes.append(users.n_users) or np.array([0]), 3)(data)
         assert len(sizes) > 10
         assert max(sizes) <= 100 // 3
-        assert np.array_equal(sum_in_parts(data, statistic, grid), whole)
+        assert np.array_equal(total_of(data, statistic, grid), whole)
 
     def test_a_crowd_in_parts_releases_the_same(self):
         data = people(500)
@@ -268,7 +270,7 @@ class TestParts:
             for crowd in (data, MemoryCrowd(data, n_parts=n_parts)):
                 with use_noise(SeededNoise(7)):
                     account = gaussian_account(1.0, Relation.ADD_REMOVE)
-                    run = UserReleases.start(crowd, account)
+                    run = start_run(crowd, account)
                     radius = run.radius(means, WIDE, dimension=3)
                     mean = run.mean(means, dimension=3, radius=radius, square=0.1)
                 found.append((run.n_users, radius, *mean.value))

@@ -52,6 +52,13 @@ def test_the_comparison_comes_first_and_a_chart_before_its_table(mean_fit, mean_
     assert second.blocks[1].drawing.description == "seasons: 1990s 70 ± 4."
 
 
+def test_a_rule_is_drawn_where_an_experiment_learned_one(mean_fit, mean_plan):
+    experiment = example(mean_fit, mean_plan).experiments[0]
+    result = DemoResult((replace(experiment, rule=((0.0, 6.0, 0), (6.0, 18.0, 1))),))
+    picture = demo_page(result).sections[1].blocks[1]
+    assert picture.drawing.description.endswith("0 to 6: predict 0, 6 to 18: predict 1.")
+
+
 def test_tables_for_a_terminal_hold_the_answer_and_the_errors(mean_fit, mean_plan):
     answer, errors = demo_tables(example(mean_fit, mean_plan))
     assert answer.rows == (("G", "1.0", "2.0"),)

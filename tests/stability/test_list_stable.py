@@ -94,7 +94,8 @@ class TestLists:
         assert learner.filtered([()], fresh) == [()]
 
     def test_filter_records_are_exact_tails(self):
-        published, exact = filter_records(longest=8, alpha=0.2, zeta=0.05)
+        known = {"longest": 8, "alpha": 0.2, "zeta": 0.05}
+        published, exact = filter_records(**known, constants="published"), filter_records(**known)
         assert published == math.ceil(100 * math.log(160) / 0.04)
         assert 8 * binom.cdf(math.floor(0.3 * exact), exact, 0.4) <= 0.05
         assert 8 * binom.cdf(math.floor(0.3 * (exact - 1)), exact - 1, 0.4) > 0.05
@@ -188,3 +189,17 @@ class TestRule:
         assert (tau, gamma) == (0.25, 1e6 * spread / 0.25)
         assert first == 1e6 * spread / 0.25**2
         assert others == math.ceil(1e6 * gamma**2 * spread / 0.1**4)
+
+    def test_the_published_rule_has_the_constants_of_theorem_20(self):
+        """Written from the theorem and the proofs of it and of Lemma 19."""
+        learner = ListLearner(CLASSES["points"], alpha=0.05)
+        eta, beta, chunk = 0.08, 0.05, 60
+        rule = ListRule.published(learner, chunk=chunk, eta=eta, beta=beta)
+        tau, spread = 0.5 * eta, math.log(learner.longest / (beta * 0.5 * eta))
+        gamma = 1e6 * spread / tau
+        assert (rule.share, rule.gamma) == pytest.approx((tau, gamma))
+        assert rule.first == math.ceil(1e6 * spread / tau**2)
+        assert rule.others == math.ceil(1e6 * gamma**2 * spread / beta**4)
+        wrong = (beta * eta**2 / (1e6 * math.log(learner.longest / eta))) ** 2
+        assert rule.fresh == math.ceil(100 * math.log(learner.longest / wrong) / 0.05**2)
+        assert rule.records_needed == (rule.first + rule.others) * (chunk + rule.fresh)

@@ -45,7 +45,7 @@ def test_views_of_text_as_other_libraries_make_them():
 
 
 def test_labels_that_do_not_fit_the_type_are_refused_without_a_record():
-    with pytest.raises(SchemaError, match="of its type"):
+    with pytest.raises(SchemaError, match="of the type of the column"):
         column_places(pa.array([], pa.int64()), ("a",), name="key")
 
 
@@ -100,7 +100,7 @@ def test_numbers_are_found_in_texts_as_they_are_written():
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.run_end_encoded(pa.int32(), pa.int8())])
 def test_types_that_hold_no_keys_are_refused_without_a_record(kind):
-    with pytest.raises(SchemaError, match="of its type"):
+    with pytest.raises(SchemaError, match="of the type of the column"):
         column_places(pa.array([], kind), (1,), name="key")
 
 

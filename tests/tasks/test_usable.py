@@ -1,5 +1,6 @@
 """The share of rows that could be read is paid for, near the truth, and never an error."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,8 +13,9 @@ from bill import Bill
 from quorate import Ledger, Relation
 from quorate.accounting.account_parts import SharedAccount
 from quorate.accounting.compose import price
+from quorate.catalogue import figure
 from quorate.cli import main
-from quorate.exceptions import NothingReadableError, NumericalFailure, ParameterError
+from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Composed, Guarantee
 from quorate.noise import SeededNoise, use_noise
@@ -160,11 +162,8 @@ def test_a_table_by_group_counts_rows_whose_numbers_can_be_read(name, tmp_path):
         options={"by": "region", "keys": "north", "statistics": "visits=count,spent=mean"},
     )
     with use_noise(SeededNoise(0)):
-        if share == 0.0:
-            with pytest.raises(NothingReadableError, match="about nothing"):
-                fit(asked, table(tmp_path, row))
-            return
         result = fit(asked, table(tmp_path, row))
+        assert (result.nothing is not None) == (share == 0.0)
         counts_alone = replace(asked, options=asked.options | {"statistics": "visits=count"})
         assert fit(counts_alone, table(tmp_path, row)).usable.listed
     assert abs(result.usable.share - share) <= result.usable.bound
@@ -183,7 +182,11 @@ def test_an_answer_about_nothing_is_withheld_and_the_budget_is_spent(tmp_path, c
     assert main(["fit", str(path), *given.split()]) == 1
     said = capsys.readouterr()
     assert "about nothing" in said.err
-    assert "mean" not in said.out
+    # What was paid for and released, the count, is the answer; no mean is.
+    assert said.out.startswith("Hardly a row could be read. About 0%")
+    assert "epsilon = 40" in said.out
+    assert "Left for 'visits': epsilon 50" in said.out
+    assert "Mean over users" not in said.out
     assert not (tmp_path / "model.json").exists()
     assert ledger.spent("visits").epsilon == 40.0
     assert main(["fit", str(path), *given.split(), "--uncounted"]) == 0
@@ -256,3 +259,76 @@ def test_rare_keys_are_answered_and_absent_ones_are_not(share, listed, is_nothin
         usable.Usable(share=share, listed=listed, guarantee=promise, **given).is_nothing
         == is_nothing
     )
+
+
+def test_listed_keys_that_match_nothing_are_answered_by_the_count(tmp_path, capsys):
+    """A table of keys in another case was zeros with small errors; then it was an error."""
+    path = table(tmp_path, GOOD, n=3000).path
+    given = (
+        "--task table --user id --by region --keys NORTH,SOUTH --count visits --epsilon 4 --json"
+    )
+    assert main(["fit", str(path), *given.split()]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert said["released"] is None
+    assert said["sentence"].startswith("Hardly a row matched a listed key. About 0%")
+    assert abs(said["usable"]["share"]) <= said["usable"]["bound"]
+    assert said["guarantee"]["epsilon"] == 4.0
+
+
+class TestRowsLeftOutOfAMean:
+    """A third of the rows is written as "1,234.00"; without them the mean is a third too low."""
+
+    LARGE = '{i},30\n{i},30\n{i},"9,0.0"'
+
+    def large(self, folder):
+        path = folder / "bills.csv"
+        lines = "\n".join(self.LARGE.format(i=i) for i in range(2000))
+        path.write_text("id,spent\n" + lines)
+        return TableFile(path)
+
+    def test_the_stated_error_covers_them_in_numbers(self, tmp_path):
+        result = fit(request(epsilon=4.0), self.large(tmp_path))
+        error, found = result.estimator.error_, float(result.estimator.mean_[0])
+        truth = (30 + 30 + 90) / 3
+        assert abs(found - 30) < 1
+        assert abs(found - truth) > error.bound
+        # Of the range of 100, a third and what the count may be off.
+        moved = result.usable.moves["spent"]
+        assert 33.3 <= moved <= 40
+        assert abs(found - truth) <= error.worst
+        assert error.worst >= moved
+        assert "rows that could not be read" in error.covers
+        assert f"spent by up to {figure(moved)}" in str(result.usable)
+
+    def test_the_command_says_them(self, tmp_path, capsys):
+        path = self.large(tmp_path).path
+        given = "--task mean --user id --features spent --bounds 0,100 --epsilon 4 --json"
+        assert main(["fit", str(path), *given.split()]) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert 33.3 <= said["usable"]["rows_left_out_move"]["spent"] <= 40
+        assert said["error"]["worst"] >= 33.3
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_no_content_of_unreadable_rows_moves_the_mean_by_more(self, seed):
+        rng = np.random.default_rng(seed)
+        n, width = 40, 10.0
+        users = np.repeat(np.arange(n), rng.integers(1, 6, n))
+        values = rng.choice([0.0, width, 3.0], len(users))
+        readable = rng.random(len(users)) < rng.random()
+        means = lambda keep: np.array(  # noqa: E731
+            [values[(users == u) & keep].mean() for u in range(n) if np.any((users == u) & keep)]
+        )
+        whole, seen = means(np.ones(len(users), bool)), means(readable)
+        share = np.mean([readable[users == u].mean() for u in range(n)])
+        exact = usable.Usable(
+            share=share, bound=0.0, confidence=1.0, unit="user", rows=True,
+            guarantee=Guarantee(epsilon=1.0, delta=0.0),
+        )  # fmt: skip
+        if len(seen):
+            moved = usable.mean_moved_by(exact, {"x": width})["x"]
+            assert abs(whole.mean() - seen.mean()) <= moved + 1e-9
+
+    def test_what_is_known_to_be_whole_is_not_moved(self, tmp_path):
+        columns = Columns(user=("id",), features=("spent",), missing=0.0)
+        result = fit(request(columns=columns, epsilon=4.0, counted=False), table(tmp_path, GOOD))
+        assert "rows that could not be read" not in result.estimator.error_.covers

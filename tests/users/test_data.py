@@ -182,9 +182,10 @@ class TestPrivacyOfCounts:
         assert "37" not in str(caught.value)
 
     def test_no_users_are_refused_with_what_to_do(self):
-        for users in (None, "ann"):
-            with pytest.raises(SchemaError, match="Pass users="):
-                UserData.from_arrays(np.ones((3, 1)), users=users)
+        with pytest.raises(SchemaError, match="Pass users="):
+            UserData.from_arrays(np.ones((3, 1)), users=None)
+        with pytest.raises(ParameterError, match="an array with one entry per row as users="):
+            UserData.from_arrays(np.ones((3, 1)), users="ann")
 
     @pytest.mark.parametrize("unit", ["  ", 5])
     def test_the_unit_is_a_word(self, unit):

@@ -49,7 +49,14 @@ from quorate._validate import (
 )
 from quorate.accounting.compose import price
 from quorate.accounting.costs import Plan, draw_costs, gdp_mu, promise_of, words
-from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.core.moves import GridMoves
+from quorate.core.sealed import Sealed, opened
+from quorate.exceptions import (
+    NumericalFailure,
+    ParameterError,
+    RelationMismatchError,
+    SealedError,
+)
 from quorate.guarantees import (
     UNITS,
     DrawCosts,
@@ -67,7 +74,7 @@ from quorate.noise.composed_laws import SECRETS, PiecewiseLaw, Sampler, secret_o
 from quorate.noise.sources import DrawnAhead
 from quorate.once import OnceOnly
 
-__all__ = ["Account"]
+__all__ = ["Account", "noise_for", "sample_for"]
 
 Integers = NDArray[np.int64]
 
@@ -93,12 +100,16 @@ class Account(OnceOnly):
 
     Examples
     --------
+    >>> from quorate.core.people import People
+    >>> from quorate.users import UserData
+    >>> data = UserData.from_arrays([[1.0], [5.0]], users=["ann", "bob"])
+    >>> counts = People(data, Relation.REPLACE).counts(UserData.record_counts, [1])
     >>> account = Account.open(epsilon=Fraction(1, 3))
-    >>> account.laplace(np.zeros(2, np.int64), sensitivity=1, scale=6.0).shape
-    (2,)
+    >>> account.laplace(counts, scale=6.0).shape
+    (1,)
     >>> account.left, account.event
     (Fraction(1, 6), Pure(epsilon=0.16666666666666669))
-    >>> account.laplace(np.zeros(1, np.int64), sensitivity=1, scale=5.0)
+    >>> account.laplace(counts, scale=5.0)
     Traceback (most recent call last):
         ...
     quorate.exceptions.NumericalFailure: A draw of pure loss 0.2 does not fit into what is left of
@@ -173,7 +184,7 @@ class Account(OnceOnly):
 
     @classmethod
     def of_release(cls, account: Account | None, mechanism: Any) -> Account:
-        """Return ``account`` after a look at the relation, or one for this release alone.
+        """Return ``account`` after checking its relation, or a new account for this release alone.
 
         A mechanism that is used on its own pays with exactly what it promises. One that hides other
         neighbours than the account is about is refused.
@@ -315,25 +326,34 @@ class Account(OnceOnly):
 
     # Draws. Each writes down what it costs before it adds noise.
 
-    def laplace(
-        self, values: Integers, *, sensitivity: int | Fraction, scale: float | Fraction
-    ) -> Integers:
-        """Add discrete Laplace noise to what one user moves by ``sensitivity`` (L1)."""
-        noise = self.pay(pure_loss(sensitivity, scale := float_up(scale)))
-        return noise.discrete_laplace(values, scale=scale)
+    def laplace(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sealed vector with discrete Laplace noise; its L1 length is what it costs."""
+        scale = self._checked(total, scale)
+        noise = self._source(pure_loss(total.moves.l1, scale))
+        return noise.discrete_laplace(opened(total), scale=scale)
 
-    def gaussian(
-        self, values: Integers, *, sensitivity_squared: int | Fraction, sigma: float
-    ) -> Integers:
-        """Add discrete Gaussian noise to what one user moves by this much (L2, squared)."""
-        sigma = float_up(sigma)
-        if type(sensitivity_squared) is not int:  # which is looked up more quickly
-            sensitivity_squared = exact(sensitivity_squared)
-        event, costs = gaussian_costs(sigma, sensitivity_squared)
-        noise = self._pay(event, costs)
+    def gaussian(self, total: Sealed, *, sigma: float) -> Integers:
+        """Release a sealed vector with discrete Gaussian noise; its L2 length is what it costs."""
+        sigma = self._checked(total, sigma)
+        event, costs = gaussian_costs(sigma, total.moves.l2_squared)
+        noise, numbers = self._pay(event, costs), opened(total)
         with self._lock:
-            noisy = None if self._ahead is None else self._ahead.add(values, sigma=sigma)
-        return noise.discrete_gaussian(values, sigma=sigma) if noisy is None else noisy
+            noisy = None if self._ahead is None else self._ahead.add(numbers, sigma=sigma)
+        return noise.discrete_gaussian(numbers, sigma=sigma) if noisy is None else noisy
+
+    def cube(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sum with joint noise of the largest coordinate inside of a box.
+
+        What stands beside the box gets independent Laplace noise of the same scale.
+        """
+        return self._joint(total, "cube", scale)
+
+    def balanced(self, total: Sealed, *, scale: float | Fraction) -> Integers:
+        """Release a sum with joint noise that keeps the sum of shares of one whole.
+
+        What stands beside the shares gets independent Laplace noise of the same scale.
+        """
+        return self._joint(total, "balance", scale)
 
     def foresee(self, sigmas: Sequence[float], *, size: int) -> None:
         """Draw the noise of Gaussian releases to come at once; each pays when it takes its vector.
@@ -347,46 +367,34 @@ class Account(OnceOnly):
         with self._lock:
             self._ahead = ahead
 
-    def permute_and_flip(
-        self, scores: Integers, *, spread: int | Fraction, scale: float | Fraction
-    ) -> int:
-        """Choose by permute-and-flip; one user moves a difference of two scores by ``spread``."""
-        scale = float_up(scale)
-        return self.pay(pure_loss(spread, scale)).permute_and_flip(scores, scale=scale)
+    def permute_and_flip(self, scores: Sealed, *, scale: float | Fraction) -> int:
+        """Choose by permute-and-flip; what differences of two scores move by is what it costs."""
+        scale = self._checked(scores, scale)
+        noise = self._source(pure_loss(scores.moves.spread, scale))
+        return noise.permute_and_flip(opened(scores), scale=scale)
 
-    def gumbel_max(
-        self, scores: Integers, *, spread: int | Fraction, scale: float | Fraction
-    ) -> int:
-        """Choose by the exponential mechanism; ``spread`` as for :meth:`permute_and_flip`."""
-        scale = float_up(scale)
-        return self.pay(pure_loss(spread, scale)).gumbel_max(scores, scale=scale)
+    def gumbel_max(self, scores: Sealed, *, scale: float | Fraction) -> int:
+        """Choose by the exponential mechanism; the cost is that of :meth:`permute_and_flip`."""
+        scale = self._checked(scores, scale)
+        noise = self._source(pure_loss(scores.moves.spread, scale))
+        return noise.gumbel_max(opened(scores), scale=scale)
 
-    def sample(
-        self,
-        method: str,
-        draw: Sampler,
-        *,
-        law: Callable[[], PiecewiseLaw],
-        loss: Fraction,
-        **public: Any,
-    ) -> int:
-        """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof."""
-        return self.pay(loss).sample(method, draw, law=law, **public)
-
-    def pay(self, event: Event | Fraction) -> NoiseSource:
-        """Write ``event`` down and return the source to draw it from; refuse what does not fit.
+    def pay(self, event: Event | Fraction) -> None:
+        """Write ``event`` down; refuse what does not fit. Nothing is drawn.
 
         A ``Fraction`` is a pure loss, exactly.
 
-        >>> Account.open(epsilon=1.0).pay(Fraction(1, 2)).uniform_below(1)
-        0
+        >>> account = Account.open(epsilon=1.0)
+        >>> account.pay(Fraction(1, 2))
+        >>> account.left
+        Fraction(1, 2)
         """
-        return self._pay(*draw_costs(event))
+        self._source(event)
 
     def secret_order(self, size: int) -> Integers:
-        """Return the numbers below ``size`` in a uniformly random order that nobody is told.
+        """Return the numbers below ``size`` in a uniformly random, secret order.
 
-        It costs nothing: it is drawn without a look at data.
+        It costs nothing, because it does not depend on the data.
 
         >>> sorted(Account.open(epsilon=1.0).secret_order(3).tolist())
         [0, 1, 2]
@@ -398,7 +406,7 @@ class Account(OnceOnly):
     def plan(self, event: Event) -> None:
         """Set the whole account aside for a chain that is fixed before anything is drawn.
 
-        The filters are the price of choosing the next draw after the last answer. A chain whose
+        The filters are needed because each draw may be chosen after the last answer. A chain whose
         length and noise are public can be priced as a whole, often for less; and prices of chains
         on secret samples cross, so that no filter covers a choice between them. From here on each
         elementary event of the chain may be drawn once (or one that costs less in its place), and
@@ -440,6 +448,44 @@ class Account(OnceOnly):
     def guarantee(self) -> Guarantee:
         """Return the declared promise with what was drawn under it."""
         return replace(self.declared, events=(self.event,))
+
+    def _checked(self, sealed: Sealed, scale: float | Fraction) -> float:
+        """Refuse what is not sealed, or about other people; return the scale as a float."""
+        if not isinstance(sealed, Sealed):
+            raise SealedError(
+                "An account opens sealed numbers only, whose sensitivity the seal says; got "
+                f"{type(sealed).__name__}. Ask People a question, or use release_values of a "
+                "mechanism for rows of your own."
+            )
+        if sealed.relation is not self.relation:
+            raise RelationMismatchError(
+                f"This number hides neighbours that {sealed.relation.value}, the account is about "
+                f"those that {self.relation.value}."
+            )
+        self._check_people(sealed)
+        return float_up(scale)
+
+    def _check_people(self, sealed: Sealed) -> None:
+        """Refuse a number about other people than those of a sample or a group."""
+        if self._parent is not None:
+            self._parent._check_people(sealed)
+
+    def _joint(self, total: Sealed, kind: str, scale: float | Fraction) -> Integers:
+        scale = self._checked(total, scale)
+        if not isinstance(total.moves, GridMoves):
+            raise SealedError("Expected a total of contributions on a grid: people.total(...).")
+        width, moved = total.moves.cube if kind == "cube" else total.moves.balance
+        noise, numbers = self._source(pure_loss(moved, scale)), opened(total)
+        inside, beside = numbers[:width], numbers[width:]
+        if inside.size:
+            law = noise.cube_laplace if kind == "cube" else noise.balanced_laplace
+            inside = law(inside, scale=scale)
+        if beside.size:
+            beside = noise.discrete_laplace(beside, scale=scale)
+        return np.append(inside, beside)
+
+    def _source(self, event: Event | Fraction) -> NoiseSource:
+        return self._pay(*draw_costs(event))
 
     def _pay(self, event: Event, costs: DrawCosts) -> NoiseSource:
         self.refuse_elsewhere()
@@ -494,6 +540,32 @@ class Account(OnceOnly):
     def _tell_parent(self, event: Event, costs: DrawCosts) -> None:
         if self._parent is not None:
             self._parent._write(event, costs)
+
+
+# For closed operations: mechanisms whose law has a proof of its own, beside them. A test over the
+# imports lists them; nobody else gets hold of a source of noise.
+
+
+def noise_for(account: Account, event: Event | Fraction) -> NoiseSource:
+    """Write ``event`` down and return the source from which the operation draws it.
+
+    >>> noise_for(Account.open(epsilon=1.0), Fraction(1, 2)).uniform_below(1)
+    0
+    """
+    return account._source(event)
+
+
+def sample_for(
+    account: Account,
+    method: str,
+    draw: Sampler,
+    *,
+    law: Callable[[], PiecewiseLaw],
+    loss: Fraction,
+    **public: Any,
+) -> int:
+    """Return the outcome of an exact sampler whose law is ``loss``-DP, by its own proof."""
+    return account._source(loss).sample(method, draw, law=law, **public)
 
 
 def _spent(account: Account) -> tuple[int, Fraction]:

@@ -7,7 +7,7 @@ about everybody would cost. A part of the budget that is lent is priced by itsel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -17,7 +17,14 @@ import numpy as np
 from quorate import _validate
 from quorate._validate import exact, float_up, root_down
 from quorate.accounting.account import Account, Integers
-from quorate.exceptions import NumericalFailure, ParameterError, RelationMismatchError
+from quorate.core.people import People
+from quorate.core.sealed import Sealed, opened, seal
+from quorate.exceptions import (
+    NumericalFailure,
+    ParameterError,
+    RelationMismatchError,
+    SealedError,
+)
 from quorate.guarantees import (
     Approximate,
     DrawCosts,
@@ -30,6 +37,7 @@ from quorate.guarantees import (
     compose_events,
 )
 from quorate.noise.composed_laws import PiecewiseLaw
+from quorate.public_randomness import RandomState
 
 Number = TypeVar("Number", int, Fraction)
 
@@ -38,8 +46,11 @@ __all__ = [
     "SampleAccount",
     "SharedAccount",
     "close",
+    "cut_by_draws",
     "disjoint_groups",
+    "halved",
     "only_gaussian",
+    "sum_of_groups",
 ]
 
 
@@ -90,8 +101,7 @@ class SampleAccount(Account):
     >>> sample = SampleAccount(account, rate=0.01)
     >>> sample.members(10_000).size < 300
     True
-    >>> sample.pay(Gaussian(2.0)).uniform_below(1)
-    0
+    >>> sample.pay(Gaussian(2.0))
     """
 
     def __init__(self, parent: Account, *, rate: float) -> None:
@@ -125,6 +135,14 @@ class SampleAccount(Account):
         bits = (drawn % whole).to_bytes(4 * n_users, "little")
         chosen = np.frombuffer(bits, dtype="<u4") < int(self.rate * 2.0**32)
         return np.asarray(np.flatnonzero(chosen), dtype=np.int64)
+
+    def people(self, whole: People) -> People:
+        """Return the users of the sample, whom only this account may ask about."""
+        crowd = whole._held_crowd()
+        return whole._some_of(self.members(crowd.n_users), self.relation, self, ranked=True)
+
+    def _check_people(self, sealed: Sealed) -> None:
+        _refuse_others(sealed, self)
 
     def _check(self, event: Event, costs: DrawCosts) -> None:
         if self._drawn or self._parent is None:
@@ -193,6 +211,9 @@ class GroupAccount(Account):
         # Everything goes to chains that were priced as a whole, one for each group.
         self._is_planned = True
         parent.epsilon = parent.square = parent.reserve = Fraction(0)
+
+    def _check_people(self, sealed: Sealed) -> None:
+        _refuse_others(sealed, self)
 
     def _more(self, costs: DrawCosts) -> DrawCosts:
         """Return by how much a draw makes this group the costliest so far."""
@@ -280,6 +301,64 @@ class SharedAccount(Account):
     def _check(self, event: Event, costs: DrawCosts) -> None:
         raise NumericalFailure(
             "A draw from an account that only lends: nothing was drawn. Please report this."
+        )
+
+
+def halved(
+    whole: People, groups: Sequence[GroupAccount], *, random_state: RandomState
+) -> tuple[People, People]:
+    """Return two halves of the users, each with its own account, by a public draw for each user.
+
+    Under replacement ids are public, so the halves are; under addition and removal who arrives
+    moves nobody else.
+    """
+    sides = whole._held_crowd().split(0.5, relation=whole.relation, random_state=random_state)
+    first, second = groups
+    return People(sides[0], whole.relation, among=first), People(
+        sides[1], whole.relation, among=second
+    )
+
+
+def cut_by_draws(
+    whole: People,
+    sizes: Sequence[int],
+    groups: Sequence[GroupAccount],
+    *,
+    random_state: RandomState,
+) -> list[People]:
+    """Return groups of public sizes, by the order of a public draw for each user.
+
+    Only where the number of users is public.
+    """
+    if sum(sizes) > whole.n_users:
+        raise ParameterError(f"Expected at most {whole.n_users} users, got {sum(sizes)}.")
+    order = np.argsort(whole._held_crowd().public_draws(random_state), kind="stable")
+    ends = np.cumsum([0, *sizes])
+    return [
+        whole._some_of(order[start:stop], whole.relation, group, ranked=False)
+        for start, stop, group in zip(ends[:-1], ends[1:], groups, strict=True)
+    ]
+
+
+def sum_of_groups(parts: Sequence[Sealed]) -> Sealed:
+    """Add up sealed vectors about groups that have nobody in common: one user moves one of them."""
+    owners = [part.among for part in parts]
+    first = owners[0]
+    together = isinstance(first, GroupAccount) and all(each in first._others for each in owners)
+    if not together or len(set(map(id, owners))) < len(owners):
+        raise SealedError("Expected numbers about groups of one account that share nobody.")
+    moves = [part.moves for part in parts]
+    if any(each != moves[0] for each in moves):
+        raise SealedError("Expected the same bound on what a user adds in every group.")
+    total = sum(opened(part) for part in parts)
+    return seal(total, moves[0], parts[0].relation)
+
+
+def _refuse_others(sealed: Sealed, account: Account) -> None:
+    if sealed.among is not account:
+        raise SealedError(
+            "This account pays for a part of the users, and the number is about others: ask the "
+            "people of the part."
         )
 
 

@@ -1,4 +1,4 @@
-"""A file of entries that only grows: the paper on which the ledger writes.
+"""An append-only file of entries, in which the ledger stores its records.
 
 This module knows nothing about privacy. It promises that an entry which was acknowledged is on
 disk and stays there, under several processes, threads, forks and ``kill -9``, and that a file which

@@ -170,7 +170,7 @@ class _Chain:
 
     @property
     def reserve(self) -> Fraction:
-        """The part of delta that no epsilon buys off, by the union bound."""
+        """The part of delta that does not depend on epsilon, by the union bound."""
         return self._basic_sum(1)
 
     @property

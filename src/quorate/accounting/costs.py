@@ -284,7 +284,7 @@ class Plan:
         return cheapest_cover(self.sampled, event)
 
     def take(self, event: Event, pure: Fraction | None) -> bool:
-        """Take a step for this draw; tell whether there was one."""
+        """Use one planned step for this draw; return whether there was one."""
         step = self.step_for(event, pure)
         if isinstance(step, Fraction):
             # What a pure step leaves of its planned loss may go to another one.

@@ -1,8 +1,8 @@
 """The ledger: who spent how much of which data set's privacy budget, and what is left.
 
 A charge is on disk before :meth:`Ledger.charge` returns, so before any data are touched: a crash
-may cost budget, it never gives a release away for free. How the file keeps its promises is told in
-:mod:`quorate.accounting.append_only`; here is what the numbers mean.
+may cost budget, it never gives a release away for free. The file format and its guarantees are in
+:mod:`quorate.accounting.append_only`; this module defines what the numbers mean.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from quorate.accounting.ledger_entries import (
     BudgetChange,
     Charge,
     PlannedRelease,
+    Progress,
     Settlement,
     decimal_reading,
     plain_number,
@@ -40,7 +41,7 @@ from quorate.exceptions import (
 )
 from quorate.guarantees import Event, Guarantee, Relation
 
-__all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "Settlement"]
+__all__ = ["Budget", "BudgetChange", "Charge", "Ledger", "Progress", "Settlement"]
 
 _KINDS = 12
 """How many kinds of releases a budget speaks of, the latest ones."""
@@ -57,16 +58,16 @@ class Ledger:
 
     Sums are exact. A float counts as the shortest decimal that prints it, so ten charges of 0.1
     fill a budget of 1.0 and a history adds up by hand; integers and fractions count as themselves.
-    Is that safe if somebody reads the floats as binary numbers? The two readings of a (normal)
-    float differ by a relative ``2**-53`` at most. Hence the binary sum of all charges ever admitted
-    is at most ``(1 + 2**-53)`` times their decimal sum, which is at most the decimal budget, which
-    is at most ``(1 + 2**-53)`` times the binary budget: the excess stays below the resolution of
-    the float in which the budget was given, however many charges there are.
+    This is safe if the floats are read as binary numbers too. The two readings of a (normal) float
+    differ by a relative ``2**-53`` at most. Hence the binary sum of all charges ever admitted is at
+    most ``(1 + 2**-53)`` times their decimal sum, which is at most the decimal budget, which is at
+    most ``(1 + 2**-53)`` times the binary budget: the excess stays below the resolution of the
+    float in which the budget was given, however many charges there are.
 
     Every entry carries a SHA-256 over itself and the digest before it. The chain is checked at
-    each call: an entry that was changed, inserted or removed between others is noticed. Whoever
-    may write the file can still cut off its end or forge a whole new chain; keep the digest that
-    :meth:`verify` returns at another place to notice that too.
+    each call: an entry that was changed, inserted or removed between others is noticed. Someone who
+    can write the file can still cut off its end or forge a new chain. To notice that too, keep the
+    digest that :meth:`verify` returns in another place.
 
     Safe for several threads and processes at once, after a fork and under ``kill -9``. Pickles as
     its path; unpickling neither creates nor opens a file. Not for file systems without working
@@ -276,6 +277,43 @@ class Ledger:
             entry = self._append(page, "settlement", charge.data_name, amount, document)
         return cast("Settlement", read_entry(entry))
 
+    def advance(self, charge: Charge, *, after: str, state: str) -> None:
+        """Write down how far a release has come that goes on under ``charge``, or refuse.
+
+        ``state`` is public text without a meaning here, such as a random word that the program
+        also keeps with its data. It is written if the last one was ``after`` (empty for the first),
+        and is there already after a crash. Anything else means that the program goes on from data
+        that are not the latest, a copy that was put back, and is refused. It costs nothing.
+        """
+        _check_text(state=state)
+        document = {"charge": charge.id, "state": state}
+        amount = Amount(Fraction(0), Fraction(0))
+        with self._file.transaction(write=True) as page:
+            last = _progress(page.entries, charge)
+            if last == state:
+                return
+            if last != after:
+                raise LedgerError(
+                    f"Expected to go on under charge {charge.id} of {charge.data_name!r} from its "
+                    "latest state, got an older or another one. Nothing was written."
+                )
+            self._append(page, "progress", charge.data_name, amount, document)
+
+    def progress(self, charge: Charge) -> str:
+        """Return the last state under ``charge``, empty if there is none.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger(Path(folder.name) / "ledger.db")
+        >>> _ = ledger.set_budget("visits", epsilon=1.0)
+        >>> charge = ledger.charge("visits", Guarantee(epsilon=1.0), purpose="a series")
+        >>> ledger.advance(charge, after="", state="period 1")
+        >>> ledger.progress(charge)
+        'period 1'
+        >>> folder.cleanup()
+        """
+        return _progress(self._entries(), charge)
+
     def fits(self, name: str, guarantee: Guarantee) -> int:
         """Return how many releases with this guarantee the budget of ``name`` can still pay for.
 
@@ -324,7 +362,9 @@ class Ledger:
         """Return the names of all data sets that ever had a budget, the oldest first."""
         return tuple(_budgets(self._entries()))
 
-    def history(self, name: str | None = None) -> tuple[BudgetChange | Charge | Settlement, ...]:
+    def history(
+        self, name: str | None = None
+    ) -> tuple[BudgetChange | Charge | Progress | Settlement, ...]:
         """Return all entries, or those of one data set, the oldest first."""
         entries = self._entries()
         if name is not None:
@@ -492,6 +532,17 @@ def _budgets(entries: list[Entry]) -> dict[str, tuple[BudgetChange, Amount]]:
         for entry in entries
         if entry.kind == "budget"
     }
+
+
+def _progress(entries: list[Entry], charge: Charge) -> str:
+    """Return the last state that was written down under a charge; refuse one of another ledger."""
+    own = (charge.id, "charge", charge.data_name)
+    if not any((entry.id, entry.kind, entry.data_name) == own for entry in entries):
+        raise LedgerError(
+            f"Expected a charge of this ledger, got entry {charge.id} of {charge.data_name!r}."
+        )
+    states = [json.loads(e.document) for e in entries if e.kind == "progress"]
+    return str(next((s["state"] for s in reversed(states) if s["charge"] == charge.id), ""))
 
 
 def _charged_names(entries: list[Entry]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What stands in a ledger: budgets, charges and settlements, as they were written down."""
+"""What stands in a ledger: budgets, charges, settlements and progress, as they were written."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ __all__ = [
     "BudgetChange",
     "Charge",
     "PlannedRelease",
+    "Progress",
     "Settlement",
     "decimal_reading",
     "entry_for_people",
@@ -45,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """An amount of privacy loss; of what is left, ``buys`` says what it can pay for, in words.
+    """An amount of privacy loss; ``buys`` lists in words what the remaining amount can pay for.
 
     >>> Budget(epsilon=0.3, delta=0.0)
     Budget(epsilon=0.3, delta=0.0)
@@ -115,7 +116,7 @@ class Charge:
 
 @dataclass(frozen=True, kw_only=True)
 class Settlement:
-    """An entry that says what was drawn under an earlier charge, which it can only make cheaper.
+    """An entry that lowers an earlier charge to what was used.
 
     >>> Settlement(id=3, when="2026-01-01T00:00:00.000000+00:00", who="analyst",
     ...            data_name="visits", charge=2, events=()).charge
@@ -128,6 +129,23 @@ class Settlement:
     data_name: str
     charge: int
     events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """An entry that says how far a release has come that goes on under one charge; it is free.
+
+    >>> Progress(id=3, when="2026-01-01T00:00:00.000000+00:00", who="analyst",
+    ...          data_name="visits", charge=2, state="period 1 ab12").state
+    'period 1 ab12'
+    """
+
+    id: int
+    when: str
+    who: str
+    data_name: str
+    charge: int
+    state: str
 
 
 class Amount(NamedTuple):
@@ -258,7 +276,7 @@ def read_event(document: Mapping[str, Any]) -> Event:
     )
 
 
-def read_entry(entry: Entry) -> BudgetChange | Charge | Settlement:
+def read_entry(entry: Entry) -> BudgetChange | Charge | Progress | Settlement:
     """Return what an entry says.
 
     >>> text = '{"epsilon": 1.0, "delta": 0.0, "relation": "replace", "unit": "user"}'
@@ -289,6 +307,15 @@ def read_entry(entry: Entry) -> BudgetChange | Charge | Settlement:
                 data_name=entry.data_name,
                 charge=document["charge"],
                 events=read_event_text(document),
+            )
+        case "progress":
+            return Progress(
+                id=entry.id,
+                when=entry.time,
+                who=entry.who,
+                data_name=entry.data_name,
+                charge=document["charge"],
+                state=document["state"],
             )
         case _:
             return Charge(

@@ -227,7 +227,7 @@ def _repeat(single: _Grid, count: int) -> tuple[Any, float]:
 
 
 def _largest_sum(masses: NDArray[np.float64], count: int) -> int:
-    """Return what a sum of ``count`` places exceeds with a chance of half the truncated mass.
+    """Return what a sum of ``count`` places exceeds with a probability of half the truncated mass.
 
     The best of Chernoff's bounds at twenty orders; no power exceeds e^20.
     """

@@ -1,8 +1,8 @@
 r"""Budgets that are a list of releases, fixed in advance and priced as a whole.
 
 A filter (:mod:`quorate.accounting.spending`) pays for the freedom to choose the noise of the next
-release after the last answer. Whoever knows in advance which releases there will be, and how often,
-pays less: all of them together are one chain, priced exactly or by privacy loss distributions
+release after the last answer. If the releases and their numbers are known in advance, the cost is
+lower: all of them together are one chain, priced exactly or by privacy loss distributions
 (:func:`~quorate.accounting.compose.price`), secret samples included. What is asked, and in which
 order releases of the list are taken, may still depend on every earlier answer;
 ``docs/proofs/account.md`` (*Ledgers*) has the proof.
@@ -219,7 +219,7 @@ class PlannedSpending:
 
     @property
     def buys(self) -> tuple[str, ...]:
-        """What can still be bought, in words."""
+        """What can still be released, in words."""
         return tuple(
             f"{each.name} at epsilon {each.epsilon:g} still fits {left} times"
             for each, left in self._left()
@@ -229,8 +229,8 @@ class PlannedSpending:
     def spent(self) -> Amount:
         """What the releases that were taken cost together.
 
-        If the delta of the budget was lowered so far that nothing holds at it any more, it is the
-        sum of what they declared.
+        If the delta of the budget was lowered so far that no joint guarantee exists for it, the sum
+        of the declared costs is returned.
         """
         used = tuple((each, self.taken[each.name]) for each in self.change.plan)
         if not any(count for _, count in used):

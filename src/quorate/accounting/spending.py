@@ -106,7 +106,7 @@ def cost_of(epsilon: Fraction, delta: Fraction, events: str) -> Cost:
     """Return both readings of a charge with these events, a list in JSON.
 
     Without events, or with some that have no square (secret samples), the second reading follows
-    from the first: an (epsilon, delta)-DP release is epsilon-DP but for a failure.
+    from the first: an (epsilon, delta)-DP release is epsilon-DP except for a failure.
 
     >>> events = '[{"event": "gaussian", "noise_multiplier": 9}]'
     >>> cost = cost_of(Fraction(1, 10), Fraction(0), events)

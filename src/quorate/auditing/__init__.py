@@ -7,7 +7,7 @@
 * :mod:`quorate.auditing.recording`: noise that lists its calls and can be given to other data.
 * :mod:`quorate.auditing.lower_bounds`: what samples of a black box prove about its epsilon.
 
-None of them sees anybody's data: they are run on worlds made up for the purpose.
+None of them reads real data: they run on small made-up data sets.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A mechanism is given as a function from a data set to its output law; the audit computes the law of
 each data set of a :class:`SmallWorld`, compares all neighbours, and says what one user's privacy
-loss really is. A figure above the claim is a violation. A figure far below it is waste: noise that
-bought nothing. Neither can hide, because nothing is sampled.
+loss really is. A figure above the claim is a violation. A figure far below it means that more noise
+than necessary was added. Neither can hide, because nothing is sampled.
 
 Laws come from formulas (:mod:`quorate.auditing.laws`), from a mechanism's own ``probabilities``,
 or from the real code run on every value its noise can take
@@ -61,7 +61,7 @@ class SmallWorld:
         How many users; under ``Relation.ADD_REMOVE`` the largest number, and every smaller number
         down to nobody is in the world too.
     ordered : bool, default=True
-        Whether users are told apart by their place. ``False`` keeps one data set of each that
+        Whether users are distinguished by their place. ``False`` keeps one data set of each that
         differ in order only: far fewer, for mechanisms that are known not to see the order.
 
     Examples
@@ -209,10 +209,10 @@ def audit_exactly(
         of probabilities of the outputs 0, 1, ... It must be a deterministic function.
     world : SmallWorld
     claim : Guarantee
-        Its ``epsilon``, ``delta`` and ``relation`` are compared; a guarantee that a test double
-        has made void is read as what it would have promised.
+        Its ``epsilon``, ``delta`` and ``relation`` are compared; a guarantee that is void because
+        of a test double is read as if it were valid.
     thorough : bool, default=True
-        Whether to look for the worst pair in any case. ``False`` ends at the first neighbours who
+        Whether to search for the worst pair in any case. ``False`` ends at the first neighbours who
         exceed the claim, with what was found up to there: enough to know that a twin is caught.
 
     Returns

@@ -1,6 +1,6 @@
 """What samples of a black box prove about its epsilon.
 
-Run a mechanism many times on two neighbouring data sets, look for an event that is much more
+Run a mechanism many times on two neighbouring data sets, search for an event that is much more
 likely on one of them, and bound its two probabilities: if p is at least ``p_low`` and q at most
 ``q_high``, no epsilon below ``log((p_low - delta) / q_high)`` can be true. [1]_ The event is chosen
 on one half of the samples and tested on the other, so the stated confidence holds whatever was
@@ -171,7 +171,7 @@ def _best_event(
 
 
 def _orders(first: NDArray[np.intp], second: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Yield orders of the outputs whose beginnings are events worth trying.
+    """Yield orderings of the outputs; their prefixes are candidate events.
 
     Upwards and downwards gives thresholds; by estimated likelihood ratio gives any union of groups.
     """

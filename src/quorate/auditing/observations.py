@@ -45,7 +45,7 @@ class Observation:
     printed: str
 
     def differences(self, other: Observation, *, values: bool) -> list[str]:
-        """Return one sentence for each thing by which the two runs can be told apart.
+        """Return one sentence for each thing by which the two runs can be distinguished.
 
         >>> loud = observe(lambda: print("17 users", end=""))
         >>> loud.differences(observe(lambda: None), values=True)

@@ -55,7 +55,7 @@ def uniform_cells(size: int, max_cells: int) -> list[tuple[int, int]]:
 
 
 def cell_outcomes(law: PiecewiseLaw, max_cells: int) -> Outcomes:
-    """Return the chance of each cell of the domain; cells are public although pieces are not.
+    """Return the probability of each cell of the domain; cells are public although pieces are not.
 
     >>> import numpy as np
     >>> cell_outcomes(PiecewiseLaw(5, np.array([1, 3]), np.array([0.25, 0.75])), 2)

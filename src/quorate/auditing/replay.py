@@ -55,7 +55,7 @@ class ReplayReport:
     Attributes
     ----------
     differences : tuple of str
-        One sentence each; empty if the runs could not be told apart.
+        One sentence each; empty if the runs could not be distinguished.
     calls : tuple of str
         The noise calls of the first run.
 
@@ -71,7 +71,7 @@ class ReplayReport:
 
     @property
     def same(self) -> bool:
-        """Whether the runs could not be told apart."""
+        """Whether the runs could not be distinguished."""
         return not self.differences
 
     def __str__(self) -> str:

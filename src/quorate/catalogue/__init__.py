@@ -1,7 +1,7 @@
-"""Every estimator of the house, each described once.
+"""The catalogue of all estimators, each described once.
 
-``descriptor`` what there is to say about one · ``means``, ``models``, ``learners``,
-``distributions``, ``tabulate`` the estimators of a room · ``answers`` what they say after a fit ·
+``descriptor`` the description of one estimator · ``means``, ``models``, ``learners``,
+``distributions``, ``tabulate`` the estimators of each subpackage · ``answers`` texts after a fit ·
 ``examples`` small tables for all of them · ``options`` parameters as text · ``checks`` of stored
 releases.
 
@@ -44,7 +44,7 @@ CATALOGUE: Mapping[str, Descriptor] = {
 TASKS: Mapping[str, Descriptor] = {
     each.task: each for each in CATALOGUE.values() if each.task is not None
 }
-"""What can be fitted from a table, by the name of the task."""
+"""The estimators that can be fitted from a table, by the name of their task."""
 
 
 def describe(estimator: Any) -> Descriptor:
@@ -60,7 +60,7 @@ def describe(estimator: Any) -> Descriptor:
 
 
 def answer(estimator: Any, features: tuple[str, ...], labels: tuple[Any, ...] | None) -> Answer:
-    """Describe what ``estimator`` released; categories and dates as the numbers they became.
+    """Describe what ``estimator`` released; categories and dates as their encoded columns.
 
     >>> import numpy as np
     >>> from quorate import PrivateMedian
@@ -78,7 +78,7 @@ def answer(estimator: Any, features: tuple[str, ...], labels: tuple[Any, ...] | 
 
 
 def value_types() -> dict[str, str]:
-    """Return where each type of our own lives that a release may have, by its name.
+    """Return the module of each class of this library that a release may contain, by class name.
 
     >>> value_types()["MeanError"]
     'quorate.means.mean_error'

@@ -1,4 +1,4 @@
-"""What a fit found, for people and for programs: a sentence, rows, and the same as plain data."""
+"""The answer of a fit: a sentence and rows of a table for people, plain data for programs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Answer:
     header : tuple of str
     rows : tuple of tuples
     error : str
-        How wrong the answer may be, in one sentence.
+        How large the error may be, in one sentence.
     way : str
-        Which algorithm was taken, and why.
+        Which algorithm was used, and why.
     values : dict
         The same as plain data.
 
@@ -47,7 +47,7 @@ class Answer:
 
 
 def figure(value: float) -> str:
-    """Write a number for people: five digits that matter, thousands apart.
+    """Format a number for reading: five significant digits, with thousands separators.
 
     >>> figure(1234567.891), figure(0.000123456), figure(2**40)
     ('1,234,567.9', '0.00012346', '1,099,511,627,776')
@@ -58,7 +58,7 @@ def figure(value: float) -> str:
 
 
 def way(estimator: Any) -> str:
-    """Return which algorithm a fit took, and why, as a sentence.
+    """Return which algorithm a fit used, and why, as a sentence.
 
     >>> from types import SimpleNamespace
     >>> from quorate.estimators import Route

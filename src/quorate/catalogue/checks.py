@@ -1,4 +1,4 @@
-"""What stored releases must be like before anybody relies on them."""
+"""Checks of fitted attributes that were read from a model file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 __all__ = ["CHOICE", "ROUTE", "are_numbers", "are_shares"]
 
 ROUTE = ("quorate.estimators:Route",)
-"""The type of ``algorithm_``, everywhere."""
+"""The type of ``algorithm_`` in all estimators."""
 
 
 CHOICE = ("quorate.mechanisms.choices.choose:ChoiceError",)
-"""The type of ``error_`` of everything that is chosen."""
+"""The type of ``error_`` of estimators that choose among candidates."""
 
 
 def are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
@@ -27,7 +27,7 @@ def are_numbers(value: Any, shape: tuple[int, ...]) -> bool:
 
 
 def are_shares(value: Any, size: int) -> bool:
-    """Tell whether an array holds shares that add up to 1, but for rounding.
+    """Tell whether an array holds shares that add up to 1, up to rounding.
 
     >>> are_shares(np.array([0.25, 0.75]), 2), are_shares(np.array([2.0, -1.0]), 2)
     (True, False)

@@ -1,8 +1,8 @@
-"""What the house knows about one estimator, in one place.
+"""The description of an estimator, from which everything else is generated.
 
-Everything else is made from it: the tasks of the command line, model files, reports, the planner's
-list, the front door and the contract tests. A new estimator is one more :class:`Descriptor` in the
-file of its room; nothing else has to be told that it exists.
+The tasks of the command line, model files, reports, the list of the planner, the names of the
+package and the contract tests all come from it. To add an estimator, add a :class:`Descriptor` to
+the file of its subpackage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Number = int | float
 
 
 class Target(Enum):
-    """What an estimator wants to know about each record besides its features.
+    """What an estimator needs for each record besides its features.
 
     >>> Target.LABEL.value
     'a label among public classes'
@@ -39,7 +39,7 @@ class Target(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What is publicly known before a fit, from which parameters are made.
+    """Public information before a fit, from which the parameters of an estimator are made.
 
     Parameters
     ----------
@@ -105,21 +105,32 @@ class Wish:
         return [limit.lower for limit in found], [limit.upper for limit in found]
 
     @property
-    def half_width(self) -> float:
-        """Half of the widest range of the features."""
+    def widths(self) -> dict[str, float]:
+        """The width of the range of each column of numbers that the features become.
+
+        >>> Wish(features=("age",), limits=(Limit(0, 120, "age"),)).widths
+        {'age': 120.0}
+        """
         coding = self.coding
         if not coding.is_plain:
             coded = coded_bounds(self.bounds(), coding)
-            return max(half_width(each) for each in coded.values())
+            return {name: 2.0 * half_width(each) for name, each in coded.items()}
         lower, upper = self.ranges()
-        return max(high - low for low, high in zip(lower, upper, strict=True)) / 2
+        found = [float(high) - float(low) for low, high in zip(lower, upper, strict=True)]
+        return dict(zip(self.features, found, strict=True))
+
+    @property
+    def half_width(self) -> float:
+        """Half of the widest range of the features."""
+        return max(self.widths.values()) / 2
 
 
 @dataclass(frozen=True)
 class Example:
-    """Parameters and a small table on which an estimator does something sensible.
+    """Parameters and a small data set on which an estimator gives a sensible answer.
 
-    ``X`` has a row for each record, ``users`` whose record it is; ``y`` is None without a target.
+    ``X`` has a row for each record, and ``users`` says whose record it is. ``y`` is None without a
+    target.
 
     >>> from quorate.catalogue import describe
     >>> example = describe("UserMean").example()
@@ -138,7 +149,7 @@ Say = Callable[[Any, tuple[str, ...], Any], Answer]
 
 
 def open_path(path: str) -> Any:
-    """Return what ``"module:name"`` names; the module is one of ours, never from a file.
+    """Import the object ``"module:name"``; the module must be part of this library.
 
     >>> open_path("quorate.guarantees:Relation").__name__
     'Relation'

@@ -30,7 +30,7 @@ def _say(
         caption=sentence.rstrip("."),
         header=header,
         rows=rows,
-        error=f"The {error}; noise only: that people differ comes on top.",
+        error=f"The {error}; this covers the privacy noise, sampling error comes on top.",
         way=way(estimator),
         values={
             **{name: [row[place] for row in table] for place, name in enumerate(header)},
@@ -132,7 +132,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.categories.discrete:DiscreteDistribution",
         task="shares",
-        sentence="The share of each public category among people's records.",
+        sentence="The share of each public category, averaged over users.",
         releases={
             "categories_": ("tuple",),
             "pmf_": ("ndarray",),
@@ -154,7 +154,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.numeric.histogram:Histogram",
         task="histogram",
-        sentence="How people's records are spread over a public range.",
+        sentence="A histogram over a public range, averaged over users.",
         releases={
             "edges_": ("ndarray",),
             "pmf_": ("ndarray",),
@@ -175,7 +175,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.numeric.cdf:EmpiricalCDF",
         task="cdf",
-        sentence="The share of people's records below every number.",
+        sentence="The share of records below each number, averaged over users.",
         releases={
             "edges_": ("ndarray",),
             "cdf_": ("ndarray",),
@@ -194,7 +194,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.normal.gaussian:GaussianDistribution",
         task="normal",
-        sentence="A normal distribution of people's records.",
+        sentence="A normal distribution of the records of users.",
         releases={
             "mean_": ("ndarray",),
             "covariance_": ("ndarray",),
@@ -225,7 +225,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.distributions.hypotheses.selection:HypothesisSelector",
         without_task="its family of densities is a Python object",
-        sentence="The member of a family of densities that is nearest to people's records.",
+        sentence="The member of a family of densities that is nearest to the records of users.",
         releases={"index_": ("int",), "algorithm_": ROUTE},
         example=_selector_example,
     ),

@@ -1,4 +1,4 @@
-"""Cut-offs, rules, parities, choices among candidates, and learners on whose rule users agree."""
+"""Cut-offs, rules, parities, choices among candidates, and learners by agreement of users."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _named(concept: Any, features: tuple[str, ...]) -> str:
 
 
 def _said(estimator: Any) -> str:
-    """Return what is stated about the choice, and what nobody asked."""
+    """Return the stated error of the choice, and a note that training error is not released."""
     said, error = str(estimator.error_), estimator.error_
     if error.stated:
         said = f"{said}. {error.covers}"
@@ -81,7 +81,7 @@ def _said(estimator: Any) -> str:
 
 
 def _error_values(estimator: Any) -> dict[str, Any]:
-    """Return what is stated as plain data; nothing where nothing is."""
+    """Return the stated error as plain data; empty if none is stated."""
     error = estimator.error_
     if not error.stated:
         return {}
@@ -234,11 +234,11 @@ def _finish_classes(learner: Any) -> None:
 def _say_minimum(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
     found = float(estimator.min_error_)
     return Answer(
-        sentence=f"The best of the rules on {', '.join(features)} errs in about {found:.1%}.",
+        sentence=f"The best rule on {', '.join(features)} has an error of about {found:.1%}.",
         caption="Error of the best rule",
         header=("released", "value"),
         rows=(("error of the best rule", figure(found)),),
-        error=f"It is sought to within {estimator.excess:g}. {estimator.error_.covers}",
+        error=f"It is searched for to within {estimator.excess:g}. {estimator.error_.covers}",
         way=way(estimator),
         values={"min_error": found},
     )
@@ -324,7 +324,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.learners.concept_learner:ConceptLearner",
         task="concept",
-        sentence="The rule of a class that errs least.",
+        sentence="The rule of a class with the fewest errors.",
         releases=_RULE,
         follows=("concept_", "classes_"),
         target=Target.LABEL,
@@ -342,7 +342,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.learners.concise_learner:ConciseLearner",
         without_task="its classes of increasing size are Python objects",
-        sentence="A rule of the smallest class that is good enough.",
+        sentence="A rule of the smallest class that fits well enough.",
         releases={
             "accepted_": ("bool",),
             "round_": ("int",),
@@ -357,7 +357,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.learners.min_error:PrivateMinError",
         task="smallest-error",
-        sentence="How often the best rule of a class errs.",
+        sentence="The error of the best rule of a class.",
         releases={
             "min_error_": ("float",),
             "records_": _RECORDS,
@@ -378,7 +378,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.learners.loss_selector:LossSelector",
         task="select",
-        sentence="The candidate with the smallest loss, each column the losses of one.",
+        sentence="The candidate with the smallest loss, from one column of losses for each.",
         releases={
             "index_": ("int",),
             "records_": _RECORDS,
@@ -448,6 +448,7 @@ DESCRIPTORS = (
         plans=(
             "quorate.planning.tasks.agreement:AgreementTask",
             "quorate.planning.tasks.agreement:ShuffleAgreementTask",
+            "quorate.planning.tasks.agreement:BucketAgreementTask",
             "quorate.planning.tasks.agreement:LocalAgreementTask",
         ),
         sizes=_concept_sizes,
@@ -456,7 +457,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.queries.query_learner:QueryLearner",
         without_task="its algorithm is a Python object",
-        sentence="Whatever can be learned by statistical queries.",
+        sentence="Anything that can be learned by statistical queries.",
         releases={
             "n_queries_": ("int",),
             "n_rounds_": ("int",),

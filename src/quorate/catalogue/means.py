@@ -1,4 +1,4 @@
-"""Means, medians, quantiles, spreads and scales of numbers, and questions to a desk."""
+"""Means, medians, quantiles, spreads and scales of numbers, and adaptive queries."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _say_mean(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
         error=(
             f"The privacy noise has a typical length (L2, over all features) of "
             f"{figure(error.standard_error)} and stays below {figure(error.bound)} in "
-            f"{error.confidence:.0%} of all runs. That people differ adds the sampling error of "
-            "any mean."
+            f"{error.confidence:.0%} of all runs. The sampling error of "
+            "the mean comes on top."
         ),
         way=way(estimator),
         values={
@@ -76,16 +76,16 @@ def _covariance_sizes(spread: Any, wish: Wish) -> dict[str, Any]:
 
 
 def _quantile_sizes(found: Any, wish: Wish) -> dict[str, Any]:
-    return _median_sizes(found, wish) | {"size": len(found.values_)}
+    return _median_sizes(found, wish) | {"size": len(found.quantiles_)}
 
 
 def _quantiles_fit(quantiles: Any) -> bool:
-    values = quantiles.values_
+    values = quantiles.quantiles_
     return len(values) > 0 and are_numbers(values, (len(values), len(quantiles.columns_)))
 
 
 def _finish_median(median: Any) -> None:
-    median.median_ = median.values_[0]
+    median.median_ = median.quantiles_[0]
 
 
 def _rank_error(error: Any) -> str:
@@ -120,7 +120,7 @@ def _median_sizes(_: Any, wish: Wish) -> dict[str, Any]:
 
 def _say_quantiles(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
     levels = estimator._checked_quantiles()
-    table = dict(zip(levels, estimator.values_.tolist(), strict=True))
+    table = dict(zip(levels, estimator.quantiles_.tolist(), strict=True))
     return Answer(
         sentence="Quantiles over users: that share of them lies below.",
         caption=f"Quantiles over users of each user's {estimator.each_user}",
@@ -183,7 +183,7 @@ def _say_variation(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
         ("records per user (harmonic mean)", estimator.records_, error.records),
     )
     return Answer(
-        sentence="How different people are from each other, and how many records they bring.",
+        sentence="How much users differ from each other, and how many records they have.",
         caption="Variation between users",
         header=("figure", "value", "from", "to"),
         rows=tuple(
@@ -202,7 +202,7 @@ def _say_variation(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
 def _say_covariance(estimator: Any, features: tuple[str, ...], _: Any) -> Answer:
     error, matrix = estimator.error_, estimator.covariance_.tolist()
     return Answer(
-        sentence="How the features of people's records vary together.",
+        sentence="The covariance of the features over users.",
         caption="Covariance over users",
         header=("feature", *features),
         rows=tuple((n, *map(figure, row)) for n, row in zip(features, matrix, strict=True)),
@@ -241,7 +241,7 @@ DESCRIPTORS = (
         path="quorate.means.median:PrivateMedian",
         task="median",
         sentence="The median over users of one value a user.",
-        releases={"values_": ("ndarray",), "error_": _QUANTILE_ERROR, "algorithm_": ROUTE},
+        releases={"quantiles_": ("ndarray",), "error_": _QUANTILE_ERROR, "algorithm_": ROUTE},
         follows=("median_",),
         parameters=_bounds,
         options={"resolution": number, "each_user": _REDUCTIONS},
@@ -256,7 +256,7 @@ DESCRIPTORS = (
         path="quorate.means.median:UserQuantiles",
         task="quantiles",
         sentence="Quantiles over users of one value a user.",
-        releases={"values_": ("ndarray",), "error_": _QUANTILE_ERROR, "algorithm_": ROUTE},
+        releases={"quantiles_": ("ndarray",), "error_": _QUANTILE_ERROR, "algorithm_": ROUTE},
         parameters=_bounds,
         options={"quantiles": several, "resolution": number, "each_user": _REDUCTIONS},
         fits=_quantiles_fit,
@@ -285,7 +285,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.means.covariance:UserCovariance",
         task="covariance",
-        sentence="How the features of people's records vary together.",
+        sentence="The covariance of the features over users.",
         releases={
             "covariance_": ("ndarray",),
             "variance_": ("ndarray",),
@@ -304,7 +304,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.means.variation:UserVariation",
         task="variation",
-        sentence="How different people are from each other, and how many records they bring.",
+        sentence="How much users differ from each other, and how many records they have.",
         releases={
             "share_": ("float",),
             "between_": ("float",),
@@ -322,7 +322,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.means.queries:UserQueries",
         without_task="its questions are Python functions",
-        sentence="Private means of whatever is asked of each user's records.",
+        sentence="Private means of bounded functions of each user's records.",
         releases={"algorithm_": ROUTE},
         example=lambda: numbers(2, bounds=(0.0, 9.0)),
     ),

@@ -75,7 +75,7 @@ def _say_regression(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
     table = replace(estimator.coefficients_, features=features)
     header, rows = _rows(table)
     return Answer(
-        sentence="A sum of the features, each times its coefficient, and a constant.",
+        sentence="A linear model: each feature times its coefficient, plus a constant.",
         caption="Coefficients",
         header=header,
         rows=rows,
@@ -94,8 +94,8 @@ def _say_classifier(estimator: Any, features: tuple[str, ...], _: Any) -> Answer
     table = replace(estimator.coefficients_, features=features)
     header, rows = _rows(table)
     return Answer(
-        sentence=f"A linear rule that tells {', '.join(labels)} apart.",
-        caption="Coefficients: a positive one speaks for the label above it",
+        sentence=f"A linear classifier with the classes {', '.join(labels)}.",
+        caption="Coefficients; a positive one makes the label above it more likely",
         header=header,
         rows=rows,
         error=_said(estimator),

@@ -245,7 +245,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.tabulate.user_count:UserCount",
         task="count",
-        sentence="How many people there are, or how many records they hold.",
+        sentence="The number of users, or of their records.",
         releases={"count_": ("float",), "error_": _ERROR, "algorithm_": ROUTE},
         parameters=_nothing,
         options={"of": one_of("users", "records"), "cap": number},
@@ -258,7 +258,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.tabulate.user_sum:UserSum",
         task="sum",
-        sentence="The sum of each column over all that people hold.",
+        sentence="The sum of each column over all records.",
         releases={"sum_": ("ndarray",), "error_": _ERROR, "algorithm_": ROUTE},
         parameters=_bounds,
         options={"cap": number},
@@ -289,7 +289,7 @@ DESCRIPTORS = (
     Descriptor(
         path="quorate.tabulate.user_table:UserTable",
         task="table",
-        sentence="Counts, people, sums, means and medians by group.",
+        sentence="Counts of records and users, sums, means and medians by group.",
         releases={
             "table_": ("Table",),
             "keys_": ("tuple",),

@@ -16,16 +16,16 @@ from typing import Annotated, Any
 import typer
 
 from quorate import __version__
-from quorate.cli import collect, commands, ledger, serve
+from quorate.cli import collect, commands, guarantee, ledger, series, serve
 from quorate.cli.printing import complain
 from quorate.exceptions import (
     BudgetExceededError,
     GridOverflowError,
     NotEnoughUsersError,
-    NothingReadableError,
     NumericalFailure,
     QueriesExhaustedError,
     QuorateError,
+    SeriesStoreError,
     WithheldError,
 )
 
@@ -35,9 +35,9 @@ _REFUSALS = (
     BudgetExceededError,
     GridOverflowError,
     NotEnoughUsersError,
-    NothingReadableError,
     NumericalFailure,
     QueriesExhaustedError,
+    SeriesStoreError,
 )
 _INTERRUPTED, _UNFORESEEN = 130, 70
 # Typer brings its own copy of click or uses the installed one; either way this is UsageError.
@@ -57,6 +57,7 @@ for _command in (
     commands.predict,
     commands.demo,
     commands.audit,
+    guarantee.guarantee,
     collect.collect,
     collect.tally,
     serve.serve,
@@ -72,6 +73,10 @@ for _entry in (
 ):
     _ledger.command()(_entry)
 app.add_typer(_ledger, name="ledger")
+_series = typer.Typer(help="Release a table every period.", rich_markup_mode=None)
+for _step in (series.update, series.show):
+    _series.command()(_step)
+app.add_typer(_series, name="series")
 
 
 @app.callback(invoke_without_command=True)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quorate.reports.outputs import Written
     from quorate.tasks.fitting import Fit
 
-__all__ = ["audit", "check", "demo", "fit", "plan", "predict"]
+__all__ = ["audit", "check", "demo", "dialect_of", "fit", "plan", "predict"]
 
 
 def plan_tasks() -> list[str]:
@@ -77,7 +77,9 @@ def _settings(texts: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def _dialect(separator: str | None, decimal: str, thousands: str | None, encoding: str) -> Dialect:
+def dialect_of(
+    separator: str | None, decimal: str, thousands: str | None, encoding: str
+) -> Dialect:
     """Return how a CSV file is written, as the options say."""
     from quorate.files.dialects import Dialect
 
@@ -115,6 +117,10 @@ def plan(  # noqa: PLR0913 - one option for each public number
         float | None, typer.Option(help="Instead: standard deviation of people's own means.")
     ] = None,
     error_level: Annotated[float | None, typer.Option(help="Error of the best rule.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Series: how many periods.")] = None,
+    touched: Annotated[
+        int | None, typer.Option(help="Series: in how many periods a person is.")
+    ] = None,
     relation: NeighboursOption = None,
     as_json: Json = False,
 ) -> None:
@@ -142,6 +148,8 @@ def plan(  # noqa: PLR0913 - one option for each public number
         between=between,
         heterogeneity=heterogeneity,
         error_level=error_level,
+        horizon=horizon,
+        touched=touched,
         relation=None if relation is None else Relation[relation.name],
     )
     if as_json:
@@ -248,7 +256,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     from quorate.cli.tables import table_options
     from quorate.files.table_files import Columns, TableFile
     from quorate.ranges import Limit
-    from quorate.reports.outputs import Outputs
+    from quorate.reports.outputs import Outputs, Written
     from quorate.tasks.fitting import FitRequest, usual_relation
     from quorate.tasks.fitting import fit as run
     from quorate.tasks.requests import read_request
@@ -299,15 +307,18 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             data_name=data_name,
             options=_settings(setting or ()) | asked,
             counted=not uncounted,
-            dialect=_dialect(separator, decimal, thousands, encoding),
+            dialect=dialect_of(separator, decimal, thousands, encoding),
         )
     outputs = Outputs(model=model, out=out, report=report)
     outputs.check()
-    with progress("Fitting"):
-        result = run(request, TableFile(table))
-        written = outputs.write(result)
-        expected = _forecast(result)
+    with progress("Fitting") as reading:
+        result = run(request, TableFile(table, watch=reading))
+        written = Written() if result.nothing else outputs.write(result)
+        expected = None if result.nothing else _forecast(result)
     taken = print_paid(lambda: _print_fit(result, expected, written, as_json=as_json))
+    if result.nothing:
+        complain("The answer is about nothing: hardly a row could be read and used.", 1)
+        raise typer.Exit(1)
     if written.failed:
         complain(f"{written.complaint} The answer was printed.", 1)
     if not taken:
@@ -329,6 +340,9 @@ def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json:
     from quorate.catalogue import answer
     from quorate.reports.fit_report import fit_summary
 
+    if result.nothing is not None:
+        _print_nothing(result, result.nothing, as_json=as_json)
+        return
     if as_json:
         files: dict[str, object] = {"written": [str(path) for path in written.paths]}
         if written.failed:
@@ -346,11 +360,28 @@ def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json:
         print(line)
     if expected is not None:
         print(f"Forecast: {expected.sentence} Error means: {expected.error_meaning}.")
+    _print_left(result)
+    for path in written.paths:
+        print(f"Wrote {path}")
+
+
+def _print_nothing(result: Fit, said: str, *, as_json: bool) -> None:
+    """Print the released count in the place of an answer about hardly any row."""
+    from quorate.reports.fit_report import fit_summary
+
+    if as_json:
+        empty: dict[str, object] = {"released": None, "sentence": said, "error": None}
+        print_json(fit_summary(result, None) | empty | {"written": []})
+        return
+    print(said)
+    print(result.estimator.guarantee_)
+    _print_left(result)
+
+
+def _print_left(result: Fit) -> None:
     if result.account is not None:
         left = result.account.left
         print(f"Left for {result.account.name!r}: epsilon {left.epsilon:g}, delta {left.delta:g}.")
-    for path in written.paths:
-        print(f"Wrote {path}")
 
 
 def check(
@@ -407,7 +438,7 @@ def predict(
     from quorate.reports.outputs import predictions_as_csv, predictions_as_list
 
     stored = StoredModel.read(model)
-    source = TableFile(table, _dialect(separator, decimal, thousands, encoding))
+    source = TableFile(table, dialect_of(separator, decimal, thousands, encoding))
     ids = source.texts(tuple(user or ()))
     rows = source.features(stored.feature_names, stored.estimator._coding)
     names = ["prediction"]

@@ -112,11 +112,25 @@ def print_paid(say: Callable[[], None]) -> bool:
 
 
 @contextmanager
-def progress(words: str) -> Iterator[None]:
-    """Show that something is going on, on a terminal only."""
+def progress(words: str) -> Iterator[Callable[[float], None]]:
+    """Show on a terminal that something is going on; gives what shows how far a file was read.
+
+    >>> with progress("Fitting") as reading:  # not on a terminal: nothing is shown
+    ...     reading(0.5)
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda share: None
         return
-    with console.status(f"{words} ..."):
-        yield
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        shown = bar.add_task(f"{words} ...", total=None)
+
+        def reading(share: float) -> None:
+            done = share >= 1.0
+            said = f"{words} ..." if done else f"Reading the table: {share:.0%}"
+            bar.update(shown, description=said, completed=share, total=None if done else 1.0)
+
+        yield reading

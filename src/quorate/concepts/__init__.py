@@ -21,7 +21,7 @@ from quorate.concepts.boolean.decision_lists import DecisionList, DecisionLists
 from quorate.concepts.boolean.parities import Parities, Parity
 from quorate.concepts.classifiers import Classifier, Classifiers
 from quorate.concepts.dimensions import littlestone_dimension, vc_dimension
-from quorate.concepts.labelings import Labelings, distinct_labelings, sauer_bound
+from quorate.concepts.labelings import Labelings, distinct_labelings
 from quorate.concepts.masked_parities import MaskedParity
 from quorate.concepts.mistake_events import BestRanges, MistakeEvents
 from quorate.concepts.numeric.halfspaces import Halfspace
@@ -68,6 +68,5 @@ __all__ = [
     "Thresholds",
     "distinct_labelings",
     "littlestone_dimension",
-    "sauer_bound",
     "vc_dimension",
 ]

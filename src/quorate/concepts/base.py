@@ -1,4 +1,4 @@
-"""What every class of rules offers: concepts, sizes, dimensions, mistakes of all users at once.
+"""The interface of concept classes: concepts, sizes, dimensions, and the mistakes of all users.
 
 A *concept* is one rule that predicts 0 or 1; a *concept class* is a list of them that is fixed
 before any data are read. Nothing here is private and nothing here draws noise: a learner takes
@@ -199,7 +199,7 @@ class Concept(ABC):
 
     @property
     def keeps_users_apart(self) -> bool:
-        """Whether a prediction follows from its row alone; code of the caller may do otherwise."""
+        """Whether a prediction depends on its row alone; unknown for code of the caller."""
         return not is_of_caller(self)
 
     def predict_by_user(self, records: LabelledRecords) -> NDArray[np.bool_]:
@@ -284,7 +284,7 @@ class ConceptClass(ABC):
 
     @property
     def keeps_users_apart(self) -> bool:
-        """Whether a user's mistakes follow from that user's records, whoever else is there.
+        """Whether a user's mistakes depend on that user's records alone.
 
         Classes of this package see to that; one that holds code of the caller is shown one user at
         a time.

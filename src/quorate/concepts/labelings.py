@@ -7,28 +7,16 @@ labelings of |X| >= v points, however many concepts it has (Corollary 3.6 of pap
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from quorate import _validate
 from quorate.concepts.base import Concept, ConceptClass, as_features
 from quorate.concepts.tables import FiniteTable
 from quorate.exceptions import ParameterError
 
-__all__ = ["Labelings", "distinct_labelings", "sauer_bound"]
-
-
-def sauer_bound(points: int, vc_dimension: int) -> int:
-    """Return the largest number of labelings of so many points at this VC dimension.
-
-    >>> sauer_bound(10, 1)
-    11
-    """
-    _validate.non_negative_integer(points=points, vc_dimension=vc_dimension)
-    return sum(math.comb(points, i) for i in range(vc_dimension + 1))
+__all__ = ["Labelings", "distinct_labelings"]
 
 
 @dataclass(frozen=True, eq=False)

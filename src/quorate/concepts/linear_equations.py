@@ -102,7 +102,7 @@ def solve(rows: Words, labels: NDArray[np.bool_], *, unknowns: int) -> SolutionS
 
 
 def full_rank_probability(equations: int, unknowns: int) -> float:
-    """Return the chance that uniform equations determine all unknowns.
+    """Return the probability that uniform equations determine all unknowns.
 
     A matrix of K uniform rows has rank d with probability (1 - 2^-K)(1 - 2^(1-K))...(1 -
     2^(d-1-K)).

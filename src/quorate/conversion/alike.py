@@ -6,7 +6,7 @@ and users to release from, such that neighbours' releases are close. Two are bui
 * :func:`certify_by_cover`, for any number of scores: users who differ by more than a tolerance are
   joined, and the distance is the relaxed vertex cover of that graph, rounded up. It sets
   :math:`8\kappa` users aside;
-* :func:`certify_by_sorting`, for a single number a user: the smallest number of users who must go
+* :func:`certify_by_sorting`, for a single number per user: the smallest number of users who must go
   before *every* choice of the rest has nearly the same sum. Exact, by sorting; it sets
   :math:`4\kappa` users aside.
 

@@ -6,7 +6,7 @@ mechanism, Laplace and Gaussian noise on sums of users' scores a relaxed vertex 
 in milliseconds, and its proof needs half of the paper's :math:`\kappa`.
 
 Both are references. With everyday numbers they lose to a clipped sum, and win over group privacy
-only for very many records a user; ``docs/item-to-user.md`` says from where on.
+only for very many records per user; ``docs/item-to-user.md`` says from where on.
 
 References
 ----------
@@ -44,8 +44,8 @@ class CertifiedItemToUser:
 
     Users bring integer scores, one for each candidate (exponential mechanism) or coordinate (sums).
     They are clipped to ``bound``, which keeps the sums in 64 bits and is *not* what hides anybody:
-    the noise of the base may be far below ``bound``. Whoever is unlike the rest is left out, and if
-    that could be too many, nothing is released.
+    the noise of the base may be far below ``bound``. Users who are unlike the rest are left out; if
+    too many would have to be, nothing is released.
 
     Privacy
     -------
@@ -200,7 +200,7 @@ class CertifiedItemToUser:
         return {None: 1 - chance} | {i: chance * float(p) for i, p in enumerate(choice)}
 
     def pass_probability(self, distance: int) -> float:
-        """Return the chance that something is released at a distance."""
+        """Return the probability that something is released at a distance."""
         return self.stable.pass_probability(distance)
 
     def _totals(self, scores: Integers, alike: Alike) -> Integers:

@@ -42,7 +42,6 @@ __all__ = [
     "group_radius",
     "perfect_radius",
     "published_radius",
-    "robust_mcdiarmid",
 ]
 
 Floats = NDArray[np.float64]
@@ -402,41 +401,3 @@ def group_radius(*, epsilon: float, records: int) -> float:
     _validate.positive(epsilon=epsilon)
     _validate.positive_integer(records=records)
     return records * epsilon
-
-
-def robust_mcdiarmid(
-    *, epsilon: float, delta: float, records: int, mean: float = 1.0, broken: float = 0.0
-) -> tuple[float, float]:
-    r"""Return (eps', bound) of Lemma 32 of [F]_ with the constants of its proof.
-
-    Let f be a non-negative function of n independent records, :math:`\mu` its mean and
-    :math:`b = \sum_i E[f(x) - e^\varepsilon f(x^{(i)})]_+` how far it is from changing by a factor
-    of at most :math:`e^\varepsilon` when one record is redrawn. Then, for independent samples,
-
-    .. math:: E[f(x) - e^{\varepsilon'} f(x')]_+ \le (1+e^{\varepsilon'/2})\mu\delta +
-        (1+e^{\varepsilon'})\rho b, \quad \rho = 2(1+e^{-\varepsilon}),
-
-    with :math:`\varepsilon' = 40\varepsilon\sqrt{n\ln(1/\delta)}`: the martingale of Lemma 35 has
-    ratios of :math:`2\varepsilon` and is used twice. (In the last display of the printed proof the
-    factor :math:`e^{\varepsilon'}` of the fourth term is missing; it is 1 + O(eps') there, and kept
-    here.) Lemma 35 asks for "sufficiently small" numbers; what its proof uses is
-    :math:`32\varepsilon\sqrt n \le 10\sqrt{\ln(1/\delta)}`, :math:`\varepsilon \le 1/2` and
-    :math:`\delta \le 1/2`. Anything else is refused.
-
-    >>> tuple(f"{x:.3g}" for x in robust_mcdiarmid(epsilon=1e-3, delta=1e-6, records=100))
-    ('1.49', '3.1e-06')
-    """
-    _validate.positive(epsilon=epsilon, mean=mean)
-    _validate.probability(delta=delta)
-    _validate.positive_integer(records=records)
-    _validate.non_negative(broken=broken)
-    spread = math.sqrt(math.log(1 / delta))
-    if 32 * epsilon * math.sqrt(records) > 10 * spread or max(epsilon, delta) > 0.5:
-        raise ParameterError(
-            "Expected 32 epsilon sqrt(records) <= 10 sqrt(ln(1/delta)), epsilon <= 1/2 and "
-            "delta <= 1/2: the lemma says nothing elsewhere."
-        )
-    radius = 40 * epsilon * math.sqrt(records) * spread
-    repair = 2 * (1 + math.exp(-epsilon)) * broken
-    bound = (1 + math.exp(radius / 2)) * mean * delta + (1 + math.exp(radius)) * repair
-    return radius, bound

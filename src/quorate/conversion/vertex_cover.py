@@ -9,8 +9,7 @@ has two properties that make it fit for privacy. Its value changes by at most 1 
 one vertex change (give that vertex the weight 1), so its ceiling does too. And it has a solution in
 :math:`\{0, \tfrac12, 1\}`, which a matching of the bipartite double cover gives in integer
 arithmetic (Koenig; Nemhauser and Trotter [1]_): the vertices of weight at least 1/2 are a cover of
-at most twice the value. A *greedy* cover has neither: :func:`greedy_cover` jumps by 3 on a graph of
-the tests, and is kept to show that they notice.
+at most twice the value. A *greedy* cover has neither: it jumps by 3 on a graph of the tests.
 
 References
 ----------
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 
 from quorate.exceptions import NumericalFailure, SchemaError
 
-__all__ = ["HalfIntegralCover", "greedy_cover", "half_integral_cover"]
+__all__ = ["HalfIntegralCover", "half_integral_cover"]
 
 Edges = NDArray[np.bool_]
 
@@ -95,24 +94,6 @@ def half_integral_cover(edges: Edges) -> HalfIntegralCover:
     if uncovered.any() or doubled.sum() != np.count_nonzero(partner >= 0):
         raise NumericalFailure("A vertex cover is not the smallest; no guarantee is claimed.")
     return HalfIntegralCover(doubled)
-
-
-def greedy_cover(edges: Edges) -> NDArray[np.bool_]:
-    """Return the cover that takes the vertex of most edges until none is left. Never use it.
-
-    One vertex can change its size by 3 and more, so a noisy limit for it hides nobody. It is here
-    as the twin that the tests must catch.
-
-    >>> int(greedy_cover(~np.eye(3, dtype=bool)).sum())
-    2
-    """
-    left = _checked(edges).copy()
-    members = np.zeros(len(left), dtype=np.bool_)
-    while left.any():
-        vertex = int(left.sum(axis=0).argmax())
-        members[vertex] = True
-        left[vertex, :] = left[:, vertex] = False
-    return members
 
 
 def _matching(edges: Edges) -> NDArray[np.int64]:

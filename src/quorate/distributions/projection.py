@@ -38,7 +38,6 @@ __all__ = [
     "laplace_sum",
     "mixed_bound",
     "nearest_distribution",
-    "total_variation",
 ]
 
 # From so many coordinates on, the sum of excesses is close to its mean.
@@ -61,21 +60,12 @@ def nearest_distribution(values: NDArray[np.float64]) -> tuple[NDArray[np.float6
     return np.maximum(values - level, 0.0), round(level, 15)
 
 
-def total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Return half of the L1 distance of two distributions.
-
-    >>> total_variation(np.array([0.5, 0.5]), np.array([1.0, 0.0]))
-    0.5
-    """
-    return float(0.5 * np.abs(first - second).sum())
-
-
 def laplace_bound(*, scale: float, categories: int, level: float, beta: float) -> float:
-    r"""Return what the total variation does not exceed, for Laplace noise of this scale.
+    r"""Return a bound on the total variation distance, for Laplace noise of this scale.
 
     An excess :math:`(z - t)_+` is 0, or with chance :math:`e^{-t/b}/2` exponential with mean b, so
     a sum of k of them is a gamma variable with a binomial number of terms: its law is exact. For up
-    to six categories the length of the noise without its mean says more, as for normal noise.
+    to six categories the norm of the centred noise gives a smaller bound, as for normal noise.
 
     >>> round(laplace_bound(scale=2 / 300, categories=10, level=0.001, beta=0.05), 4)
     0.0785
@@ -151,7 +141,7 @@ def gaussian_bound(*, sigma: float, categories: int, level: float, beta: float) 
     length of the noise without its mean, and TV is at most :math:`\sqrt k / 2` times that. Many:
     :math:`S_t` has a known mean and changes by at most :math:`\sqrt k` times the L2 change of the
     noise, so by Gaussian concentration it exceeds its mean by :math:`\sigma\sqrt{2 k \ln(1/\beta)}`
-    with a chance of at most :math:`\beta`.
+    with a probability of at most :math:`\beta`.
 
     >>> round(gaussian_bound(sigma=0.01, categories=6, level=0.0, beta=0.05), 4)
     0.0408

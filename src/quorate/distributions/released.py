@@ -1,4 +1,4 @@
-"""What a released distribution says about itself: its error, and the way that was taken."""
+"""What a released distribution says about itself: its error, and the way that was used."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _COVERS = "Privacy noise and people who were left out; not the sampling of the p
 class DistributionError(StatedError):
     """How far a released distribution is from that of the people in the data.
 
-    Computed from public and released numbers. Against people who were not asked, the sampling of
-    the people comes on top.
+    Computed from public and released numbers. For a population, the sampling error comes on top.
 
     Attributes
     ----------

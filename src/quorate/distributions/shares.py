@@ -1,4 +1,4 @@
-"""What each user holds of each category: exact integers, whoever else is in the crowd.
+"""The shares of each user as exact integers that do not depend on other users.
 
 A user with m records, c of them in a category, holds the share c / m of it. Shares are whole
 numbers of steps, rounded down, so that the shares of one user never add up to more than a whole,

@@ -1,8 +1,8 @@
 """Where users lie: crowds of whole users in memory, in files and on other machines.
 
 ``memory`` parts in this process · ``files`` more records than memory holds · ``dask`` and ``spark``
-clusters · ``sql`` rows of a query. Engines know users and grids, not privacy: what comes out of
-them are exact integers, and noise is drawn by whoever asked.
+clusters · ``sql`` rows of a query. Engines know users and grids, not privacy. They return exact
+integers, and the caller adds the noise.
 """
 
 from quorate.engines.base import PartedCrowd

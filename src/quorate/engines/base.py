@@ -189,7 +189,7 @@ def results_of(outcomes: Iterable[Outcome]) -> list[Any]:
 
 
 class DescribedCrowd(Crowd):
-    """A crowd that knows its description before anybody looks at a record."""
+    """A crowd whose description is known before any record is read."""
 
     _schema: Schema
 

@@ -3,8 +3,8 @@
 The source is read once, piece by piece; each record goes to the file of its user's part. A part is
 small enough for memory. The first time somebody needs a part in the order of its users it is
 written down in that order and mapped from then on. Everything lies in a
-:class:`~quorate.engines.spool.Spool`: private, removed when the crowd is, and after a crash by
-whoever comes next. How many parts a crowd is said to have is a public number; in how many files
+:class:`~quorate.engines.spool.Spool`: private, removed together with the crowd, and after a crash
+by the next process. How many parts a crowd is said to have is a public number; in how many files
 they lie follows from the records, and is not told.
 """
 

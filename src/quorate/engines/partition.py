@@ -91,7 +91,7 @@ def partition(
 
 @dataclass(frozen=True)
 class _Piece:
-    """The records of a batch, part by part, where each part begins, and the array they lie in."""
+    """The records of a batch sorted by part: the array, and where each part begins in it."""
 
     records: Records
     cuts: list[int]
@@ -115,7 +115,7 @@ class _Room:
             return np.empty(size, self._dtype)
 
     def give(self, array: Records) -> None:
-        """Take an array back that nobody looks at any more."""
+        """Take back an array that is no longer used."""
         self._free[len(array)].append(array)
 
 

@@ -23,7 +23,7 @@ class Progress:
     """
 
     def __init__(self, total: int | None, *, label: str, show: bool | None = None) -> None:
-        self._total, self._label, self._done = total, label, 0
+        self._total, self._label, self._done = total, label, 0.0
         self._wanted = sys.stderr.isatty() if show is None else show
         self._bar: Any = None
 
@@ -56,11 +56,16 @@ class Progress:
             self._task = self._bar.add_task(self._label, total=1.0 if self._total else None)
         return self
 
-    def advance(self, rows: int) -> None:
+    def advance(self, rows: float) -> None:
         """Say that so many more rows were read."""
         self._done += rows
         if self._bar is not None and self._total:
             self._bar.update(self._task, completed=self.share)
+
+    def reach(self, share: float) -> None:
+        """Say which share of the table was read."""
+        if self._total:
+            self.advance(share * self._total - self._done)
 
     def __exit__(
         self,

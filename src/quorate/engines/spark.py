@@ -97,7 +97,7 @@ class SparkCrowd(PartedCrowd):
     Parameters
     ----------
     blobs : pyspark.sql.DataFrame
-        One cached row a part: its number and its pickled outcome.
+        One cached row per part: its number and its pickled outcome.
     n_parts : int
     schema : Schema
     """

@@ -1,8 +1,8 @@
 """A private folder for records on disk: readable by its owner only, gone when its process is.
 
 A spool belongs to the process that holds a lock on a file in it. The operating system gives the
-lock back when that process ends, however it ends, so whoever makes the next spool knows which
-folders nobody owns any more and removes them. What is in such a folder is never read.
+lock back when that process ends, however it ends, so the next process can recognise and remove
+folders without an owner. What is in such a folder is never read.
 
 A spool that is to be used again has a name. It is trusted only if it belongs to this user alone,
 and if it was finished for exactly the same source and columns: the last thing that is written is

@@ -1,9 +1,10 @@
 """Rows of a query in any database, as a stream of Arrow batches.
 
-A connection that speaks Arrow (duckdb, the drivers of ADBC) declares the types of its columns. A
-plain DBAPI cursor declares none, and guessing them from rows would make the schema depend on one
-person's value: features are read as numbers, what is no number is missing, and ids are compared as
-text.
+A connection that speaks Arrow (duckdb, the drivers of ADBC) declares the types of its columns.
+PostgreSQL's NUMERIC has no type in Arrow and arrives as digits: as a feature it is read as a
+number, as an id as the whole number that it is. A plain DBAPI cursor declares none, and guessing
+them from rows would make the schema depend on one person's value: features are read as numbers,
+what is no number is missing, and ids are compared as text.
 
 What a database says when a query fails may quote the row that it stumbled over, so it is withheld.
 """
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from quorate.engines.files import FileCrowd
@@ -110,7 +113,10 @@ def query_batches(
     _quietly(lambda: cursor.execute(query))
     if (stream := _stream(cursor)) is not None:
         reader = _quietly(stream)
-        return reader.schema, _all(lambda: next(reader, None))
+        labels = target is not None and classes is not None and not tables.are_numbers(classes)
+        as_text = [*texts, *_as_list(user), *([target] if labels and target else [])]
+        numeric = _Numeric.of(reader.schema, as_text)
+        return numeric.schema, _all(lambda: numeric.plain(next(reader, None)))
     numbers = [name for name in _as_list(features) if name not in texts]
     if not _as_list(features):
         raise SchemaError(
@@ -148,9 +154,55 @@ def _cursor(connection: Any) -> Iterator[Any]:
 
 
 def _stream(cursor: Any) -> Callable[[], Any] | None:
-    """Return what gives the rows of a query as Arrow batches: of ADBC, of duckdb from 2.0 on."""
+    """Return a reader of the rows of a query as Arrow batches, for ADBC and duckdb >= 2.0."""
     names = ("fetch_record_batch", "to_arrow_reader")
     return next((getattr(cursor, name) for name in names if hasattr(cursor, name)), None)
+
+
+@dataclass(frozen=True)
+class _Numeric:
+    """Which columns of a stream are NUMERIC of PostgreSQL, and how they are read."""
+
+    schema: Any
+    columns: tuple[tuple[int, bool], ...]
+
+    @classmethod
+    def of(cls, schema: Any, as_text: Sequence[str]) -> _Numeric:
+        """Return the schema with plain types; columns in ``as_text`` are labels and ids."""
+        import pyarrow as pa
+
+        found = []
+        for place, field in enumerate(schema):
+            if (field.metadata or {}).get(b"ADBC:postgresql:typname") == b"numeric":
+                is_text = field.name in as_text
+                kind = pa.large_binary() if is_text else pa.float64()
+                schema = schema.set(place, pa.field(field.name, kind))
+                found.append((place, is_text))
+        return cls(schema, tuple(found))
+
+    def plain(self, batch: Any) -> Any:
+        """Return a batch with plain types, every cell by itself; what is no number is null."""
+        import pyarrow as pa
+
+        if batch is None or not self.columns:
+            return batch
+        arrays = list(batch.columns)
+        for place, is_text in self.columns:
+            column = arrays[place]
+            is_opaque = isinstance(column.type, pa.BaseExtensionType)
+            written = kinds.held(column.storage if is_opaque else column)
+            if is_text:
+                decimals = cells.objects([_decimal(each) for each in written])
+                arrays[place] = kinds.as_octets(cells.texts(decimals))
+            else:
+                arrays[place] = pa.array(cells.numbers(cells.objects(written)))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _decimal(written: Any) -> Decimal | None:
+    with suppress(ArithmeticError, TypeError, ValueError):
+        return Decimal(written)
+    return None
 
 
 def _refuse_guesses(connection: Any) -> None:

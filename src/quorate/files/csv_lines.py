@@ -11,15 +11,16 @@ up to the next quote, a row with a cell too many stops the reading or vanishes. 
 * a line with too many or too few cells keeps the ids that it has, and all else in it is missing;
 * a blank line is no row. A row without an id belongs to nobody.
 
-Ids are what the id cells say, no more and no less. Lines without anything peculiar are read by
-Arrow, all others one by one; a test holds the two against each other.
+Ids are what the id cells say, no more and no less. Lines without anything peculiar, and lines whose
+quotes enclose whole cells, are read by Arrow, all others one by one; a test holds the two against
+each other. Which lines Arrow gets is decided line by line, so no quote reaches beyond its line.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -45,6 +46,8 @@ _BLOCK = 2**24
 _LONGEST_HEADER = 2**24
 # Arrow's reader works in blocks of 2^20 bytes and fails at a line that is longer than one.
 _LONGEST_PLAIN = 2**16
+# Cells that Arrow reads as Python does, and that no float is too small or too large for.
+_SURE_NUMBER = r"^-?[0-9]{1,100}(\.[0-9]{0,100})?([eE][+-]?[0-9]{1,2})?$"
 _MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -100,6 +103,7 @@ def read_cells(
     numeric: Collection[str],
     ids: Collection[str] = (),
     dialect: Dialect = PLAIN,
+    watch: Callable[[int], None] | None = None,
 ) -> Any:
     r"""Return an Arrow table of the columns ``names``: floats where ``numeric``, bytes elsewhere.
 
@@ -112,6 +116,8 @@ def read_cells(
         cells keeps.
     dialect : Dialect
         How numbers and letters are written.
+    watch : callable, optional
+        Called with the number of octets that were read, block by block.
 
     Examples
     --------
@@ -126,7 +132,8 @@ def read_cells(
     """
     import pyarrow as pa
 
-    pieces = cell_tables(path, separator, names=names, numeric=numeric, ids=ids, dialect=dialect)
+    given: dict[str, Any] = {"names": names, "numeric": numeric, "ids": ids, "dialect": dialect}
+    pieces = cell_tables(path, separator, watch=watch, **given)
     return pa.concat_tables([cell_schema(names, numeric).empty_table(), *pieces])
 
 
@@ -150,6 +157,7 @@ def cell_tables(
     numeric: Collection[str],
     ids: Collection[str] = (),
     dialect: Dialect = PLAIN,
+    watch: Callable[[int], None] | None = None,
 ) -> Iterator[Any]:
     """Yield what :func:`read_cells` returns in tables of some megabytes, in the order of lines."""
     import pyarrow as pa
@@ -170,6 +178,8 @@ def cell_tables(
                     for chunks, kind in zip(found, schema.types, strict=True)
                 ]
                 yield pa.table(columns, schema=schema)
+                if watch is not None:
+                    watch(len(block))
     except (pa.ArrowException, OSError):
         # Arrow's own message would quote the line that it stumbled over.
         failed = True
@@ -201,13 +211,13 @@ class _Lines:
         octets = np.frombuffer(block, np.uint8)
         ends = np.flatnonzero(octets == ord("\n"))
         starts = np.concatenate([[0], ends[:-1] + 1])
-        plain, blank = self._sort_out(octets, starts, ends)
-        found = self._plain_columns(_selected(block, starts, ends, plain), kinds)
-        others = np.flatnonzero(~(plain | blank))
+        regular, blank = self._sort_out(octets, starts, ends)
+        found = self._regular_columns(_selected(block, starts, ends, regular), kinds)
+        others = np.flatnonzero(~(regular | blank))
         if len(others) == 0:
             return found
         rows = [self._cells(block[starts[i] : ends[i]], kept) for i in others]
-        order = pa.array(np.argsort(np.concatenate([np.flatnonzero(plain), others])))
+        order = pa.array(np.argsort(np.concatenate([np.flatnonzero(regular), others])))
         columns = []
         for chunks, kind, cells in zip(found, kinds, zip(*rows, strict=True), strict=True):
             if kind == pa.float64():
@@ -221,21 +231,20 @@ class _Lines:
     def _sort_out(
         self, octets: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tell which lines hold nothing peculiar, and which hold nothing at all."""
-
-        def count(octet: bytes) -> NDArray[np.int64]:
-            places = np.flatnonzero(octets == ord(octet))
-            if len(places) == 0:
-                return np.zeros(len(ends), np.int64)
-            return np.diff(np.searchsorted(places, ends), prepend=0)
-
+        """Tell which lines Arrow reads as we do, and which hold nothing at all."""
+        separators = np.flatnonzero(octets == ord(self.separator))
+        returns = np.flatnonzero(octets == ord("\r"))
         # At the first place of a block there is nothing before; the line feed itself will do.
         returned = octets[np.maximum(ends - 1, 0)] == ord("\r")
         blank = ends - returned == starts
-        plain = ~blank & (count(self.separator) == self.width - 1) & (count(b'"') == 0)
-        return plain & (count(b"\r") == returned) & (ends - starts < _LONGEST_PLAIN), blank
+        fits = ~blank & (_count(returns, ends) == returned) & (ends - starts < _LONGEST_PLAIN)
+        quotes = np.flatnonzero(octets == ord('"'))
+        if len(quotes) == 0:
+            return fits & (_count(separators, ends) == self.width - 1), blank
+        enclosing, outside = _quoted_lines(octets, quotes, separators, starts, ends)
+        return fits & enclosing & (outside == self.width - 1), blank
 
-    def _plain_columns(self, lines: bytes, kinds: list[Any]) -> list[list[Any]]:
+    def _regular_columns(self, lines: bytes, kinds: list[Any]) -> list[list[Any]]:
         import pyarrow as pa
         from pyarrow.csv import ConvertOptions, ParseOptions, read_csv
 
@@ -246,7 +255,7 @@ class _Lines:
             pa.BufferReader(_owned_by_arrow([header, lines])),
             parse_options=ParseOptions(
                 delimiter=self.separator.decode(),
-                quote_char=False,
+                quote_char='"' if b'"' in lines else False,
                 double_quote=False,
                 escape_char=False,
             ),
@@ -273,6 +282,53 @@ class _Lines:
             cells[place] if keep and place < len(cells) else None
             for place, keep in zip(self.places, kept, strict=True)
         ]
+
+
+def _count(places: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many of some places each line has.
+
+    >>> _count(np.array([1, 2, 7]), np.array([4, 6, 9])).tolist()
+    [2, 0, 1]
+    """
+    return np.diff(np.searchsorted(places, ends), prepend=0)
+
+
+def _quoted_lines(
+    octets: NDArray[np.uint8],
+    quotes: NDArray[np.int64],
+    separators: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    r"""Tell for each line whether its quotes enclose whole cells, and its separators outside them.
+
+    They do if every other quote stands where a cell begins and those between where one ends. A line
+    without quotes has none that do not.
+
+    >>> octets = np.frombuffer(b'"a,b",c\n"a"b,c\na,"b\na,b\n', np.uint8)
+    >>> ends = np.flatnonzero(octets == ord("\n"))
+    >>> starts = np.concatenate([[0], ends[:-1] + 1])
+    >>> places = [np.flatnonzero(octets == ord(mark)) for mark in '",']
+    >>> enclosing, outside = _quoted_lines(octets, *places, starts, ends)
+    >>> enclosing.tolist(), outside[[0, 3]].tolist()
+    ([True, False, False, True], [1, 1])
+    """
+    counts = _count(quotes, ends)
+    before = np.cumsum(counts) - counts
+    line = np.repeat(np.arange(len(ends)), counts)
+    opens = (np.arange(len(quotes)) - before[line]) % 2 == 0
+    held = np.zeros(len(octets) + 2, dtype=np.bool_)
+    held[separators] = True
+    # Where a cell may end: before a separator, a line feed, or the two octets of a line's end.
+    final = held.copy()
+    final[ends] = True
+    final[ends[octets[ends - 1] == ord("\r")] - 1] = True
+    fits = np.where(opens, held[quotes - 1] | (quotes == starts[line]), final[quotes + 1])
+    enclosing = (counts % 2 == 0) & (np.bincount(line[~fits], minlength=len(ends)) == 0)
+    # A separator is outside of quotes if an even number of its line's stands before it.
+    there = np.searchsorted(ends, separators)
+    is_outside = (np.searchsorted(quotes, separators) - before[there]) % 2 == 0
+    return enclosing, np.bincount(there[is_outside], minlength=len(ends))
 
 
 def _selected(
@@ -352,12 +408,19 @@ def _closing_quote(line: bytes, place: int) -> int:
 def _numbers(column: Any, dialect: Dialect = PLAIN) -> Any:
     """Return cells as floats, null where a cell is not a number."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     plain = column if dialect.has_plain_numbers else dialect.plain_numbers(column)
     # Arrow accepts less than Python does, and nothing else: one cell does not change another.
     with suppress(pa.ArrowInvalid):
         return plain.cast(pa.large_string()).cast(pa.float64())
-    return pa.array([_number(cell, PLAIN) for cell in plain.to_pylist()], pa.float64())
+    sure = pc.match_substring_regex(plain, _SURE_NUMBER)
+    nothing = pa.scalar(None, plain.type)
+    values = pc.if_else(sure, plain, nothing).cast(pa.large_string()).cast(pa.float64())
+    # The others are read one by one, each text once.
+    rest = pc.if_else(sure, nothing, plain).dictionary_encode()
+    found = [_number(cell, PLAIN) for cell in rest.dictionary.to_pylist()]
+    return pc.coalesce(values, pa.array(found, pa.float64()).take(rest.indices))
 
 
 def _number(cell: bytes | None, dialect: Dialect) -> float | None:

@@ -10,7 +10,7 @@ public and may raise.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from quorate.engines.files import FileCrowd, about_file
 from quorate.engines.layout import Layout
+from quorate.engines.progress import Progress
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.files.csv_lines import (
     cell_schema,
@@ -143,6 +144,15 @@ class TableFile:
 
     The files of a folder of CSV are read in the order of their names; each has a header.
 
+    Parameters
+    ----------
+    path : str or path
+    dialect : Dialect, default=PLAIN
+    watch : callable, optional
+        Called with the share of a CSV file that was read, from 0 to 1.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "visits.csv"
@@ -157,6 +167,12 @@ class TableFile:
 
     path: str | os.PathLike[str]
     dialect: Dialect = PLAIN
+    watch: Callable[[float], None] | None = field(default=None, compare=False)
+    kept: dict[tuple[str, bool, bool], Any] | None = field(default=None, compare=False, repr=False)
+
+    def keeping(self) -> TableFile:
+        """Return the same table, which keeps what it reads: no column of a CSV is read twice."""
+        return replace(self, kept={})
 
     @property
     def separator(self) -> str | None:
@@ -350,6 +366,32 @@ class TableFile:
         return pa.table(made, schema=schema)
 
     @closed
+    @closed
+    def read_cells(self, columns: Columns, *, labels: Sequence[str]) -> Any:
+        r"""Read ids as they stand, columns of labels, and numbers, as one Arrow table.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "visits.csv"
+        ...     _ = path.write_text("patient,city,age\nann,Ulm,30\nbob,,old\n")
+        ...     columns = Columns(user=("patient",), features=("city", "age"))
+        ...     table = TableFile(path).read_cells(columns, labels=["city"])
+        >>> table["city"].to_pylist(), table["age"].to_pylist()
+        (['Ulm', None], [30.0, None])
+        """
+        import pyarrow as pa
+
+        self.label_schema(columns, labels=labels, ids="")  # which refuses what is not there
+        if self.separator is None:
+            return self._parquet(columns.named)
+        numeric = set(columns.features) - set(labels)
+        source = self._csv(columns.named, numeric, columns.user)
+        made = {
+            name: _texts(source.column(name)) if name in labels else source.column(name)
+            for name in columns.named
+        }
+        return pa.table(made)
+
     def count_users(self, columns: Columns) -> int:
         """Count the users from the columns of their ids, and read nothing else."""
         if self.separator is None:
@@ -399,7 +441,7 @@ class TableFile:
         import pyarrow.compute as pc
 
         if self.separator is not None:
-            cells = kinds.decoded(_texts(self._csv([name], (), [name]).column(name)))
+            cells = kinds.decoded(_texts(self._csv([name], ()).column(name)))
             known = pa.array(list(map(str, labels)), cells.type)
         else:
             cells = kinds.decoded(self._parquet([name]).column(name))
@@ -443,11 +485,32 @@ class TableFile:
     ) -> Any:
         import pyarrow as pa
 
+        columns = {} if self.kept is None else self.kept
+        # How a column is read: as numbers or not, and whether an irregular line keeps its cell.
+        wanted = {name: (name, name in numeric, name in ids) for name in names}
+        absent = [name for name, key in wanted.items() if key not in columns]
+        if absent:
+            read = self._read_csv(absent, numeric, ids)
+            columns |= {wanted[name]: read.column(name) for name in absent}
+        return pa.table({name: columns[key] for name, key in wanted.items()})
+
+    def _read_csv(
+        self, names: Sequence[str], numeric: Collection[str], ids: Collection[str]
+    ) -> Any:
+        import pyarrow as pa
+
+        size, done = sum(file.stat().st_size for file in self.files), 0
+
+        def advance(octets: int) -> None:
+            nonlocal done
+            done += octets
+            if self.watch is not None:
+                self.watch(min(done / size, 1.0))
+
+        given: dict[str, Any] = {"names": names, "numeric": numeric, "ids": ids}
+        given |= {"dialect": self.dialect, "watch": advance}
         separator = str(self.separator)
-        return pa.concat_tables(
-            read_cells(file, separator, names=names, numeric=numeric, ids=ids, dialect=self.dialect)
-            for file in self.files
-        )
+        return pa.concat_tables(read_cells(file, separator, **given) for file in self.files)
 
 
 @closed
@@ -489,7 +552,10 @@ def users_of_csv(
     if Path(path).exists() and table.separator is None:
         raise SchemaError(f"Expected a file or a folder of .csv or .tsv, got {str(path)!r}.")
     table.resolve(columns)
-    return table.group(columns, spool=spool_folder(spool)) if spool else table.read(columns)
+    if spool:
+        return table.group(columns, spool=spool_folder(spool))
+    with Progress(1, label="reading") as bar:
+        return replace(table, watch=bar.reach).read(columns)
 
 
 def _texts(cells: Any) -> Any:

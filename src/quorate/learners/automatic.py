@@ -5,7 +5,7 @@ Measured on stumps, conjunctions, intervals, random tables and cut-offs; see
 
 * the error of the best concept is stated: 0 -> any mistake; otherwise more than t mistakes, with
   the best t;
-* one record a user, stated: count mistakes;
+* one record per user, stated: count mistakes;
 * up to 4096 hypotheses: duels while users are few for the class, because they tell much with few
   users who are alike; capped regret once they are many, because it finds what errs least for users
   who differ as well; very many need no cap, which blurs what they would rather avoid;

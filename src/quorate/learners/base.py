@@ -72,7 +72,7 @@ CONSTANTS = ("calibrated", "published")
 
 @dataclass
 class HeldRecords:
-    """What a fit knows about how many records a user holds: stated, bought, or nothing yet.
+    """What is known about the records per user: stated, released, or nothing.
 
     >>> account = Account.open(epsilon=1.0)
     >>> people = UserData(np.zeros((800, 1)), offsets=np.arange(0, 801, 4))
@@ -107,7 +107,7 @@ class HeldRecords:
         self.known = rough.release_tally(held, account=self.account)
 
     def typical(self, data: Crowd) -> int:
-        """Return the number of records an algorithm is tuned to, stated or bought."""
+        """Return the number of records an algorithm is tuned to, stated or released."""
         if self.known is None:
             self.buy(data, RECORD_LADDER[1:13])
         return max(1, self.known.lower if self.known is not None else 1)
@@ -246,7 +246,7 @@ class RuleLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         held: HeldRecords,
         public: dict[str, Any],
     ) -> ChoiceError:
-        """Return what the choice that comes next may lose; buys what it would buy first."""
+        """Return the error bound of the next choice, after the releases that come before it."""
         if way is Way.CLIPPED_PAIRWISE:
             score = ClippedPairwise(tau=published_clip(held.typical(data), self.excess))
             return score_error(score, concepts, epsilon=held.account.left, **public)

@@ -20,12 +20,12 @@ _WAYS = tuple(way.value for way in Way)
 
 
 class ConceptLearner(RuleLearner):
-    r"""Learn the rule of a class that errs least, by a private choice among all rules.
+    r"""Learn the rule of a class with the fewest errors, by a private choice among all rules.
 
-    Every user reduces what they hold to one bounded opinion about the rules; the opinions are added
-    up into a loss for each rule, and one rule is chosen with noise that hides any one opinion. More
-    records make opinions clearer at no price: at a fixed number of users the error falls with the
-    records per user, which group privacy and one record a user cannot do.
+    Each user's records give one bounded score for every rule. The scores are summed over users into
+    a loss for each rule, and one rule is chosen privately by its loss. More records make the scores
+    of a user more accurate at no extra cost: at a fixed number of users the error falls with the
+    records per user. Group privacy and one record per user cannot do that.
 
     Learning
     --------

@@ -40,9 +40,9 @@ __all__ = ["ConciseLearner"]
 class ConciseLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     r"""Try ever larger classes of rules on ever more users, and stop at the first rule that fits.
 
-    A rule that fits and has a short description lies in a small class, which few users suffice to
-    search; nobody has to know in advance how short. Each round takes users who were not asked
-    before: some choose a rule of the next class, others test it.
+    A rule with a short description is in a small class, and few users suffice to search a small
+    class. The length need not be known in advance. Each round uses new users: some choose a rule of
+    the next class, others test it.
 
     Learning
     --------

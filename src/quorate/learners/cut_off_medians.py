@@ -56,7 +56,7 @@ def choose_by_median(
 
     ``slack`` is for the fewest users, who must agree nearly all of them: each is content with
     sqrt(m) / 4 mistakes more than the fewest on m records (from 16 on), what noise in labels makes
-    of one's own best cut-off; and permute-and-flip chooses, which never errs more.
+    of your own best cut-off; and permute-and-flip chooses, which never errs more.
     """
     if concepts.direction is Direction.EITHER:
         return _median_either_way(concepts, users, account=account, slack=slack)

@@ -103,11 +103,11 @@ class LossSelector(UserEstimator):
 
     A user's mean loss over m records is within about :math:`1/\sqrt m` of its expectation, and so
     is the difference of two candidates: users with many records mostly agree which of two is
-    better. So users who are alike judge pairs of candidates, or, if there are too many of these,
-    the difference of each candidate to a privately chosen reference, clipped to that small radius.
-    Noise matters less the more records a user holds; in the plain exponential mechanism it does
-    not. But what most users prefer need not have the smallest mean loss: many users who may differ
-    add up their losses.
+    better. If users are alike, they therefore vote on pairs of candidates or, if there are too many
+    pairs, on the difference of each candidate to a privately chosen reference, clipped to that
+    small radius. The noise then matters less the more records a user has, unlike in the plain
+    exponential mechanism. The candidate that most users prefer need not have the smallest mean
+    loss, so with many users who may differ the losses are summed instead.
 
     Learning
     --------
@@ -161,7 +161,7 @@ class LossSelector(UserEstimator):
         themselves. ``"published"`` is Algorithm 5 of [1]_.
     records : int or "auto", default="auto"
         How many records a user's mean is over: a public number, or a rough private estimate that is
-        paid for. State it when ``X`` holds one row of means a user.
+        paid for. State it when ``X`` holds one row of means per user.
     alike : bool, default=False
         Whether users are alike, that is, whether their records come from one distribution. It opens
         the ways that need few users and follow what most of them prefer.

@@ -24,8 +24,8 @@ __all__ = ["PrivateMinError"]
 class PrivateMinError(UserEstimator):
     r"""Estimate the smallest error that any rule of a class can reach.
 
-    Tells whether a class is worth learning, and which ``error_level`` to state later, before the
-    rest of the budget is spent on a rule.
+    Use it to find out whether a class is worth learning, and which ``error_level`` to state, before
+    the rest of the budget is spent on a rule.
 
     Learning
     --------
@@ -59,7 +59,7 @@ class PrivateMinError(UserEstimator):
         Accuracy that is aimed at, the paper's alpha.
     records : int or "auto", default="auto"
         Records a user holds, which the exact tails need; users with more are cut to it. ``"auto"``
-        buys a rough private estimate.
+        spends some budget on a rough private estimate.
     constants : {"calibrated", "published"}, default="calibrated"
     classes : sequence of two labels, default=(0, 1)
         The labels of ``y``, negative first, compared as numbers if both are numbers and as text

@@ -41,7 +41,7 @@ def agnostic_occam_users(
 def realizable_occam_users(
     *, log_size: float, alpha: float, beta: float, epsilon: float = math.inf
 ) -> int:
-    r"""Return users of one record after which a choice errs by at most ``alpha``, if a rule fits.
+    r"""Return users of one record after which a choice is off by at most ``alpha``, if a rule fits.
 
     A rule of error :math:`\alpha` or more shows less than :math:`\alpha/2` with probability at most
     :math:`e^{-n\alpha/8}` (Chernoff), and the exponential mechanism takes one that shows

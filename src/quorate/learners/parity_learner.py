@@ -56,9 +56,10 @@ _LESS_THAN_HALF = 0.49
 class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     r"""Learn which features a parity is made of: "an odd number of them is true".
 
-    A parity cannot be learned from statistical queries, and yet it can be learned privately: each
-    user's record is a linear equation over two elements, and which equations are used is hidden by
-    coins. Users with at least as many records as features solve their own equations and vote.
+    A parity cannot be learned from statistical queries, but it can be learned privately. Each
+    record is a linear equation over the field with two elements. A random subset of the equations
+    is solved, which hides any one of them. Users with at least as many records as features solve
+    their own equations and vote.
 
     Learning
     --------
@@ -310,7 +311,7 @@ class ParityLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
         return ChoiceError.of_people(people, counts=counts, n_users=n_users)
 
     def _equations(self, data: Crowd) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Return one equation a user, in a public order; 0 = 0 for those without a record."""
+        """Return one equation per user, in a public order; 0 = 0 for those without a record."""
         rows, labels = zip(*data.map(_own_equations), strict=True)
         order = np.argsort(data.public_draws(self.random_state), kind="stable")
         return np.concatenate(rows)[order], np.concatenate(labels)[order]

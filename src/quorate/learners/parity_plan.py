@@ -1,8 +1,8 @@
 r"""How many users a parity needs, and in how many parts they are solved (K4).
 
 All decisions are made from public numbers: users, features, epsilon, the wanted error and failure
-probability. They are shared by :class:`~quorate.learners.parity_learner.ParityLearner` and whoever
-plans a study.
+probability. They are shared by :class:`~quorate.learners.parity_learner.ParityLearner` and the
+planner.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ParityPlan:
 
 
 def run_success(solver: SolveParity, rows: int) -> float:
-    """Return the chance that one run on uniform rows finds the parity.
+    """Return the probability that one run on uniform rows finds the parity.
 
     It does not stop at once, and the rows it keeps have full rank.
 
@@ -74,7 +74,7 @@ def run_success(solver: SolveParity, rows: int) -> float:
 
 
 def uniform_plan(solver: SolveParity, *, beta: float) -> ParityPlan:
-    r"""Return the plan that recovers a parity of uniform inputs except with chance ``beta``.
+    r"""Return the plan that recovers a parity of uniform inputs except with probability ``beta``.
 
     Parts of :math:`1.3(d+12)/p` rows keep enough equations; the number k of runs makes it unlikely
     that all of them stop or fail (``beta / 3``), and the test tells the parity from wrong
@@ -97,7 +97,7 @@ def any_inputs_plan(solver: SolveParity, *, alpha: float, beta: float) -> Parity
     :math:`\alpha' = \alpha/5` with probability 3/4 (Lemma 4.1 of the paper with a union bound). On
     the test a candidate of error :math:`\alpha/5` makes at most :math:`0.45\alpha` mistakes a row
     and one of error :math:`\alpha` at least :math:`0.7\alpha`, by Chernoff, and the private choice
-    errs by less than the quarter :math:`\alpha` in between: three events of ``beta / 3``.
+    is off by less than the quarter :math:`\alpha` in between: three events of ``beta / 3``.
 
     >>> any_inputs_plan(SolveParity(features=64, epsilon=1.0), alpha=0.05, beta=0.05).users
     51735

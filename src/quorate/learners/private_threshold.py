@@ -305,7 +305,7 @@ class PrivateThreshold(RuleLearner):
         return self
 
     def _published(self, line: MistakeLine, held: HeldRecords) -> int:
-        """Half for the level, the rest in 4 T equal parts; three noisy counts a round."""
+        """Half for the level, the rest in 4 T equal parts; three noisy counts per round."""
         account = held.account
         m = published_records(held.typical(line.users), self.excess)
         concepts, kept = line.concepts, line.users.cap(records=m, random_state=self.random_state)
@@ -348,7 +348,7 @@ class PrivateThreshold(RuleLearner):
         return first
 
     def _calibrated(self, line: MistakeLine, held: HeldRecords) -> int:
-        """Spend on a level, on medians, on comparisons and on a last choice inside the range."""
+        """Split the budget over an error level, medians, comparisons and a final choice."""
         account = held.account
         for_level, for_medians, for_compares, for_last = (share * account.left for share in _SHARES)
         if self.error_level is None:

@@ -66,14 +66,15 @@ def _default_step(lower: int | float, upper: int | float) -> int | float:
 
 
 class ThresholdLearner(RuleLearner):
-    r"""Learn the cut-off that errs least, over an ordered domain of any size.
+    r"""Learn the cut-off with the fewest errors, over an ordered domain of any size.
 
-    Between two neighbouring records no cut-off differs from another, so a domain of 2^32 points
-    falls into few pieces; a piece is chosen by its length and its loss, exactly, and then a point
-    inside. With few users it is the private median of the cut-offs that are best on each user's own
-    records (with very few, of those that are good enough); with more, what errs least around a
-    private place among the records, each user's errors beyond their own fewest counted up to half
-    of their records, or, with very many users, all of them.
+    All cut-offs between two neighbouring records make the same predictions, so a domain of 2^32
+    points consists of few pieces. A piece is chosen by the exponential mechanism, by its length and
+    its loss, and then a point inside it. With few users the private median of each user's own best
+    cut-off is released (with very few users, of the cut-offs that are good enough for the user).
+    With more users the exponential mechanism searches near a private median of the records. The
+    errors of a user beyond their own minimum count up to half of their records, or all of them with
+    very many users.
 
     Learning
     --------

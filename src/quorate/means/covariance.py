@@ -75,7 +75,7 @@ class UserCovariance(UserEstimator):
     numerics : exact
     proof : Two private means that share one Gaussian budget (see
         :class:`~quorate.means.user_mean.UserMean`): of the users' vectors, and of their outer
-        products around the released mean, which are one bounded vector a user. The projection to
+        products around the released mean, which are one bounded vector per user. The projection to
         a positive semidefinite matrix happens after the release.
 
     Utility

@@ -64,7 +64,7 @@ class QuantileError(StatedError):
         zero where many share it.
     confidence : float
     coordinates : tuple of float
-        The same for each quantile of each feature alone, in the order of ``values_``.
+        The same for each quantile of each feature alone, in the order of ``quantiles_``.
     covers : str
     bound, worst : float
         The same as ``rank``: nothing is assumed about the users.
@@ -144,13 +144,13 @@ class RecordQuantile:
     quantile: float
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        """Return one row a user; NaN for one without records."""
+        """Return one row per user; NaN for one without records."""
         return record_quantile(users, self.quantile)
 
 
 @dataclass(frozen=True)
 class OwnValues:
-    """One value a user and feature, kept where the users lie; nothing for users without records.
+    """One value per user and feature, kept where the users lie; nothing for users without records.
 
     >>> people = UserData.from_arrays([[1.0], [9.0], [2.0], [5.0]], users=[0, 0, 0, 1])
     >>> OwnValues.of(people, RecordQuantile(0.5)).column(0)
@@ -199,7 +199,7 @@ def looked_quantile(
     relation: Relation = Relation.REPLACE,
     resolution: float | None = None,
 ) -> _Looked:
-    """Return what releases one quantile, and what then looks by how much it is off.
+    """Return the mechanism for one quantile, and the one that measures its rank error.
 
     >>> mechanism, look = looked_quantile((0.0, 125.0), epsilon=Fraction(1))
     >>> mechanism.epsilon + look.epsilon, mechanism.error_bound(0.05)
@@ -226,7 +226,7 @@ def looked_quantile(
 
 
 class UserQuantiles(UserEstimator):
-    r"""Quantiles over users of one value a user, hiding any one user's whole record.
+    r"""Quantiles over users of one value per user, hiding any one user's whole record.
 
     Privacy
     -------
@@ -235,12 +235,12 @@ class UserQuantiles(UserEstimator):
         user
     trust : central
     public : all parameters and the number of features; under ``Relation.REPLACE`` the number of
-        users; released: ``values_``
+        users; released: ``quantiles_``
     numerics : exact
     proof : A user is reduced to one value (or two limits) a feature by a function of that user's
-        records; each feature and quantile has an equal part of ``epsilon``. Four fifths of it pay a
-        :class:`~quorate.mechanisms.choices.round_quantile.RoundQuantile` (with a stated resolution
-        a :class:`~quorate.mechanisms.choices.quantiles.FloatQuantile`), the rest one
+        records; each feature and quantile has an equal part of ``epsilon``. Four fifths of it pay
+        for a :class:`~quorate.mechanisms.choices.round_quantile.RoundQuantile` (with a stated
+        resolution a :class:`~quorate.mechanisms.choices.quantiles.FloatQuantile`), the rest one
         :class:`~quorate.mechanisms.choices.noisy_rank.NoisyRank` of what it released. Users without
         usable records are left out, so n counts the others. Replacing a user by one of them, or the
         reverse, is to remove or add one: it changes the losses by at most max(a, b - a) for the
@@ -249,9 +249,9 @@ class UserQuantiles(UserEstimator):
 
     Utility
     -------
-    ``error_.rank`` users, measured by the look and not assumed: some :math:`10 k d/\varepsilon` for
-    k quantiles of d features, none where many users share a value. At most of order
-    :math:`k d \log(w/r)/\varepsilon` for a range of width w and a resolution of r.
+    ``error_.rank`` users. This is measured privately and not assumed. It is about :math:`10 k
+    d/\varepsilon` for k quantiles of d features, and zero if many users share a value. At most of
+    order :math:`k d \log(w/r)/\varepsilon` for a range of width w and a resolution of r.
 
     Complexity
     ----------
@@ -277,7 +277,7 @@ class UserQuantiles(UserEstimator):
 
     Attributes
     ----------
-    values_ : array of shape (quantiles, features)
+    quantiles_ : array of shape (quantiles, features)
     error_ : QuantileError
     algorithm_ : Route
     guarantee_ : Guarantee
@@ -291,7 +291,7 @@ class UserQuantiles(UserEstimator):
     --------
     >>> ages = np.tile(np.arange(20.0, 60.0), 50)[:, None]
     >>> quartiles = UserQuantiles(epsilon=3.0, bounds=(0.0, 120.0)).fit(ages, users=range(2000))
-    >>> np.abs(quartiles.values_.ravel() - [30.0, 40.0, 50.0]).max() < 3
+    >>> np.abs(quartiles.quantiles_.ravel() - [30.0, 40.0, 50.0]).max() < 3
     np.True_
     >>> quartiles.guarantee_.delta
     0.0
@@ -351,7 +351,7 @@ class UserQuantiles(UserEstimator):
             alone[place] = look.upper_bound(off, _BETA)
             together[place] = look.upper_bound(off, _BETA / values.size)
         self.guarantee_ = self._promise(account)
-        self.values_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
+        self.quantiles_ = np.sort(values, axis=0)[np.argsort(np.argsort(quantiles))]
         self.error_ = QuantileError(
             rank=float(together.max()),
             confidence=1.0 - _BETA,
@@ -403,7 +403,7 @@ class UserQuantiles(UserEstimator):
 
 
 class PrivateMedian(UserQuantiles):
-    r"""The median over users of one value a user, hiding any one user's whole record.
+    r"""The median over users of one value per user, hiding any one user's whole record.
 
     Privacy
     -------
@@ -418,8 +418,9 @@ class PrivateMedian(UserQuantiles):
 
     Utility
     -------
-    ``error_.rank`` users, measured by a look after the release as in :class:`UserQuantiles`. Up
-    to half of the users may be anywhere without moving the median far.
+    The rank is off by at most ``error_.rank`` users, measured privately after the release as in
+    :class:`UserQuantiles`. Up to half of the users may have any values without moving the median
+    far.
 
     Complexity
     ----------
@@ -434,7 +435,7 @@ class PrivateMedian(UserQuantiles):
     Attributes
     ----------
     median_ : array of shape (features,)
-    values_ : array of shape (1, features)
+    quantiles_ : array of shape (1, features)
         The same, as in :class:`UserQuantiles`.
     error_ : QuantileError
     algorithm_ : Route
@@ -479,7 +480,7 @@ class PrivateMedian(UserQuantiles):
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> PrivateMedian:
         """Release the median of ``X`` (records x features, with ``users``, or a crowd)."""
         super().fit(X, users=users)
-        self.median_ = self.values_[0]
+        self.median_ = self.quantiles_[0]
         return self
 
     def _checked_quantiles(self) -> list[float]:

@@ -28,11 +28,11 @@ from quorate._validate import float_down
 from quorate.accounting.account import Account
 from quorate.accounting.calibrate import split_epsilon
 from quorate.estimators import Route
-from quorate.grid import Bound, Box, Grid, Interval
+from quorate.grid import Bound, Box, Boxed, Grid, Interval
 from quorate.guarantees import Relation
 from quorate.means.mean_error import MeanError
 from quorate.means.weighted_users import VectorUsers, WeightedUsers
-from quorate.mechanisms.laplace import Boxed, CubeSum, LaplaceSum, cube_deviation
+from quorate.mechanisms.laplace import CubeSum, LaplaceSum, cube_deviation
 from quorate.mechanisms.sums import fitting_grid
 
 __all__ = [
@@ -380,7 +380,7 @@ class PureRun:
         )
 
     def count_users(self, epsilon: float, share: float) -> tuple[Size, float]:
-        """Return n and the epsilon that is left: n is public under replacement, else bought."""
+        """Return n and the remaining epsilon: n is public under replacement, otherwise released."""
         if self.relation is Relation.REPLACE:
             return Size(float(max(1, self.users.n_users)), 0.0), epsilon
         for_size, rest = split_epsilon(epsilon, [share, 1.0 - share])

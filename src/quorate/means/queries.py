@@ -66,7 +66,7 @@ class Answer:
 
 
 class UserQueries(UserEstimator):
-    r"""Answer up to ``queries`` adaptively chosen bounded questions about users.
+    r"""Answer up to ``queries`` adaptively chosen, bounded queries about users.
 
     Privacy
     -------
@@ -376,7 +376,7 @@ class _Desk:
 
 @dataclass(frozen=True)
 class _Evaluated:
-    """One value a user; one for whom anything goes wrong is absent (NaN)."""
+    """One value per user; one for whom anything goes wrong is absent (NaN)."""
 
     query: Query
     dimension: int

@@ -76,7 +76,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, UserEstimator):  # type
     Utility
     -------
     The scale is the root of the mean over users of their mean squared distance, up to the error
-    of a private mean; users far out are pulled in.
+    of a private mean; users far from the centre are clipped.
 
     Complexity
     ----------

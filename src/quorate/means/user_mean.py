@@ -45,10 +45,10 @@ _ALGORITHMS = ("auto", "clip", "quantile", "interval", "drift", "ball", "core", 
 class UserMean(UserEstimator):
     r"""The mean over users of each user's mean record, hiding any one user's whole record.
 
-    Every user counts once, however many records they hold (see ``records`` for weights). The only
-    thing to know about the data is a loose public range. Where the users lie and how far apart is
-    found privately, and the noise scales with how much users *really* differ: with m records a user
-    it falls as :math:`1/\sqrt m`.
+    Every user counts once, however many records they have (see ``records`` for weights). You only
+    need to state a loose public range. The location and the spread of the users are found
+    privately. The noise is proportional to how much users *really* differ; for users who are alike
+    and have m records each it falls as :math:`1/\sqrt m`.
 
     Privacy
     -------
@@ -73,19 +73,20 @@ class UserMean(UserEstimator):
     Utility
     -------
     ``error_.standard_error`` is the root mean square length of the noise; ``error_.bound`` and, for
-    each coordinate, ``error_.coordinates`` hold the error with probability 95 %, clipping and
-    absent people included, if users thin out towards the ends; ``error_.worst`` holds wherever
-    they lie. In few dimensions everybody is clipped to intervals or an L1 ball, where noise
-    and clipping are expected to cost least. For n users whose means spread by :math:`\tau` (L2) in
-    d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt d/(n\mu)` with :math:`\mu` =
-    ``gdp_mu(epsilon, delta)``: about 4 times the sampling error at n = 1000, d = 100, epsilon = 1,
-    delta = 1e-6. From some 100 to 260 users / epsilon (675 and more in more dimensions) a ball
-    drifts to where they are; with fewer, or where the range is not much wider than the people, the
-    noise is that of clipping to the range, and ``algorithm_`` says so.
+    each coordinate, ``error_.coordinates`` bound the error with probability 95 %. They include
+    clipping and absent users, and assume that users become fewer towards the ends; ``error_.worst``
+    holds without this assumption. In few dimensions users are clipped to intervals or to an L1
+    ball, chosen so that noise and clipping together are expected to cost least. For n users whose
+    means spread by :math:`\tau` (L2) in d >= 10 dimensions the noise is about :math:`2.5\,\tau\sqrt
+    d/(n\mu)` with :math:`\mu` = ``gdp_mu(epsilon, delta)``: about 4 times the sampling error at n =
+    1000, d = 100, epsilon = 1, delta = 1e-6. From about 100 to 260 users / epsilon on (675 and more
+    in more dimensions) a small ball around the users is found. With fewer users, or if the public
+    range is not much wider than the users, users are clipped to the range, and ``algorithm_`` says
+    so.
 
     Complexity
     ----------
-    About ten passes over one vector a user; the core, used up to 5000 users, compares all pairs.
+    About ten passes over one vector per user; the core, used up to 5000 users, compares all pairs.
 
     Parameters
     ----------
@@ -183,8 +184,8 @@ class UserMean(UserEstimator):
         ----------
         X : array, frame, UserData or another crowd
         y : ignored
-        users : array of shape (records,)
-            Whose record each row is.
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column of ``X`` that says so.
         """
         X = self._as_numbers(X)
         self._check_parameters(X)

@@ -158,10 +158,10 @@ class VariationError(StatedError):
 
 
 class UserVariation(UserEstimator):
-    r"""How different people are from each other, and how many records they bring.
+    r"""How much users differ from each other, and how many records they have.
 
-    Spend a little on it before planning: forecasts for people who differ need ``between_`` and
-    ``records_``, and both are hard to guess.
+    Spend a small epsilon on it before planning: forecasts need ``between_`` and ``records_``, and
+    both are hard to guess.
 
     Privacy
     -------

@@ -69,7 +69,7 @@ def record_weights(counts: NDArray[np.int64], *, records: float) -> NDArray[np.f
 
 
 class VectorUsers(ABC):
-    """One vector a user, with a weight in [0, 1] if users are weighted by their records."""
+    """One vector per user, with a weight in [0, 1] if users are weighted by their records."""
 
     @property
     @abstractmethod
@@ -109,7 +109,7 @@ class VectorUsers(ABC):
 
     @abstractmethod
     def column(self, coordinate: int) -> NDArray[np.float64]:
-        """Return one coordinate of those who are present: one number a user."""
+        """Return one coordinate of those who are present: one number per user."""
 
     def everybody(self) -> WeightedUsers:
         """Return all users; for algorithms that compare them with each other."""

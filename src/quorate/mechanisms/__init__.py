@@ -19,7 +19,8 @@
 * :mod:`quorate.mechanisms.means.friendly_core`: the mean of users who have most others nearby.
 * :mod:`quorate.mechanisms.means.private_range`: a short interval that holds the users' values.
 * :mod:`quorate.mechanisms.means.winsorized`: means inside such an interval.
-* :mod:`quorate.mechanisms.search.random_restarts`: the best of a secret number of noisy looks.
+* :mod:`quorate.mechanisms.search.random_restarts`: the best of a secret number of noisy
+  evaluations.
 * :mod:`quorate.mechanisms.user_sample`: means over a secret sample of the users.
 * :mod:`quorate.mechanisms.coins`: exact coins whose chance is made of exponentials.
 * :mod:`quorate.mechanisms.parity`: solutions of linear equations, one of each user.

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate._validate import pure_loss
 from quorate.accounting.account import Account
+from quorate.core.moves import GridMoves
+from quorate.core.sealed import Sealed
 from quorate.guarantees import Relation
-from quorate.mechanisms.laplace import LaplaceSum, check_joint_scale, laplace_beside
-from quorate.simplex import Shares
+from quorate.mechanisms.laplace import LaplaceSum, check_joint_scale
 
 __all__ = ["BalancedSum"]
 
@@ -98,13 +98,7 @@ class BalancedSum(LaplaceSum):
 
     @property
     def _balance(self) -> tuple[int, int]:
-        bound = self.grid.bound
-        if isinstance(bound, Shares):
-            return bound.balance_in_steps(self.grid.step, self.relation)
-        return 0, self.grid.l1_sensitivity(self.relation)
+        return GridMoves(self.grid, self.relation).balance
 
-    def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
-        noise = account.pay(pure_loss(self.sensitivity, self.scale))
-        shares, beside = np.split(sums, [self._balance[0]])
-        balanced = noise.balanced_laplace(shares, scale=self.scale) if shares.size else shares
-        return np.append(balanced, laplace_beside(beside, scale=self.scale, noise=noise))
+    def _add_noise(self, sums: Sealed, account: Account) -> NDArray[np.int64]:
+        return account.balanced(sums, scale=self.scale)

@@ -90,7 +90,7 @@ class Coin:
 
     @cached_property
     def probability(self) -> float:
-        """The chance of heads as a float; for audits and error bounds."""
+        """The probability of heads as a float; for audits and error bounds."""
         return self.digits(80) / 2.0**80
 
     def digits(self, bits: int) -> int:

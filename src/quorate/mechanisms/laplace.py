@@ -9,31 +9,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate._validate import exact, float_up, pure_loss
+from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
+from quorate.core.moves import GridMoves
+from quorate.core.sealed import Sealed
 from quorate.exceptions import GridOverflowError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
 from quorate.mechanisms.stated_error import chance_of_each
 from quorate.mechanisms.sums import NoisySum
-from quorate.noise import NoiseSource
 from quorate.noise.exact_decisions import LARGEST_SCALE
 
 __all__ = [
-    "Boxed",
     "CubeSum",
     "LaplaceNoise",
     "LaplaceSum",
     "check_joint_scale",
     "cube_deviation",
-    "laplace_beside",
     "laplace_deviation",
     "laplace_quantile",
 ]
@@ -46,7 +44,7 @@ class LaplaceNoise(PureMechanism):
 
     @property
     def sensitivity(self) -> int:
-        """How far one user moves what the noise is added to."""
+        """How much one user changes the sum that the noise is added to."""
         raise NotImplementedError
 
     @property
@@ -127,7 +125,7 @@ class LaplaceSum(NoisySum, LaplaceNoise):
         return self.grid.l1_sensitivity(self.relation)
 
     def error_bound(self, beta: float) -> float:
-        """Return what no coordinate's error exceeds, except with chance ``beta``.
+        """Return a bound on the error of every coordinate, except with probability ``beta``.
 
         The smallest multiple of the step for which this holds: the tail is exact, the coordinates
         are independent.
@@ -141,20 +139,8 @@ class LaplaceSum(NoisySum, LaplaceNoise):
         """Standard deviation of the noise in one coordinate."""
         return self.grid.step * laplace_deviation(self.scale)
 
-    def _add_noise(self, sums: Integers, account: Account) -> Integers:
-        return account.laplace(sums, sensitivity=self.sensitivity, scale=self.scale)
-
-
-@runtime_checkable
-class Boxed(Protocol):
-    """A bound of which some leading coordinates are a box."""
-
-    def cube_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
-        """Return how many they are, and the largest change of an integer sum by one user.
-
-        Of these the largest one counts; others as in L1.
-        """
-        ...
+    def _add_noise(self, sums: Sealed, account: Account) -> Integers:
+        return account.laplace(sums, scale=self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,13 +223,10 @@ class CubeSum(LaplaceSum):
     @property
     def _cube(self) -> tuple[int, int]:
         """How many leading coordinates are a box, and the largest change N."""
-        bound = self.grid.bound
-        if isinstance(bound, Boxed):
-            return bound.cube_in_steps(self.grid.step, self.relation)
-        return 0, super().sensitivity
+        return GridMoves(self.grid, self.relation).cube
 
     def error_bound(self, beta: float) -> float:
-        """Return what no coordinate's error exceeds, except with chance ``beta``."""
+        """Return a bound on the error of every coordinate, except with probability ``beta``."""
         from scipy.special import gammainccinv
 
         width, whole = self._cube[0], self.grid.bound.dimension
@@ -261,11 +244,8 @@ class CubeSum(LaplaceSum):
         deviation = self.scale * cube_deviation(max(1, self._cube[0]))
         return self.grid.step * deviation * math.exp(0.5 / self.scale)
 
-    def _add_noise(self, sums: Integers, account: Account) -> Integers:
-        noise = account.pay(pure_loss(self.sensitivity, self.scale))
-        box, beside = np.split(sums, [self._cube[0]])
-        inside = noise.cube_laplace(box, scale=self.scale) if box.size else box
-        return np.append(inside, laplace_beside(beside, scale=self.scale, noise=noise))
+    def _add_noise(self, sums: Sealed, account: Account) -> Integers:
+        return account.cube(sums, scale=self.scale)
 
 
 def check_joint_scale(scale: float) -> None:
@@ -275,11 +255,6 @@ def check_joint_scale(scale: float) -> None:
             f"Noise of scale = {scale:.3g} steps may not fit; use choose_grid(bound, n_users=..., "
             "noise_scale=...) for a coarser grid."
         )
-
-
-def laplace_beside(sums: Integers, *, scale: float, noise: NoiseSource) -> Integers:
-    """Return the totals beside those of a joint noise, with Laplace noise of the same scale."""
-    return noise.discrete_laplace(sums, scale=scale) if sums.size else sums
 
 
 def laplace_quantile(scale: float, tail: float) -> int:

@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 
 from quorate import _validate
 from quorate.accounting.account import Account
+from quorate.core.claims import claimed
+from quorate.core.moves import Moves
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceNoise, laplace_deviation, laplace_quantile
@@ -81,14 +84,16 @@ class NoisyCount(LaplaceNoise):
         """How far one user moves the count."""
         return 1
 
-    def release(self, count: int, *, account: Account | None = None) -> int:
+    def release(self, count: Sealed | int, *, account: Account | None = None) -> int:
         """Release a noisy count, given the exact one; it may be negative."""
-        if not isinstance(count, int | np.integer) or isinstance(count, bool):
-            raise SchemaError(f"Expected an integer count, got {type(count).__name__}.")
-        # Cutting brings no two counts further apart.
-        counted = np.array([min(max(int(count), -(2**62)), 2**62)], np.int64)
+        if not isinstance(count, Sealed):
+            if not isinstance(count, int | np.integer) or isinstance(count, bool):
+                raise SchemaError(f"Expected an integer count, got {type(count).__name__}.")
+            # Cutting brings no two counts further apart.
+            inside = min(max(int(count), -(2**62)), 2**62)
+            count = claimed([inside], Moves.of_counts(1), self.relation)
         paying = Account.of_release(account, self)
-        return int(paying.laplace(counted, sensitivity=self.sensitivity, scale=self.scale)[0])
+        return int(paying.laplace(count, scale=self.scale)[0])
 
     def release_values(self, indicators: ArrayLike, *, account: Account | None = None) -> int:
         """Count the users whose indicator is 1; every other value counts as 0."""

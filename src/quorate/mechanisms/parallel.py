@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.guarantees import Approximate
 
 __all__ = ["disjoint_accounts", "prepay"]
@@ -29,7 +29,7 @@ def disjoint_accounts(account: Account, *, epsilon: float | Fraction, groups: in
     Fraction(3, 4)
     """
     _validate.positive_integer(groups=groups)
-    noise = account.pay(exact(epsilon))
+    noise = noise_for(account, exact(epsilon))
     return [
         Account.open(epsilon=exact(epsilon), relation=account.relation, noise=noise)
         for _ in range(groups)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, sample_for
 from quorate.concepts.linear_equations import solve
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
@@ -176,7 +176,8 @@ class SolveParity(_OfEquations):
             What pays; by default one that holds just this release.
         """
         self._check_equations(rows, labels)
-        outcome = Account.of_release(account, self).sample(
+        outcome = sample_for(
+            Account.of_release(account, self),
             "solve_parity",
             lambda noise: self._draw(rows, labels, noise),
             law=lambda: _piecewise(self.probabilities(rows, labels)),
@@ -353,7 +354,8 @@ class AmplifiedParity(_OfEquations):
         self._check_equations(rows, labels)
         if parts.shape != labels.shape or parts.dtype.kind not in "iu":
             raise SchemaError("Expected the number of a part for each row.")
-        outcome = Account.of_release(account, self).sample(
+        outcome = sample_for(
+            Account.of_release(account, self),
             "amplified_parity",
             lambda noise: self._draw(rows, labels, parts, noise),
             law=lambda: _piecewise(self.probabilities(rows, labels, parts)),
@@ -415,7 +417,7 @@ class AmplifiedParity(_OfEquations):
         return law
 
     def error_bound(self, beta: float) -> int:
-        """Return how many more mistakes than the best candidate's are made, but for ``beta``."""
+        """Return how many more mistakes than the best candidate's are made, except for ``beta``."""
         _validate.probability(beta=beta)
         # Permute-and-flip is no worse than P(gap >= t) <= k e^(-t / scale); of two Laplace noises
         # each is within scale ln(k / beta).

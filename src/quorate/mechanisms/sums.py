@@ -22,13 +22,15 @@ from quorate import _validate
 from quorate._validate import exact_ratio, float_down, ratio_root_up, root_up
 from quorate.accounting.account import Account
 from quorate.accounting.calibrate import gaussian_multiplier
+from quorate.core.claims import as_rows, claimed, claimed_total
+from quorate.core.moves import Moves
+from quorate.core.sealed import Sealed, SealedRows
 from quorate.exceptions import GridOverflowError, ParameterError, SchemaError
 from quorate.grid import MAX_STEPS, SUM_LIMIT, Bound, Grid
 from quorate.guarantees import DISCRETENESS, Event, Gaussian, Relation, Repeated
 from quorate.mechanisms.gaussian import GaussianMechanism
 from quorate.mechanisms.stated_error import chance_of_each
 from quorate.simplex import Vote
-from quorate.users.crowd import counts_up_to
 
 __all__ = [
     "LARGEST_NOISE",
@@ -59,22 +61,21 @@ class NoisySum:
     relation: Relation
 
     def release(
-        self, totals: ArrayLike, *, count: float, account: Account | None = None
+        self, totals: Sealed | ArrayLike, *, count: float, account: Account | None = None
     ) -> NDArray[np.float64]:
         """Release a noisy sum, given the exact one.
 
         Parameters
         ----------
-        totals : integers, one per coordinate
-            Sum over users of ``grid.encode``, as an engine returns it.
+        totals : Sealed, or integers, one per coordinate
+            Sum over users of ``grid.encode``: the answer of ``people.total``.
         count : float
             How often the centre was subtracted: the number of users under ``REPLACE``, where it is
             public; a *private* estimate of it under ``ADD_REMOVE``. Irrelevant if the centre is 0.
         account : Account, optional
             What pays for the noise; by default one that holds just this release.
         """
-        sums = np.asarray(totals)
-        _validate.integer_dtype(totals=sums.dtype)
+        sums = claimed_total(totals, self.grid, self.relation)
         if sums.shape != (self.grid.bound.dimension,):
             raise SchemaError(
                 f"Expected one total for each of {self.grid.bound.dimension} coordinates, got an "
@@ -106,7 +107,7 @@ class NoisySum:
         known = len(rows) if count is None else count
         return self.release(self.grid.encode_sum(rows), count=known, account=account)
 
-    def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
+    def _add_noise(self, sums: Sealed, account: Account) -> NDArray[np.int64]:
         raise NotImplementedError
 
     def _check(self, name: str) -> None:
@@ -149,7 +150,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
     -------
     With probability at least :math:`1-\beta` the L2 norm of the error is at most
     ``norm_bound(beta)``, about :math:`\sigma(\sqrt d + \sqrt{2\log(1/\beta)})`, and no coordinate
-    errs by more than ``error_bound(beta)``, against the sum of the *clipped* contributions.
+    is off by more than ``error_bound(beta)``, against the sum of the *clipped* contributions.
     Rounding adds at most ``grid.rounding_error(n)`` per coordinate.
 
     Complexity
@@ -233,7 +234,7 @@ class GaussianSum(NoisySum, GaussianMechanism):
         return Gaussian(float_down(self.noise_multiplier))
 
     def error_bound(self, beta: float) -> float:
-        """Return what no coordinate's error exceeds, except with chance ``beta``."""
+        """Return a bound on the error of every coordinate, except with probability ``beta``."""
         from scipy.special import ndtri
 
         # P(|Z| >= m) <= P(|N| >= m - 1) for integers m >= 1: Proposition 25 of [1], both sides.
@@ -255,10 +256,8 @@ class GaussianSum(NoisySum, GaussianMechanism):
         """Standard deviation of the noise in one coordinate, from above."""
         return self.grid.step * self.sigma
 
-    def _add_noise(self, sums: NDArray[np.int64], account: Account) -> NDArray[np.int64]:
-        return account.gaussian(
-            sums, sensitivity_squared=self.sensitivity_squared, sigma=self.sigma
-        )
+    def _add_noise(self, sums: Sealed, account: Account) -> NDArray[np.int64]:
+        return account.gaussian(sums, sigma=self.sigma)
 
 
 def looks_needed(candidates: int) -> int:
@@ -289,13 +288,13 @@ class NoisySearch(GaussianMechanism):
     numerics : exact
     proof : A user owns one value (or half of the one value of a pair; see
         :func:`~quorate.means.routes.radius.find_spread`), so each count changes by at most 1. A
-        look is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
+        comparison is a Gaussian mechanism of sensitivity 1 (for the discrete noise see
         ``docs/proofs/discrete_gaussian.md``); later thresholds depend on noisy answers only, hence
         adaptive composition; the index is computed from the noisy answers.
 
     Utility
     -------
-    If no look errs by more than ``error_bound(beta)``, which has probability at least
+    If no look is off by more than ``error_bound(beta)``, which has probability at least
     :math:`1-\beta`, the threshold found holds at least ``target`` minus that many values, and the
     one before it fewer than ``target`` plus that many.
 
@@ -318,7 +317,7 @@ class NoisySearch(GaussianMechanism):
     References
     ----------
     .. [1] Amin, Kulesza, Munoz, Vassilvitskii. Bounding user contributions: a bias-variance
-       trade-off in differential privacy. ICML 2019. (Why a quantile is the radius to look for.)
+       trade-off in differential privacy. ICML 2019. (Why a quantile is the radius to search for.)
 
     Examples
     --------
@@ -375,37 +374,30 @@ class NoisySearch(GaussianMechanism):
         noise, unit = exact_ratio(self.noise_multiplier)
         return ratio_root_up((_FINENESS * noise) ** 2 + DISCRETENESS * unit**2, unit**2)
 
-    def release(self, values: NDArray[Any], *, account: Account | None = None) -> int:
+    def release(self, values: SealedRows | NDArray[Any], *, account: Account | None = None) -> int:
         """Return the index of the threshold found; NaN counts as infinitely far."""
-        return self.release_counts(counts_up_to(values, self.thresholds), account=account)
+        counts = as_rows(values, self.relation).counts(self.thresholds)
+        return self.release_counts(counts, account=account)
 
     def release_counts(
         self,
-        counts: NDArray[np.int64],
+        counts: Sealed | NDArray[np.int64],
         *,
         account: Account | None = None,
-        at_once: bool = False,
     ) -> int:
         """Return the index of the threshold found, from the counts at all thresholds.
 
-        Whoever holds the values in parts counts them there, all thresholds in one pass; the search
-        looks at few of the counts. With ``at_once`` all looks are paid before the first of them,
-        which is quicker.
+        If the values are in parts, each part counts all thresholds in one pass; the search uses few
+        of the counts.
         """
-        if counts.shape != self.thresholds.shape:
+        held = claimed(counts, Moves.of_counts(self.thresholds.size), self.relation)
+        if held.shape != self.thresholds.shape:
             raise ParameterError("Expected one count for each threshold.")
         paying = Account.of_release(account, self)
         low, high, sigma = -1, self.thresholds.size - 1, self.sigma
-        reach = (_FINENESS * self.sensitivity) ** 2
-        paid = paying.pay(self.event) if at_once and self.looks else None
         while high - low > 1:
             middle = (low + high) // 2
-            count = np.array([_FINENESS * int(counts[middle])], dtype=np.int64)
-            noisy = (
-                paying.gaussian(count, sensitivity_squared=reach, sigma=sigma)
-                if paid is None
-                else paid.discrete_gaussian(count, sigma=sigma)
-            )[0] / _FINENESS
+            noisy = paying.gaussian(_FINENESS * held[middle], sigma=sigma)[0] / _FINENESS
             low, high = (low, middle) if noisy >= self.target else (middle, high)
         return high
 

@@ -44,7 +44,7 @@ class UserSample:
 
     Complexity
     ----------
-    One random integer of 32 bits a user and step; time and memory for the sampled users only.
+    One random integer of 32 bits per user and step; time and memory for the sampled users only.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.estimators import Route
 from quorate.grid import Box
 from quorate.guarantees import Guarantee, Relation
@@ -61,7 +62,6 @@ from quorate.models.told import (
 from quorate.public_randomness import RandomState
 from quorate.ranges import features_told, told_limits
 from quorate.releases.user_releases import UserReleases, typical_records
-from quorate.users.crowd import Crowd
 from quorate.users.store import settled_users
 from quorate.users.tables import names_told
 
@@ -209,8 +209,9 @@ class LinearModel(MayBeConstant):
         if last is not None:
             refuse_features(last.weights, features_told(X))
         account = self._charge(X, y, users, target=True)
-        data = self._crowd(X, y, ids, classes=classes)
-        self.refuse_hopeless(data.n_users, data.n_features)
+        data = self._population(X, y, ids, classes=classes)
+        if self.relation is Relation.REPLACE:
+            self.refuse_hopeless(data.n_users, data.n_features)
         bounds, limits = self._public_bounds(X), None
         if bounds is not None:
             limits = FeatureRange(bounds, data.n_features, names_told(X))
@@ -220,7 +221,7 @@ class LinearModel(MayBeConstant):
 
     def _fit_within(
         self,
-        data: Crowd,
+        data: People,
         account: Account,
         limits: FeatureRange | None,
         last: _LastFit | None = None,
@@ -240,25 +241,25 @@ class LinearModel(MayBeConstant):
     def _only_gaussian(self) -> bool:
         return self.batch_rate is None
 
-    def fit_from(self, data: Crowd, account: Account, *, told: Any = None) -> LinearModel:
+    def fit_from(self, data: People, account: Account, *, told: Any = None) -> LinearModel:
         """Fit as a step of something larger, which checked, charged and pays through ``account``.
 
         What is promised is what the larger thing promises. ``told`` is the table from which the
         users came, if its types say more about the bounds.
         """
         self._declared = account.declared
-        crowd = self._crowd(data)
-        bounds, limits = self._public_bounds(crowd if told is None else told), None
+        people = self._population(data)
+        bounds, limits = self._public_bounds(people if told is None else told), None
         if bounds is not None:
-            limits = FeatureRange(bounds, crowd.n_features, crowd.feature_names)
-        return self._fit_within(crowd, account, limits)
+            limits = FeatureRange(bounds, people.n_features, people.feature_names)
+        return self._fit_within(people, account, limits)
 
     def _set_public(self) -> None:
         """Set the fitted attributes that follow from parameters alone."""
 
     def _release(
         self,
-        data: Crowd,
+        data: People,
         account: Account,
         limits: FeatureRange | None,
         last: _LastFit | None,

@@ -7,7 +7,7 @@ user it lies between two public limits. Where the share of labels that was relea
 descent shows that classes are uneven, a part of the account is kept for this mean, and the
 intercept is moved until it would be zero. Where classes are not shown to be uneven clipping takes
 as much from either side, and nothing is kept. Of more than two classes nobody asks: their shares
-are bought with so much noise that hardly any would be seen to be rare.
+are released with so much noise that hardly any would be seen to be rare.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.people import People
 from quorate.grid import Interval
 from quorate.models.coordinates.geometry import WhitenedLoss
 from quorate.models.losses import LinearLoss
 from quorate.models.optimization.gradients import gradients_at, signal_of
 from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, bounded_mean
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 
 __all__ = ["Calibration", "calibration_share", "moved_intercept"]
 
@@ -74,7 +74,7 @@ class Calibration:
 
     @classmethod
     def planned(cls, run: UserReleases, shares: Vector, *, noise: float) -> Calibration | None:
-        """Return what is kept if ``shares`` that were released with this ``noise`` ask for it."""
+        """Return the reserved budget, if ``shares`` released with this ``noise`` need it."""
         account = run.account
         signal = signal_of(n_users=run.n_users, mu=account.mu, relation=account.relation)
         share = calibration_share(signal=signal, shares=shares, noise=noise)
@@ -85,7 +85,8 @@ class Calibration:
 
         >>> from quorate.accounting.account import Account
         >>> people = UserData(np.zeros((2000, 1)), offsets=np.arange(2001))
-        >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+        >>> account = Account.open(epsilon=1.0, delta=1e-6)
+        >>> run = UserReleases.start(People(people, account.relation), account)
         >>> left = Calibration(run, np.array([0.9, 0.1]), 0.05).before(run).account.square
         >>> round(float(left / run.account.square), 6)
         0.95
@@ -93,7 +94,7 @@ class Calibration:
         left = float(run.account.square_left) - self.share * float(self.run.account.square)
         return replace(run, account=run.account.part_of(square=left))
 
-    def misses(self, loss: WhitenedLoss, data: Crowd, theta: Vector) -> NoisyMean:
+    def misses(self, loss: WhitenedLoss, data: People, theta: Vector) -> NoisyMean:
         """Release the mean slope by the intercept at ``theta``, for all that is left.
 
         ``data`` are the users of the run as ``loss`` sees them.
@@ -105,7 +106,8 @@ class Calibration:
         >>> from quorate.models.coordinates.preconditioned import PreconditionedLoss
         >>> from quorate.models.losses import LogisticLoss
         >>> people = UserData(np.zeros((2000, 1)), np.ones(2000), offsets=np.arange(2001))
-        >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+        >>> account = Account.open(epsilon=4.0, delta=1e-6)
+        >>> run = UserReleases.start(People(people, account.relation), account)
         >>> loss = PreconditionedLoss(LogisticLoss(), Geometry(np.zeros(1), np.ones(())))
         >>> kept = Calibration(run, np.array([0.9, 0.1]), 0.05)
         >>> bool(abs(kept.misses(loss, people, np.zeros(2)).value[0] + 0.5) < 0.1)
@@ -163,5 +165,5 @@ class _Misses:
     theta: Vector
 
     def __call__(self, users: UserData) -> Vector:
-        """Return one number a user, from the user's own gradient."""
+        """Return one number per user, from the user's own gradient."""
         return gradients_at(self.loss, self.theta)(users)[:, -1:]

@@ -63,8 +63,8 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         ----------
         X : array, frame or UserData
         y : array of shape (records,)
-        users : array of shape (records,)
-            Whose record each row is.
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column of ``X`` that says so.
         refused : dict
             ``sample_weight`` is refused, with the reason.
         """

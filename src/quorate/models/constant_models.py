@@ -1,6 +1,6 @@
 """Linear models that may end as a constant: where noise costs more than coefficients could gain.
 
-What is left of the budget then buys the mean target, and coefficients are zero by choice.
+The rest of the budget then pays for the mean target, and all coefficients are set to zero.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a regression begins: at the mean target, so that its first steps need not go there.
+"""The starting point of a regression: the private mean target, which saves the first steps.
 
 A target whose public range is much wider than people's targets makes the first gradients long:
 all of them point to the mean. A clip that leaves room for them costs noise in every coefficient,
@@ -123,16 +123,17 @@ def release_first_constant(
 ) -> FirstConstant:
     """Release about the mean over users of their mean targets.
 
-    ``reach`` is how far a target can be from zero, if that is public; else it is looked for.
-    ``few`` tells that the plan of few users is taken
-    (:mod:`quorate.models.optimization.few_users`).
+    ``reach`` is how far a target can be from zero, if that is public; else it is searched for.
+    ``few`` says that the plan for few users is used (:mod:`quorate.models.optimization.few_users`).
 
     Examples
     --------
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> rng = np.random.default_rng(0)
     >>> people = UserData(np.zeros((4000, 1)), rng.normal(0.4, 0.1, 4000), offsets=np.arange(4001))
-    >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> found = release_first_constant(run, reach=1.0)
     >>> abs(found.value - 0.4) < 0.1, found.error < 0.1
     (True, True)
@@ -160,9 +161,11 @@ def release_constant(
     from anybody's targets than these may be from one another, and no longer than they may be.
 
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> held = np.repeat(np.arange(901), 2)[1:]
     >>> people = UserData(np.zeros((900, 1)), np.ones(900), offsets=held)
-    >>> run = UserReleases.start(people, Account.open(epsilon=2.0, delta=1e-6))
+    >>> account = Account.open(epsilon=2.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> found = release_constant(run, lambda targets: targets[:, None], reach=1.0)
     >>> people.n_users, bool(abs(found.value[0] - 1.0) < 0.1)
     (1800, True)
@@ -187,8 +190,10 @@ def first_share(run: UserReleases) -> float:
     That of a descent is the offset at its centre, which is not known well where users are few.
 
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> people = UserData(np.zeros((1000, 1)), offsets=np.arange(1001))
-    >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+    >>> account = Account.open(epsilon=1.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> round(first_share(run), 4)
     0.0046
     """

@@ -19,10 +19,12 @@ from sklearn.base import MetaEstimatorMixin, clone
 from quorate import _validate
 from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
-from quorate.accounting.account_parts import disjoint_groups
+from quorate.accounting.account_parts import disjoint_groups, halved, sum_of_groups
 from quorate.accounting.costs import gdp_mu
 from quorate.accounting.gaussian_dp import epsilon_bound
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
+from quorate.core.sealed import Sealed
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import ParameterError
 from quorate.grid import Box, Grid
@@ -31,9 +33,7 @@ from quorate.mechanisms.choices.choose import CONFIDENCE, ChoiceError, ChooseBes
 from quorate.models.base import LinearModel
 from quorate.public_randomness import RandomState
 from quorate.ranges import dates_among
-from quorate.releases.user_releases import sum_in_parts
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 
 __all__ = ["PrivateGridSearch", "UserMarks"]
 
@@ -93,9 +93,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
 
     Utility
     -------
-    The chosen total mark is within ``ChooseBest.error_bound`` of the best. Candidates are fitted on
-    half of the users with a part of the budget: differences seen there may shrink in the final fit.
-    With few users take few candidates, or none: the defaults are untuned for a reason.
+    The total score of the chosen setting is within ``ChooseBest.error_bound`` of the best.
+    Candidates are fitted on half of the users with a part of the budget: differences seen there may
+    shrink in the final fit. With few users try few settings, or use the defaults.
 
     Complexity
     ----------
@@ -181,8 +181,8 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         ----------
         X : array, frame or UserData
         y : array of shape (records,)
-        users : array of shape (records,)
-            Whose record each row is.
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column of ``X`` that says so.
         """
         settings = self._settings()
         X = self.estimator._as_numbers(X)
@@ -192,15 +192,16 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         for_choice = exact(self.selection_share) * exact(self.epsilon)
         account = self._charge(X, y, users, target=True, aside=for_choice)
         classes = getattr(self.estimator, "classes", None)
-        data = self._crowd(X, y, users, classes=classes)
-        halves = data.split(0.5, relation=self.relation, random_state=self.random_state)
+        data = self._population(X, y, users, classes=classes)
+        groups = disjoint_groups(account, 2)
+        halves = halved(data, groups, random_state=self.random_state)
         # Everybody is in one half: both halves together cost what one of them costs.
         square = exact(self.fit_share) * account.square / len(settings)
         judged = [
             tuple(
                 self._fitted(part, X, setting, group.part_of(square=square)) for setting in settings
             )
-            for part, group in zip(halves, disjoint_groups(account, 2), strict=True)
+            for part, group in zip(halves, groups, strict=True)
         ]
         choice = ChooseBest(
             candidates=len(settings),
@@ -208,7 +209,9 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
             sensitivity=round(1.0 / _MARK_STEP),
             relation=self.relation,
         )
-        marks = self._marks(halves[1], judged[0]) + self._marks(halves[0], judged[1])
+        marks = sum_of_groups(
+            [self._marks(halves[1], judged[0]), self._marks(halves[0], judged[1])]
+        )
         chosen = choice.release(marks, account=account)
         best = self._fitted(data, X, settings[chosen], account.part_of(square=account.square_left))
         self.guarantee_ = self._promise(account)
@@ -294,7 +297,7 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         return settings
 
     def _fitted(
-        self, data: Crowd, X: Any, setting: Mapping[str, Any], account: Account
+        self, data: People, X: Any, setting: Mapping[str, Any], account: Account
     ) -> LinearModel:
         return self._configured(setting, account.mu).fit_from(data, account, told=X)
 
@@ -328,7 +331,6 @@ class PrivateGridSearch(MetaEstimatorMixin, UserEstimator):  # type: ignore[misc
         )
         return model
 
-    def _marks(self, data: Crowd, models: tuple[LinearModel, ...]) -> NDArray[np.int64]:
+    def _marks(self, data: People, models: tuple[LinearModel, ...]) -> Sealed:
         statistic = UserMarks(models)
-        grid = Grid(statistic.bound, step=_MARK_STEP)
-        return sum_in_parts(data, statistic, grid)
+        return data.total(statistic, Grid(statistic.bound, step=_MARK_STEP))

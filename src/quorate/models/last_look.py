@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.people import People
 from quorate.grid import Box
 from quorate.models.coordinates.geometry import WhitenedLoss
 from quorate.models.optimization.descent import Minimum
@@ -26,7 +27,6 @@ from quorate.models.optimization.descent_noise import SHOWN, way_over_noise
 from quorate.models.optimization.gradients import gradients_at, signal_of
 from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 from quorate.users.store import row_products
 
 __all__ = [
@@ -111,11 +111,12 @@ class LastLook:
         return look_share(signal=signal, records=self.records)
 
     def descent(self) -> UserReleases:
-        """Return the run that leaves enough for the look.
+        """Return the run that leaves enough budget for the last query.
 
         >>> from quorate.accounting.account import Account
         >>> people = UserData(np.zeros((300, 1)), offsets=np.arange(301))
-        >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+        >>> account = Account.open(epsilon=1.0, delta=1e-6)
+        >>> run = UserReleases.start(People(people, account.relation), account)
         >>> left = LastLook(run).descent().account.square / run.account.square
         >>> round(float(left), 6)
         0.94
@@ -127,7 +128,7 @@ class LastLook:
     def reach(
         self,
         loss: WhitenedLoss,
-        data: Crowd,
+        data: People,
         *,
         constant: Vector,
         model: Vector,
@@ -150,7 +151,8 @@ class LastLook:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(5000, 1))
         >>> people = UserData(X, 0.5 * X[:, 0], offsets=np.arange(0, 5001, 5))
-        >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+        >>> account = Account.open(epsilon=4.0, delta=1e-6)
+        >>> run = UserReleases.start(People(people, account.relation), account)
         >>> as_they_are = Geometry(centre=np.zeros(1), whitening=np.ones(()))
         >>> reach = LastLook(run).reach(
         ...     PreconditionedLoss(SquaredLoss(), as_they_are),
@@ -280,7 +282,7 @@ class _SlopesAlong:
     top: float
 
     def __call__(self, users: UserData) -> Vector:
-        """Return two numbers a user, each from the user's own gradients."""
+        """Return two numbers per user, each from the user's own gradients."""
         way = (self.model - self.constant)[np.newaxis]
         last, first = (gradients_at(self.loss, at)(users) for at in (self.model, self.constant))
         with np.errstate(all="ignore"):  # a warning about an overflow would tell of a value

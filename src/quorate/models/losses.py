@@ -1,13 +1,13 @@
-"""What a model minimises: losses that give one gradient a user.
+"""What a model minimises: losses that give one gradient per user.
 
 A loss sees a batch of whole users and returns, for each of them, the mean of the gradients over the
 user's own records: everybody counts once, however many records they hold (U5). Losses know nothing
-of privacy: whoever sums their gradients clips them first, so wrong values cost accuracy and never
+of privacy: gradients are clipped before they are summed, so wrong values cost accuracy and never
 privacy. One duty stays with a loss: the gradient of a user must follow, to the last bit, from that
 user's records and the parameters alone. A loss that mixes users (centring or normalising over the
 batch, a matrix product over everybody's rows) or that raises on some values would break it, and no
 clipping could mend that: a loss of the caller is called for one user at a time (:func:`by_user`).
-How products are made so that no bit depends on other users or on threads stands beside them.
+The comments beside the matrix products say why no bit depends on other users or on threads.
 
 That of a logistic model is here; those of numbers are in :mod:`quorate.models.regression_losses`,
 of other classifiers in :mod:`quorate.models.class_losses`. Derive your own from :class:`Loss`, as
@@ -84,7 +84,7 @@ def sigmoid(values: Vector) -> Vector:
 
 
 class Loss(ABC):
-    """One gradient a user, at any parameter vector."""
+    """One gradient per user, at any parameter vector."""
 
     # Whether a loss of ours answers for one of the caller inside it.
     _answers_for: ClassVar[bool] = False
@@ -235,7 +235,7 @@ def by_products(held: Any, n_features: int) -> Any:
 
 
 def _parts(batch: UserData, loss: LinearLoss, dtype: np.dtype[Any]) -> list[_Part]:
-    """Return users in parts: those with few records or too many, then others by how many."""
+    """Return users in groups by their number of records; very few and very many come first."""
     asked, parts = _PARTS.get(batch, (None, []))
     if asked is not loss and asked != loss:
         counts = batch.record_counts()
@@ -487,7 +487,8 @@ class LogisticLoss(LinearLoss):
     def slopes(self, predictions: Vector, targets: Vector) -> Vector:
         """Return the predicted probability, (1 + tanh(z / 2)) / 2, minus the target, to 1e-7.
 
-        The tangent in 32 bits, in a fifth of the time of an exponential in 64: each by itself.
+        Uses tanh in 32 bits, which takes a fifth of the time of exp in 64 bits; each element is
+        computed independently.
         """
         with np.errstate(over="ignore"):  # a probability of zero or one
             halves = np.multiply(predictions, 0.5, dtype=np.float32)

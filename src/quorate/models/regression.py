@@ -95,12 +95,12 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
-        The property ``coefficients_`` says both with the names of the columns on them.
+        The property ``coefficients_`` lists both with the column names.
     trace_ : tuple of TraceStep
         Radius, noise and length of each released gradient.
     algorithm_ : Route
     error_ : CoefficientError
-        How far noise carried the coefficients; says why if it cannot be told.
+        The standard errors of the coefficients from privacy noise, or why there are none.
     guarantee_ : Guarantee
 
     References
@@ -166,8 +166,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
         ----------
         X : array, frame or UserData
         y : array of shape (records,)
-        users : array of shape (records,)
-            Whose record each row is.
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column of ``X`` that says so.
         refused : dict
             ``sample_weight`` is refused, with the reason.
         """

@@ -91,7 +91,7 @@ def sampling_error(
     ledger: Ledger | None = None,
     data_name: str | None = None,
 ) -> SamplingError:
-    r"""Release how much the coefficients of a fitted model vary between crowds like this one.
+    r"""Release how much the coefficients of a fitted model vary between samples of users.
 
     Privacy
     -------

@@ -1,4 +1,4 @@
-"""What a model is told in public: limits of its features and weights of its classes.
+"""Public inputs of a model: limits of its features and weights of its classes.
 
 Features are cut to their limits and scaled by them, and coefficients find the way back. What a
 record counts follows from its label and a public list: a weight is at most 1, so that no record
@@ -139,7 +139,7 @@ def public_weights(class_weight: Any, labels: Sequence[Any]) -> Vector:
 
 
 def refuse_features(weights: Vector, n_features: int | None) -> None:
-    """Refuse to go on from a model of other features, as far as their number is told.
+    """Refuse to continue from a model with another number of features, if the number is known.
 
     >>> refuse_features(np.zeros((1, 3)), 3)
     """

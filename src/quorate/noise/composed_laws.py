@@ -113,7 +113,7 @@ def cube_integers(
 
 
 def secret_order(size: int, *, secret: int) -> Integers:
-    """Return the numbers below ``size`` in the order that a secret below :data:`SECRETS` decides.
+    """Return the permutation of ``size`` numbers that a secret below :data:`SECRETS` gives.
 
     Where privacy is an average over all orders, none may be likelier than another. A generator that
     is made for simulations does not promise it: here words of SHAKE256 are sorted, and asked for

@@ -11,7 +11,7 @@ geometric noise (c = 1), and at least k^2 / 2 for Gaussian noise, where 2^k exp(
 proposals are kept. Whether one is, is asked in floats by sums, products and one quotient alone,
 which are right to half a unit in the last place; no exponential of a mathematics library is
 trusted. A rough answer that errs by less than 2^-16 (see :func:`_chances`) mostly does; where it is
-not clear by more than that, one that errs by less than 2^-38 of the result (:func:`_chance`) is
+not clear by more than that, one that is off by less than 2^-38 of the result (:func:`_chance`) is
 asked, and where that is not clear by far more, :mod:`quorate.noise.exact_decisions` finds it in
 integers.
 
@@ -19,7 +19,7 @@ Noisy maxima, and noise of enormous scales, come from OpenDP, which samples inte
 integers, adds, and only then saturates at 64 bits; its noisy maximum is permute-and-flip with exact
 flips on rationals (with replacement, the exponential mechanism, for zero-concentrated privacy).
 [1]_ [2]_ OpenDP checks nothing when it is called, so every input is guarded here. How long a draw
-takes depends on the values: whoever can time a release is outside the threat model.
+takes depends on the values: an adversary who can time a release is outside the threat model.
 
 References
 ----------
@@ -387,7 +387,7 @@ def _first_kept(law: str, scale: float, drawn: Words, words: WordSource) -> int 
 def _decided(
     law: str, scale: float, tosses: int, zeros: int, magnitude: int, mark: int, words: WordSource
 ) -> tuple[bool, int]:
-    """Tell whether one proposal is kept, and which it is: a row of zeros may go on."""
+    """Tell whether one proposal is accepted, and which one; a row of zeros continues."""
     if tosses:
         chance, shown = _chance(law, scale, zeros, magnitude), mark * 2.0**-WORD
         if abs(shown - chance) > chance * _RELATIVE + _ABSOLUTE:
@@ -428,7 +428,7 @@ def _bits_of(scale: float) -> int:
 
 
 def _chances(law: str, scale: float | Floats, zeros: Integers, magnitudes: Integers) -> Floats:
-    """Return :func:`_chance` of many proposals but for less than 2^-16, by the same operations.
+    """Return :func:`_chance` of many proposals except for less than 2^-16, by the same operations.
 
     Three terms of the series of exp(-f / 128) leave out less than (f / 128)^3 / 6 if f > 0, which
     128 products make at most exp(-f) (exp(d) - 1) with d = f^3 exp(f / 128) / 98304: that is less

@@ -1,7 +1,7 @@
 """How many users, which epsilon, what error: questions to ask before any data are read.
 
-``plan`` asks · ``questions`` turns the question round · ``tasks`` say how the error of each task
-falls with users and epsilon · ``limits`` what no method can beat, and what simpler ways cost ·
+``plan`` the result · ``questions`` solves for users, error or epsilon · ``tasks`` how the error of
+each task depends on users and epsilon · ``limits`` lower bounds, and the cost of simpler methods ·
 ``advice`` what to change.
 """
 

@@ -6,8 +6,8 @@ bounds of :mod:`quorate.learners.generalization`), Laplace noise, the exponentia
 Chernoff's bound. The functions here take the largest. Hypotheses are the concepts themselves, so
 that a representation of the class costs nothing.
 
-The figures are proved and hopeless: constants such as 1/134400 come from Lemma 4.1, whose 1/700
-holds for all pairs of binomials at once. The learners choose by exact tails instead.
+The bounds are proved but far from practice: constants such as 1/134400 come from Lemma 4.1, whose
+1/700 holds for all pairs of binomials at once. The learners choose by exact tails instead.
 
 References
 ----------

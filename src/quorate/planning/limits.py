@@ -184,7 +184,7 @@ def mean_floor(
       inequality for the prior :math:`\cos^2`);
     * :math:`ds/(24n\varepsilon)`, the cost of privacy (Lemma 6.7 of [K]_), as long as it does not
       leave the box;
-    * :math:`b\sqrt{dq}` for users who cannot be told apart at all (appendix A of [U]_), q from
+    * :math:`b\sqrt{dq}` for users who cannot be distinguished at all (appendix A of [U]_), q from
       :func:`fixed_users_failure`.
 
     >>> known = dict(dimension=100, deviation=0.1, half_width=100.0, epsilon=1.0, delta=1e-6)
@@ -225,7 +225,7 @@ def convex_floor(
       :math:`B = d\sigma/(512n\varepsilon\sqrt m)`. Proposition 5 needs
       :math:`B + 10\sigma\sqrt d \le G`, so :math:`\sigma` counts up to :math:`G/(20\sqrt d)` and B
       up to G/2; what truncation adds, of order :math:`e^{-10d}`, is left out;
-    * RG times the chance that two crowds are confused (appendix A).
+    * RG times the probability that two crowds are confused (appendix A).
 
     >>> known = dict(dimension=20, gradient_bound=1.0, gradient_spread=0.01, radius=1.0, records=10)
     >>> f"{convex_floor(users=1000, epsilon=1.0, delta=1e-6, **known):.2g}"

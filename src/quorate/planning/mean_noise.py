@@ -60,7 +60,7 @@ def read_noise(table: Table, signal: float) -> float:
 
 
 def _setting(signal: float, *, dimension: int, reach: float) -> tuple[Setting, float] | None:
-    """Return what a route is planned from, and the squared budget after the spread was bought."""
+    """Return what a route is planned from, and the squared budget after the spread was released."""
     users, square = signal / _MU, _MU * _MU
     pairs = int(users) // 2
     if pairs == 0:

@@ -14,6 +14,7 @@ from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
 from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
+from quorate.planning.tasks.series import SeriesTask
 
 if TYPE_CHECKING:
     from quorate.means.variation import UserVariation, VariationError
@@ -22,7 +23,10 @@ __all__ = ["TASKS", "TaskNumbers", "describe_task", "pilot_numbers", "plan", "ta
 
 _KINDS: dict[str, type[Task]] = {
     kind.name: kind
-    for kind in (open_path(path) for each in CATALOGUE.values() for path in each.plans)
+    for kind in (
+        *(open_path(path) for each in CATALOGUE.values() for path in each.plans),
+        SeriesTask,  # which is updated and not fitted
+    )
 }
 
 TASKS = tuple(_KINDS)
@@ -43,6 +47,8 @@ class TaskNumbers(TypedDict, total=False):
     error_level: float | None
     alike: bool | None
     plurality: float | None
+    horizon: int | None
+    touched: int | None
 
 
 # A pilot's share between people is taken for its estimate and this part of the way to the end of
@@ -68,8 +74,8 @@ def plan(
 ) -> Plan:
     """Answer one of: how many users, what error, which epsilon, or "are we quorate?".
 
-    Leave exactly one of ``users``, ``error`` and ``epsilon`` out and it is solved for; give all
-    three and the plan says whether the users suffice. No data are read.
+    Leave out exactly one of ``users``, ``error`` and ``epsilon``, and it is solved for. Give all
+    three, and the plan says whether the users suffice. No data are read.
 
     Parameters
     ----------
@@ -97,7 +103,7 @@ def plan(
     vc : int, optional
         VC dimension of a concept class, for the published bounds; default from its size.
     domain : int, optional
-        Points between which a cut-off is looked for.
+        Points between which a cut-off is searched for.
     bounds : float or pair, optional
         Mean and median: the public range of every coordinate, b for [-b, b] or (lower, upper).
         Select: the public range of the loss.
@@ -115,6 +121,8 @@ def plan(
         Cut-offs, rules and choices: whether users are alike, as the learner is told.
     plurality : float, optional
         Share of the users who agree on one rule, if it is known.
+    horizon, touched : int, optional
+        Series: periods, and in how many of them a person is.
 
     Examples
     --------
@@ -151,7 +159,7 @@ def plan(
 def _read_pilot(
     task: str, pilot: UserVariation, records: int | None, described: TaskNumbers
 ) -> int:
-    """Write the cautious share between people into ``described``; return the records a user."""
+    """Write the cautious share between people into ``described``; return the records per user."""
     if not issubclass(task_kind(task), PeopleTask):
         raise ParameterError(f"The task {task!r} makes no use of a pilot.")
     stated = (records, described.get("between"), described.get("heterogeneity"))

@@ -79,7 +79,8 @@ class Client(OnceOnly):
         The task's ``decision``: from records and ``task.shared_seed`` to a candidate or ``None``;
         needed unless the task says ``"plurality"``.
     largest_epsilon : float
-        How much this device may say, decided by whoever writes the app and never by the server.
+        The largest epsilon this device accepts, set by the author of the app and never by the
+        server.
     memory : DeviceMemory or None, default=None
         What this device has answered before; ``None`` remembers as long as this object lives.
     ledger : Ledger or None, default=None
@@ -139,7 +140,7 @@ class Client(OnceOnly):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What is promised to the user against whoever sees the message itself."""
+        """The guarantee against an adversary who sees the message itself."""
         return self.task.guarantees()["network"]
 
     @property

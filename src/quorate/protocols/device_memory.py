@@ -1,9 +1,9 @@
 """What a device has said: one small file that outlives the program, so that nobody answers twice.
 
-A message is written here before it leaves the device. Whoever starts the program again gets the
-same bytes with the same admission token, so that a lost connection costs no privacy and counts
-nobody twice; once the message was acknowledged there is no more to send, and that is said. What all
-messages of the file say together stays below the limit that a client brings.
+A message is written here before it leaves the device. After a restart the program gets the same
+bytes with the same admission token, so a lost connection costs no privacy and no user counts twice.
+After the message was acknowledged, a further attempt is refused. What all messages of the file say
+together stays below the limit that a client brings.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class MessageFormat:
 
     @cached_property
     def header(self) -> bytes:
-        """The first 16 bytes of every message, but for the level."""
+        """The first 16 bytes of every message, except for the level."""
         start = _MAGIC + bytes([VERSION, KIND, 0]) + self._payload.to_bytes(2, "little")
         return start + self.task.digest[:8]
 

@@ -1,4 +1,4 @@
-"""How often the crowd's choice is found, from exact tails; planners and defaults ask here.
+"""How likely the most frequent key is found, from exact tails; for plans and defaults.
 
 A candidate's score is the number of reports that agree with it. Reports of users who name it agree
 with chance 2^-s + gain, all others with chance exactly 2^-s, independently over users. So the score
@@ -128,7 +128,7 @@ def shuffled_response(
 
 
 def _difficulty(response: HashedResponse, users: int) -> tuple[float, float]:
-    """Return the chance to miss at the share where it is about a tenth; ties by the variance."""
+    """Return the failure probability at a share where it is about a tenth."""
     failures = [
         choice_failure(response, users=min(users, 2_000), plurality=share)
         for share in (0.8, 0.6, 0.4, 0.2, 0.1)

@@ -99,7 +99,7 @@ class Tally:
 
 
 class Server:
-    """Count the messages of a task, whoever sent them.
+    """Count the messages of a task.
 
     No message can make it raise: what is malformed, foreign, or repeated is dropped and counted by
     reason. Messages of all calls of :meth:`collect` are counted together.

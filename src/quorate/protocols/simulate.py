@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Approximate, Guarantee, Pure, Relation, Trust
 from quorate.protocols.randomizers.bucket_counts import BucketCounts
@@ -75,7 +75,7 @@ def local_choice(
     unit: str = "user",
     account: Account | None = None,
 ) -> Choice:
-    """Find the candidate that most users name, trusting nobody: one report a user.
+    """Find the candidate that most users name, trusting nobody: one report per user.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _choose(
     promise: _Promise,
     account: Account | None,
 ) -> Choice:
-    noise = Account.of_release(account, promise).pay(promise.event)
+    noise = noise_for(Account.of_release(account, promise), promise.event)
     reports = response.from_words(keys, noise.uniform_words(len(keys) * response.words))
     votes = find_popular(reports, response)
     guarantee = Guarantee(

@@ -283,7 +283,7 @@ class Task:
         return int.from_bytes(hashlib.sha256(b"quorate seed" + self.digest).digest()[:16], "big")
 
     def guarantees(self, *, shuffled: int | None = None) -> dict[Role, Guarantee]:
-        """Return what is promised to a user against each who looks.
+        """Return the guarantee of a user against each kind of adversary.
 
         Parameters
         ----------

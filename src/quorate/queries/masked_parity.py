@@ -1,9 +1,10 @@
 r"""Masked parity by statistical queries: two rounds learn it, one round cannot (K9).
 
-The first round reads the secret off the inputs that give it away; the second asks one parity, which
-is known by then. A learner of one round has to guess the parity beforehand. Queries of tolerance
-:math:`2^{-d/3}` see at most :math:`2^{2d/3-1}` of the :math:`2^{d+1}` rules each, so an oracle that
-keeps its tolerance can hide the flip of nearly all of them: :class:`BlindingOracle`. [1]_
+The first round finds the secret from the inputs that reveal it. The second round asks one parity
+query, which depends on the secret. A learner of one round has to guess the parity beforehand.
+Queries of tolerance :math:`2^{-d/3}` see at most :math:`2^{2d/3-1}` of the :math:`2^{d+1}` rules
+each, so an oracle that keeps its tolerance can hide the flip of nearly all of them:
+:class:`BlindingOracle`. [1]_
 
 References
 ----------
@@ -277,8 +278,8 @@ class BlindingOracle(QueryOracle):
 
     Write the mean of a query g under the rule c, with values :math:`\pm 1`, as
     :math:`C_g + \langle f_g, c \rangle` with :math:`f_g = (g(\cdot, 1) - g(\cdot, -1))/2`. The part
-    with b = 0 is left out whenever it is smaller than the tolerance; otherwise the truth is told.
-    The answers do not depend on the flip then: no later cleverness can bring it back.
+    with b = 0 is left out whenever it is smaller than the tolerance; otherwise the true answer is
+    given. The answers do not depend on the flip then: no later cleverness can bring it back.
 
     Parameters
     ----------

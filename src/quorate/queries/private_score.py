@@ -1,4 +1,4 @@
-r"""How good a model is, told privately: one score, or one for each fold of the users.
+r"""Private scores of a model: one score, or one for each fold of users.
 
 People evaluate models on the same users whom a private fit protects. A score is a statistic of
 their records like any other, so it has a price: each user's mean score is bounded, and the mean
@@ -72,7 +72,7 @@ class CrossValidation:
     scores : array of float
         One for each fold.
     error : float
-        What the noise in no score exceeds, except with chance ``beta``.
+        What the noise in no score exceeds, except with probability ``beta``.
     beta : float
     guarantee : Guarantee
         Of everything together: all fits and all scores.
@@ -107,7 +107,7 @@ def private_score(
     r"""Release how well a fitted model does on users' records, hiding any one user.
 
     The model predicts for one user at a time; a user for whom it raises, or who holds no records,
-    counts as the middle of ``bound``. The model is public: score one that was released.
+    counts as the middle of ``bound``. The model must be public, so score a model that was released.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def private_cross_val_score(  # noqa: PLR0913 - those of a score, and folds
     Users are split into folds by their ids and a public seed. Each fold is scored by an estimator
     fitted to all other folds. A user takes part in ``folds`` - 1 fits and in one score, so a fit
     gets :math:`(1-s)\varepsilon/(k-1)` and a score :math:`s\varepsilon`: scores of different folds
-    are about different users and cost nothing together.
+    are about different users, so together they cost no more than one.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class _Scorer(UserEstimator):
 
     @property
     def _labels(self) -> Sequence[Any] | None:
-        """The labels of a fitted classifier, or those that an estimator was told."""
+        """The labels of a fitted classifier, or the ``classes`` of an estimator."""
         classes = getattr(self.model, "classes_", getattr(self.model, "classes", None))
         return None if classes is None else list(classes)
 
@@ -266,6 +266,7 @@ class _Scorer(UserEstimator):
         self._check()
         if not callable(getattr(self.model, "predict", None)):
             raise ParameterError(f"Expected a fitted model, got {type(self.model).__name__}.")
+        X = self._in_numbers(X)
         account = self._charge(X, y, users, target=True)
         data = self._crowd(X, y, users, classes=self._labels)
         value, error = self._score(self.model, data, account, self.beta)
@@ -283,6 +284,7 @@ class _Scorer(UserEstimator):
         if not (_validate._is_integer(folds) and folds >= 2):
             raise ParameterError(f"Expected an integer folds >= 2, got folds={folds!r}.")
         estimator = self._fold_estimator(1.0, 0.0)
+        X = self._in_numbers(X)
         if isinstance(X, Crowd) and not (estimator._takes_crowds or isinstance(X, UserData)):
             raise ParameterError(f"{type(estimator).__name__} takes a UserData only.")
         whole, part = exact(self.epsilon), exact(share)
@@ -307,6 +309,10 @@ class _Scorer(UserEstimator):
             beta=self.beta,
             guarantee=self._promise(account),
         )
+
+    def _in_numbers(self, X: Any) -> Any:
+        """Return ``X`` with categories and dates as the numbers that the model takes them for."""
+        return self.model._as_numbers(X) if isinstance(self.model, UserEstimator) else X
 
     def _refuse_few(self, X: Any, users: Any, folds: int, model: UserEstimator) -> None:
         """Raise, before the charge, if a fold has nobody or a fit on the others is hopeless."""

@@ -31,9 +31,9 @@ __all__ = ["QueryLearner"]
 class QueryLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     r"""Learn by statistical queries: with a curator's noise, or with noise that users add.
 
-    Whatever is written as queries runs here without another proof. With ``trust="central"`` a
-    curator answers all queries within one budget; with ``"local"`` every user answers one
-    query, once, with the whole budget.
+    Any algorithm that uses statistical queries runs here, without a privacy proof of its own. With
+    ``trust="central"`` a trusted server answers all queries within one budget. With ``"local"``
+    every user answers one query, with the whole budget.
 
     Learning
     --------

@@ -88,7 +88,7 @@ class RecordRandomizer:
         return np.array(chances)
 
     def chances(self, answer: Any, X: Floats, y: Floats) -> Floats:
-        """Return the chance of ``answer`` for every record."""
+        """Return the probability of ``answer`` for every record."""
         values, places = np.unique(np.asarray(self.value(X, y)), return_inverse=True)
         return np.array([self.randomizer.probability(answer, v) for v in values])[places]
 
@@ -106,7 +106,7 @@ class Told:
 
     @property
     def reference(self) -> float:
-        """The chance of the answers for the reference record."""
+        """The probability of the answers for the reference record."""
         return math.prod(
             each.randomizer.probability(answer, each.reference) for each, answer in self.history
         )
@@ -230,7 +230,7 @@ class Simulation:
         return self._generator.choice(len(law), size=shape, p=law / law.sum())
 
     def _first_accepted(self, proposals: NDArray[np.int64], chances: Floats) -> list[int]:
-        """Return the first proposal of each row that its chance lets through."""
+        """Return the first accepted proposal of each row."""
         passed = self._generator.random(proposals.shape) < chances[proposals]
         if not passed.any(axis=1).all():
             raise NumericalFailure(
@@ -257,7 +257,7 @@ class Simulation:
     def accepted(
         self, randomizer: RecordRandomizer, place: int, chance: float, *, first: bool
     ) -> float:
-        """Return the chance with which a proposal is accepted, given that of the answer."""
+        """Return the probability with which a proposal is accepted, given that of the answer."""
         slack = self.slack(first=first)
         divisor = 1 + slack if first else 1 + 3 * slack
         q = float(randomizer.proposals()[place])
@@ -304,7 +304,7 @@ class SimulatedUser:
         raise NumericalFailure(f"No proposal was accepted in {cap} rounds; no answer is given.")
 
     def acceptance(self, randomizer: RecordRandomizer, place: int) -> float:
-        """Ask the oracle, and return the chance with which a proposal is accepted."""
+        """Ask the oracle, and return the probability with which a proposal is accepted."""
         simulation, first = self._simulation, not self.history
         told = [Told((*self.history, (randomizer, randomizer.answers[place])))]
         if self.history:

@@ -213,10 +213,10 @@ class StatisticalQuery:
 
 
 class QueryOracle(OnceOnly, ABC):
-    """Answers queries, one round at a time whoever asks, and counts them.
+    """Answers queries, one round at a time, and counts them.
 
     Subclasses write ``_answer``. ``asked`` holds the rounds: what was asked, never an answer. With
-    ``n_features`` every query is tried on made-up records first, so that a mistake in it is told.
+    ``n_features`` every query is first tried on made-up records, so that errors in it are reported.
     """
 
     def __init__(self, n_features: int | None = None) -> None:

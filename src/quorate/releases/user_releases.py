@@ -19,22 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.grid import Ball, Bound, Grid, Interval
 from quorate.guarantees import Relation
 from quorate.mechanisms.search.rough_records import RECORD_LADDER
 from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed
 from quorate.mechanisms.user_sample import UserSample
 from quorate.users import UserData
-from quorate.users.crowd import (
-    Crowd,
-    Statistic,
-    call_quietly,
-    check_statistic,
-    counts_up_to,
-    encode_users,
-    sum_users,
-)
-from quorate.users.data import ordered_users
+from quorate.users.crowd import Statistic, encode_users
 from quorate.users.store import row_lengths
 
 __all__ = [
@@ -42,14 +34,12 @@ __all__ = [
     "NARROW",
     "WIDE",
     "BoundedVectors",
-    "InBatches",
     "NoisyMean",
     "UserReleases",
     "UserVectors",
     "bounded_mean",
     "cut_share",
     "search_square",
-    "sum_in_parts",
     "typical_records",
 ]
 
@@ -72,11 +62,7 @@ _COUNT_SHARE = Fraction(3, 100)
 LARGEST_SEARCH = 0.08
 """Share of the squared budget that a search may cost, however few the users."""
 _LARGEST_SHARE = 0.04
-# Contributions of a part of the users, as floats, stay below this number of entries.
-_PART = 2**20
 _ALWAYS_ROOM = 2**27
-# Vectors of all users that are kept rather than computed again: at most 128 megabytes.
-_KEPT = 2**24
 
 
 @dataclass(frozen=True)
@@ -152,7 +138,7 @@ class UserReleases:
 
     Parameters
     ----------
-    data : UserData or another crowd
+    data : People
     account : Account
         What pays for every draw of the run.
     n_users : float
@@ -164,7 +150,7 @@ class UserReleases:
     --------
     >>> people = UserData(np.arange(4000.0)[:, None] % 2, offsets=np.arange(4001))
     >>> account = Account.open(epsilon=5.0, delta=1e-6)
-    >>> run = UserReleases.start(people, account)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> radius = run.radius(UserData.user_means, WIDE, dimension=1)
     >>> 0.9 < radius < 1.5
     True
@@ -173,23 +159,23 @@ class UserReleases:
     True
     """
 
-    data: Crowd = field(repr=False)
+    data: People = field(repr=False)
     account: Account
     n_users: float
     sample: UserSample | None = None
 
     @classmethod
     def start(
-        cls, data: Crowd, account: Account, *, sample: UserSample | None = None
+        cls, data: People, account: Account, *, sample: UserSample | None = None
     ) -> UserReleases:
-        """Begin a run; under add/remove the number of users is bought first."""
+        """Begin a run; under add/remove the number of users is released first."""
         if account.relation is Relation.REPLACE:
             n_users = max(1.0, float(data.n_users))
         else:
             grid = Grid(Interval(0.0, 1.0, centre=0.0), step=2.0**-28)
             multiplier = account.multiplier(_COUNT_SHARE * account.square)
             count = GaussianSum(grid=grid, noise_multiplier=multiplier, relation=account.relation)
-            totals = sum_in_parts(data, BoundedVectors(_ones, grid.bound), grid)
+            totals = data.total(BoundedVectors(_ones, grid.bound), grid)
             n_users = max(1.0, float(count.release(totals, count=0.0, account=account)[0]))
         return cls(data=data, account=account, n_users=n_users, sample=sample)
 
@@ -223,8 +209,8 @@ class UserReleases:
             noise_multiplier=self.account.multiplier(square, count=looks),
             relation=self.relation,
         )
-        counts = self.data.add_up(
-            InBatches(partial(_counted, vectors=vectors, thresholds=search.thresholds), dimension)
+        counts = self.data.counts(
+            partial(_log_steps, vectors=vectors), search.thresholds, dimension=dimension
         )
         found = search.release_counts(counts, account=self.account)
         return float(2.0 ** shifted[found])
@@ -236,14 +222,15 @@ class UserReleases:
         where the guess is good. Each pays ``square``; there are at most nine.
 
         >>> people = UserData(np.full((900, 1), 300.0), offsets=np.arange(901))
-        >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
+        >>> account = Account.open(epsilon=5.0, delta=1e-6)
+        >>> run = UserReleases.start(People(people, account.relation), account)
         >>> run.gallop(UserData.user_means, guess=1.0, dimension=1, square=0.02)
         1024.0
         """
         exponents = _GALLOP + math.log2(guess)
         thresholds = exponents / _LOG_GRID.step
-        counts = self.data.add_up(
-            InBatches(partial(_counted, vectors=vectors, thresholds=thresholds), dimension)
+        counts = self.data.counts(
+            partial(_log_steps, vectors=vectors), thresholds, dimension=dimension
         )
         low, high = -1, exponents.size - 1
         place, stride = exponents.size // 2, 1
@@ -272,21 +259,14 @@ class UserReleases:
         """Return the run about the same vectors, computed only once if they fit into memory.
 
         >>> people = UserData([[1.0], [5.0], [6.0]], offsets=[0, 1, 3])
-        >>> run = UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6))
+        >>> account = Account.open(epsilon=1.0, delta=1e-6)
+        >>> run = UserReleases.start(People(people, account.relation), account)
         >>> held, vectors = run.once(UserData.user_means, dimension=1)
-        >>> vectors(held.data).ravel()
-        array([1. , 5.5])
+        >>> held.data.each(vectors)
+        SealedRows(shape of a row=(1,), one row a user)
         """
-        people = self.data
-        if not isinstance(people, UserData) or people.n_users * dimension > _KEPT:
-            return self, vectors
-        found = call_quietly(lambda: _in_batches(people, vectors, dimension))
-        if found is None or found.shape != (people.n_users, dimension):
-            return self, vectors  # what is wrong is told where the vectors are asked for
-        each = np.arange(people.n_users + 1)
-        return replace(
-            self, data=ordered_users(found, None, each, people.keys(), people.unit, None)
-        ), _own_rows
+        people, kept = self.data.keeping(vectors, dimension=dimension)
+        return replace(self, data=people), kept
 
     def mean(
         self, vectors: UserVectors, *, dimension: int, radius: float, square: float
@@ -312,7 +292,8 @@ class UserReleases:
         """Return the mechanisms of means to come, whose noise is drawn at once and paid later.
 
         >>> people = UserData(np.zeros((900, 1)), offsets=np.arange(901))
-        >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
+        >>> account = Account.open(epsilon=5.0, delta=1e-6)
+        >>> run = UserReleases.start(People(people, account.relation), account)
         >>> first, second = run.foresee([0.1, 0.2], dimension=1, radius=1.0)
         >>> bool(abs(run.mean_by(second, UserData.user_means).value[0]) < 0.1)
         True
@@ -331,7 +312,8 @@ def typical_records(run: UserReleases, records: int | str) -> float:
     Examples
     --------
     >>> people = UserData(np.zeros((30_000, 1)), offsets=np.arange(0, 30_001, 6))
-    >>> run = UserReleases.start(people, Account.open(epsilon=5.0, delta=1e-6))
+    >>> account = Account.open(epsilon=5.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> typical_records(run, "auto"), typical_records(run, 7)
     (8.0, 7.0)
     """
@@ -350,7 +332,7 @@ def typical_records(run: UserReleases, records: int | str) -> float:
 
 
 def bounded_mean(
-    data: Crowd,
+    data: People,
     statistic: Statistic,
     *,
     multiplier: float,
@@ -363,7 +345,7 @@ def bounded_mean(
     >>> people = UserData(np.ones((1000, 1)), offsets=np.arange(1001))
     >>> statistic = UserMeans(Ball(1.0, dimension=1))
     >>> mean = bounded_mean(
-    ...     people,
+    ...     People(people, Relation.REPLACE),
     ...     statistic,
     ...     multiplier=1.0,
     ...     account=Account.open(epsilon=9.0, delta=1e-6),
@@ -377,66 +359,16 @@ def bounded_mean(
 
 
 def _mean_by(
-    mechanism: GaussianSum, data: Crowd, statistic: Statistic, account: Account, n_users: float
+    mechanism: GaussianSum, data: People, statistic: Statistic, account: Account, n_users: float
 ) -> NoisyMean:
-    totals = sum_in_parts(data, statistic, mechanism.grid)
+    totals = data.total(statistic, mechanism.grid)
     total = mechanism.release(totals, count=0.0, account=account)
     return NoisyMean(total / n_users, mechanism.standard_error / n_users)
 
 
-def sum_in_parts(data: Crowd, statistic: Statistic, grid: Grid) -> NDArray[np.int64]:
-    """Return the exact sum over users, a few of them at a time, so that memory stays bounded.
-
-    >>> from quorate.engines import UserMeans
-    >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
-    >>> grid = Grid(Ball(4.0, dimension=1), step=1.0)
-    >>> sum_in_parts(people, UserMeans(grid.bound), grid)
-    array([4])
-    """
-    check_statistic(statistic, grid)
-    work = partial(sum_users, statistic=statistic, grid=grid)
-    return grid.join(data.add_up(InBatches(work, grid.bound.dimension)))
-
-
-@dataclass(frozen=True)
-class InBatches:
-    """Adds up ``work`` over so few users at a time that their vectors fit into little memory.
-
-    >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
-    >>> InBatches(lambda users: np.array([users.n_users]), 2**20)(people)
-    array([2])
-    """
-
-    work: Callable[[UserData], NDArray[np.int64]]
-    dimension: int
-
-    def __call__(self, users: UserData) -> NDArray[np.int64]:
-        """Return the sum over the users of one part."""
-        few = max(1, _PART // max(1, self.dimension))
-        if users.n_users <= few:
-            return self.work(users)
-        return sum(map(self.work, users.batches(users=few)), start=self.work(users.nobody()))
-
-
-def _counted(users: UserData, vectors: UserVectors, thresholds: Vector) -> NDArray[np.int64]:
-    """Count the users whose vectors have at most each norm, given as a power of two."""
-    powers = encode_users(users, _LogNorms(vectors), _LOG_GRID)[:, 0]
-    return counts_up_to(powers, thresholds)
-
-
-def _in_batches(users: UserData, vectors: UserVectors, dimension: int) -> Vector:
-    if users.n_records <= _PART:
-        return np.asarray(vectors(users), dtype=np.float64)
-    found = np.empty((users.n_users, dimension))
-    start = 0
-    for part in users.batches(_PART):
-        found[start : start + part.n_users] = vectors(part)
-        start += part.n_users
-    return found
-
-
-def _own_rows(users: UserData) -> Vector:
-    return users.X
+def _log_steps(users: UserData, vectors: UserVectors) -> NDArray[np.int64]:
+    """Return the norm of each user's vector, as a power of two in steps of the grid."""
+    return encode_users(users, _LogNorms(vectors), _LOG_GRID)[:, 0]
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
-"""What people see: report pages, figures and the demonstration.
+"""Report pages, figures and the demonstration.
 
-The highest rooms below the command line: they explain what was released.
+They present what was released and compute nothing private.
 """
 
 from __future__ import annotations

@@ -7,19 +7,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorate.catalogue import Answer
-from quorate.reports.figures import Drawing, Intervals, draw_band, draw_bars, draw_intervals
+from quorate.reports.figures import (
+    NORMAL_95,
+    Drawing,
+    Intervals,
+    draw_band,
+    draw_bars,
+    draw_intervals,
+    draw_matrix,
+    draw_named_bars,
+)
 from quorate.reports.page import Picture
+from quorate.reports.rule_pictures import rule_drawing
 
 __all__ = ["answer_picture"]
 
 _MOST_ROWS = 40  # more dots than that cannot be read
-_NORMAL_95 = 1.96
 # Numbers whose sizes differ more than that get an axis each.
 _RATIO = 20.0
 
 
 def answer_picture(estimator: Any, said: Answer, features: Sequence[str]) -> Picture | None:
-    """Return what was released as a picture; None for what has no place on an axis, as rules.
+    """Return what was released as a picture; None for rules of a kind that cannot be drawn.
 
     ``said`` is the answer in words and plain numbers.
     """
@@ -28,7 +37,7 @@ def answer_picture(estimator: Any, said: Answer, features: Sequence[str]) -> Pic
         return None
     drawing, has_errors = drawn
     if not has_errors:
-        return Picture(drawing, "What was released; how far off it may be is stated below.")
+        return Picture(drawing, f"What was released. {said.error}")
     error = estimator.error_
     return Picture(drawing, f"Error bars at {error.confidence:.0%} confidence. {error.covers}")
 
@@ -37,6 +46,12 @@ def _drawn(estimator: Any, said: Answer, features: Sequence[str]) -> tuple[Drawi
     """Return the picture, and whether it shows errors."""
     if hasattr(estimator, "table_"):
         return _table(estimator)
+    if hasattr(estimator, "concept_"):
+        drawing = rule_drawing(estimator, features)
+        return None if drawing is None else (drawing, False)
+    special = _BY_ATTRIBUTE.get(next((n for n in _BY_ATTRIBUTE if hasattr(estimator, n)), ""))
+    if special is not None:
+        return special(estimator, features)
     if hasattr(estimator, "coefficients_"):
         return _coefficients(estimator.coefficients_, features)
     if hasattr(estimator, "edges_"):
@@ -60,6 +75,86 @@ def _drawn(estimator: Any, said: Answer, features: Sequence[str]) -> tuple[Drawi
     if hasattr(estimator, "count_"):
         return _intervals("count", ["all"], [estimator.count_], [estimator.error_.bound])
     return None
+
+
+def _scales(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
+    """Draw the centres, with a bar of one scale to both sides."""
+    centres, scales = map(tuple, (estimator.centre_.tolist(), estimator.scale_.tolist()))
+    names = tuple(features)[:_MOST_ROWS]
+    whole = Intervals(
+        "centre, with one scale to both sides", names, centres[:_MOST_ROWS], scales[:_MOST_ROWS]
+    )
+    return draw_intervals(_panels(whole), title="Centre and scale"), False
+
+
+def _correlations(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
+    """Draw a covariance as correlations, which do not depend on units."""
+    matrix, names = estimator.covariance_.tolist(), tuple(features)[:_MOST_ROWS]
+    roots = [math.sqrt(max(matrix[i][i], 0.0)) for i in range(len(names))]
+    shown = [
+        [
+            matrix[i][j] / (roots[i] * roots[j]) if roots[i] * roots[j] > 0 else 0.0
+            for j in range(len(names))
+        ]
+        for i in range(len(names))
+    ]
+    return draw_matrix(names, shown, title="Correlations"), False
+
+
+def _normal(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
+    """Draw the means of a normal distribution, with a bar of one standard deviation."""
+    names = tuple(features)[:_MOST_ROWS]
+    spreads = tuple(
+        math.sqrt(max(float(estimator.covariance_[i][i]), 0.0)) for i in range(len(names))
+    )
+    means = tuple(map(float, estimator.mean_))[: len(names)]
+    whole = Intervals("mean, with one standard deviation to both sides", names, means, spreads)
+    return draw_intervals(_panels(whole), title="Normal distribution"), False
+
+
+def _variation(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
+    """Draw how much users differ, each number with its confidence interval."""
+    del features
+    error = estimator.error_
+    numbers = (
+        ("of user means", estimator.share_, error.share),
+        ("of records", estimator.between_, error.between),
+    )
+    shares = Intervals(
+        "share of the variance that lies between users",
+        tuple(name for name, _, _ in numbers),
+        tuple(float(value) for _, value, _ in numbers),
+        ranges=tuple((float(low), float(high)) for _, _, (low, high) in numbers),
+    )
+    low, high = map(float, error.records)
+    held = Intervals(
+        "records per user", ("harmonic mean",), (float(estimator.records_),), ranges=((low, high),)
+    )
+    return draw_intervals([shares, held], title="Variation between users"), True
+
+
+def _smallest_error(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool] | None:
+    del features
+    # Its stated error counts users, which have no place on an axis of shares.
+    return _intervals("error of the best rule", ["share"], [estimator.min_error_], None)
+
+
+def _chosen(estimator: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
+    """Draw which of the candidates was chosen; their losses are not released."""
+    picked = [float(place == estimator.index_) for place in range(len(features))][:_MOST_ROWS]
+    names = tuple(features)[:_MOST_ROWS]
+    return draw_named_bars(names, picked, title="The choice", x_label="chosen"), False
+
+
+# Attributes that tell a kind of answer, and how it is drawn.
+_BY_ATTRIBUTE = {
+    "centre_": _scales,
+    "variance_": _correlations,
+    "covariance_": _normal,
+    "between_": _variation,
+    "min_error_": _smallest_error,
+    "index_": _chosen,
+}
 
 
 def _intervals(
@@ -98,7 +193,7 @@ def _coefficients(table: Any, features: Sequence[str]) -> tuple[Drawing, bool]:
         name = "coefficient" if output == "coefficient" else f"coefficient for {output}"
         errors = None
         if table.errors is not None:
-            errors = tuple(_NORMAL_95 * e for e in table.errors[: len(names), place].tolist())
+            errors = tuple(NORMAL_95 * e for e in table.errors[: len(names), place].tolist())
         values = tuple(table.values[: len(names), place].tolist())
         panels.append(Intervals(name, names, values, errors))
     return draw_intervals(panels, title="Coefficients"), table.errors is not None

@@ -1,8 +1,8 @@
-"""Audits that run in seconds, by name: real code on every outcome of its noise, in a small world.
+"""Quick exact audits: the real code, on every outcome of its noise, for very small data sets.
 
-Each audit computes the true epsilon of a release over all pairs of neighbouring data sets of a
-small world, with records far outside the bounds among them, and compares it with the claim. A
-second run with half the noise must be caught; an audit that cannot fail proves nothing.
+Each audit computes the true epsilon of a release over all pairs of neighbouring small data sets,
+including records far outside the bounds, and compares it with the claimed epsilon. A second run
+with half the noise must be caught; an audit that cannot fail proves nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["AUDITS", "Audit", "run_audit"]
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """A release, the world it is audited in, and what it claims there.
+    """A release, the small data sets it is audited on, and the guarantee it claims for them.
 
     ``run`` takes the records of all users and the factor by which the noise is too small.
     """
@@ -47,7 +47,7 @@ class Audit:
 
 
 def run_audit(name: str, *, broken: bool = False) -> ExactAudit:
-    """Audit what is called ``name``; ``broken`` halves the noise behind the claim's back.
+    """Run the audit ``name``; ``broken`` halves the noise without changing the claim.
 
     >>> run_audit("noisy-count").holds, run_audit("noisy-count", broken=True).holds
     (True, False)

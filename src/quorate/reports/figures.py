@@ -1,4 +1,4 @@
-"""Figures as inline SVG: no image files, colours that follow the page, a text for those who listen.
+"""Figures as inline SVG, with colours from the page and a description for screen readers.
 
 matplotlib draws; its colours are placeholders that become CSS variables, so one figure is readable
 on a light and on a dark page. matplotlib is an optional dependency, the extra ``plot``.
@@ -17,6 +17,7 @@ from typing import Any
 from quorate.exceptions import MissingExtraError
 
 __all__ = [
+    "NORMAL_95",
     "Drawing",
     "Intervals",
     "Line",
@@ -25,6 +26,9 @@ __all__ = [
     "draw_curves",
     "draw_intervals",
     "draw_marks",
+    "draw_matrix",
+    "draw_named_bars",
+    "draw_segments",
     "has_matplotlib",
 ]
 
@@ -42,7 +46,10 @@ _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v")
 # Inches and points: about as wide as the column of a phone, so that letters stay readable there.
 _WIDTH, _HEIGHT, _LETTERS = 5.0, 3.6, 11.0
+NORMAL_95 = 1.96
+"""Standard errors to both sides of a 95 % confidence interval: a quantile of the normal law."""
 _LONGEST = 22  # letters of a label that fit beside an axis
+_READABLE = 8  # columns of a matrix whose numbers can still be read
 
 
 @dataclass(frozen=True)
@@ -79,9 +86,28 @@ class Intervals:
     labels: tuple[str, ...]
     values: tuple[float, ...]
     errors: tuple[float, ...] | None = None
+    ranges: tuple[tuple[float, float], ...] | None = None
+    """Lower and upper ends, where an error is not the same on both sides."""
+
+    @property
+    def lengths(self) -> Any:
+        """The error bars as matplotlib takes them: to the left and to the right of each value."""
+        if self.ranges is None:
+            return self.errors
+        pairs = list(zip(self.values, self.ranges, strict=True))
+        left = [value - low for value, (low, _) in pairs]
+        return [left, [high - value for value, (_, high) in pairs]]
 
     def said(self) -> str:
         """Return the numbers in words."""
+        if self.ranges is not None:
+            within = [
+                f"{label} {value:.4g} ({low:.4g} to {high:.4g})"
+                for label, value, (low, high) in zip(
+                    self.labels, self.values, self.ranges, strict=True
+                )
+            ]
+            return f"{self.name}: {', '.join(within)}."
         errors = self.errors or (None,) * len(self.values)
         pairs = [
             f"{label} {value:.4g}" + ("" if error is None else f" ± {error:.2g}")
@@ -202,7 +228,7 @@ def draw_intervals(panels: Sequence[Intervals], *, title: str) -> Drawing:
             axes.errorbar(
                 panel.values,
                 places,
-                xerr=panel.errors,
+                xerr=panel.lengths,
                 fmt="o",
                 color=colour,
                 ecolor=colour,
@@ -274,6 +300,87 @@ def draw_band(
     return _draw(fill, title, f"share below: {ends}; each ± {error:.2g}.")
 
 
+def draw_segments(
+    parts: Sequence[tuple[float, float, int]], *, title: str, x_label: str
+) -> Drawing:
+    """Draw a line whose segments are labelled with what a rule predicts on them.
+
+    >>> draw_segments([(0, 30, 0), (30, 99, 1)], title="Rule", x_label="age").description
+    'age 0 to 30: predict 0, 30 to 99: predict 1.'
+    """
+
+    def fill(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for label in sorted({part[2] for part in parts}):
+            drawn = [(start, end - start) for start, end, each in parts if each == label]
+            colour = _SERIES[label % len(_SERIES)]
+            axes.broken_barh(
+                drawn, (0, 1), color=colour, alpha=0.55, linewidth=1.5, label=f"predict {label}"
+            )
+        for start, _, _ in parts[1:]:
+            axes.axvline(start, color=_INK, linewidth=2)
+            axes.annotate(f"{start:,.6g}", (start, 1.06), ha="center", annotation_clip=False)
+        axes.set(xlabel=x_label, xlim=(parts[0][0], parts[-1][1]), ylim=(0, 1), yticks=[])
+        axes.locator_params(axis="x", nbins=5)
+        axes.spines["left"].set_visible(False)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
+
+    said = ", ".join(f"{a:.6g} to {b:.6g}: predict {label}" for a, b, label in parts)
+    return _draw_figure(fill, title, f"{x_label} {said}.", 1.9)
+
+
+def draw_named_bars(
+    names: Sequence[str], values: Sequence[float], *, title: str, x_label: str
+) -> Drawing:
+    """Draw a bar from zero for each name.
+
+    >>> draw_named_bars(["old", "ill"], [0.5, 0.25], title="Rule", x_label="share").description
+    'share: old 0.5, ill 0.25.'
+    """
+
+    def fill(figure: Any) -> None:
+        axes = figure.add_subplot()
+        axes.barh(range(len(names)), values, color=_SERIES[0], alpha=0.6, height=0.6)
+        axes.set_yticks(range(len(names)), labels=[_short(name) for name in names])
+        axes.set(xlabel=x_label, ylim=(len(names) - 0.4, -0.6), xlim=(0, None))
+        axes.locator_params(axis="x", nbins=5)
+        axes.grid(visible=True, axis="x", color=_RULE, linewidth=0.6)
+
+    said = ", ".join(f"{name} {value:.3g}" for name, value in zip(names, values, strict=True))
+    return _draw_figure(fill, title, f"{x_label}: {said}.", max(1.2, 0.7 + 0.26 * len(names)))
+
+
+def draw_matrix(names: Sequence[str], values: Sequence[Sequence[float]], *, title: str) -> Drawing:
+    """Draw a symmetric matrix of correlations: the larger and darker a square, the stronger.
+
+    >>> draw_matrix(["a", "b"], [[1.0, -0.5], [-0.5, 1.0]], title="Correlations").description
+    'a with b -0.5.'
+    """
+
+    def fill(figure: Any) -> None:
+        axes = figure.add_subplot()
+        for i, row in enumerate(values):
+            for j, value in enumerate(row):
+                colour, side = _SERIES[0 if value >= 0 else 1], 0.9 * min(1.0, abs(value)) ** 0.5
+                left, top = j - side / 2, i - side / 2
+                axes.add_patch(Rectangle((left, top), side, side, color=colour, alpha=0.6))
+                if len(names) <= _READABLE:
+                    axes.annotate(f"{value:.2f}", (j, i), ha="center", va="center", color=_INK)
+        axes.set_xticks(range(len(names)), labels=[_short(name) for name in names], rotation=30)
+        axes.set_yticks(range(len(names)), labels=[_short(name) for name in names])
+        axes.set(xlim=(-0.6, len(names) - 0.4), ylim=(len(names) - 0.4, -0.6), aspect="equal")
+
+    from matplotlib.patches import Rectangle
+
+    said = ", ".join(
+        f"{name} with {other} {values[i][j]:.3g}"
+        for i, name in enumerate(names)
+        for j, other in enumerate(names)
+        if i < j
+    )
+    return _draw_figure(fill, title, f"{said}." if said else "", _HEIGHT)
+
+
 def _short(label: str) -> str:
     return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
 
@@ -327,7 +434,7 @@ def _draw_figure(
 
 
 def _inline(svg: str, title: str, description: str) -> str:
-    """Return SVG that can stand inside a page: colours by CSS, no ids in common with others."""
+    """Return SVG for use inside a page: colours from CSS, and ids that are unique on the page."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
     svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.S)

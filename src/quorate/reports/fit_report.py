@@ -1,4 +1,4 @@
-"""The page about one fit: what was asked, what is promised, what it cost, what came out."""
+"""The report of one fit: the answer, the guarantee, its cost, the forecast and the request."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _title(fit: Fit) -> str:
 
 
 def _forecast(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
-    """Return the forecast, and why it differs from what is stated with the answer."""
+    """Return the forecast, and why it differs from the error stated with the answer."""
     blocks = list(plan_blocks(plan, "this run, as forecast"))
     if plan is None:
         return tuple(blocks)
@@ -177,9 +177,10 @@ def _forecast(fit: Fit, plan: Plan | None) -> tuple[Block, ...]:
 
 
 def _stated(fit: Fit) -> dict[str, Any] | None:
-    """Return how far off the release says it may be, where at most one number says it.
+    """Return the stated error of the release, if one number describes it.
 
-    ``None`` for what is not limited, or not for the whole: the cells of a table have their own.
+    ``None`` if it is unbounded, or if there is none for the whole: each cell of a table has its
+    own.
     """
     error = getattr(fit.estimator, "error_", None)
     if not isinstance(error, StatedError) or not isinstance(error.bound, int | float):
@@ -193,7 +194,7 @@ def _stated(fit: Fit) -> dict[str, Any] | None:
 
 
 def _errors(fit: Fit) -> tuple[Block, ...]:
-    """Return how far off the answer may be; nothing where each cell has its own bound."""
+    """Return the stated error as a table; nothing if each cell has its own bound."""
     stated = _stated(fit)
     if stated is None or not fit.estimator.error_.coordinates:
         return ()
@@ -211,7 +212,7 @@ def _finite(value: float) -> float | None:
 
 
 def _left_out(fit: Fit) -> tuple[Block, ...]:
-    """Return what became of values beyond their bounds and of rows that could not be read."""
+    """Return what was clipped, and the estimated share of rows that could be parsed."""
     blocks: list[Block] = []
     if fit.request.limits:
         cut = getattr(getattr(fit.estimator, "error_", None), "cut_share", 0.0)
@@ -305,12 +306,15 @@ def _budget(account: Account | None) -> tuple[Block, ...]:
 
 def _released(fit: Fit, said: Answer) -> tuple[Block, ...]:
     picture = answer_picture(fit.estimator, said, fit.columns.coding.names)
-    return (
-        *(() if picture is None else (picture,)),
+    table, algorithm = (
         Table(said.caption, said.header, said.rows),
-        Text(said.error),
         Text(f"Algorithm: {said.way}"),
     )
+    if picture is None:
+        return table, Text(said.error), algorithm
+    # Where the caption of the picture says how far off the answer may be, it is said once.
+    errors = () if said.error in picture.caption else (Text(said.error),)
+    return picture, table, *errors, algorithm
 
 
 def _bounds(plan: Plan) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Where the results of a fit go: a model file, the answer as a file, a report page.
+"""Write the results of a fit: a model file, the answer as a file, a report page.
 
 An answer that was paid for is never lost: a file that cannot be written is reported, and the others
 are written all the same.
@@ -52,14 +52,14 @@ class Written:
 
     @property
     def complaint(self) -> str:
-        """What went wrong, in one line; empty if nothing did."""
+        """The errors in one line; empty if there were none."""
         said = (f"{path!r} was not written: {why}." for path, why in self.failed.items())
         return " ".join(said)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Files that a fit shall write.
+    """The files that a fit is asked to write.
 
     >>> Outputs().check()
     >>> Outputs(model=Path("nowhere/model.json")).check()

@@ -1,9 +1,9 @@
-"""One HTML file that explains a release: no network, no scripts, readable for everybody.
+"""One HTML file that explains a release: no network, no scripts, accessible.
 
 A page is a tree of small frozen blocks; :func:`render` turns it into HTML and escapes every text.
-The file asks for nothing from anywhere (its content security policy forbids it), follows the
-reader's light or dark scheme, fits a phone of 360 pixels (wide tables scroll inside their own
-frame, which the keyboard can reach), and has landmarks, headings and texts for figures.
+The file loads nothing (its content security policy forbids it), follows the reader's light or dark
+scheme, fits a phone of 360 pixels (wide tables scroll inside their own frame, which the keyboard
+can reach), and has landmarks, headings and texts for figures.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Meter:
-    """How much of a whole is used, as a bar and in words."""
+    """A used amount out of a total, as a bar and in words."""
 
     label: str
     used: float
@@ -72,7 +72,7 @@ Block = Text | Facts | Table | Meter | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and the blocks below it."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -86,7 +86,7 @@ class Page:
     ----------
     title : str
     lead : str
-        The first sentence, for those who read only one.
+        A one-sentence summary.
     highlights : tuple of (value, name)
         Two to four figures in large letters.
     sections : tuple of Section

@@ -1,4 +1,4 @@
-"""The look of a report page: one style sheet, light and dark, from a phone to a wide screen."""
+"""The style sheet of report pages: light and dark, for phones and wide screens."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What answers over HTTP; needs the extra ``serve``."""
+"""HTTP servers: the planner's page and the collector; needs the extra ``serve``."""

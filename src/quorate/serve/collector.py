@@ -1,12 +1,12 @@
-"""An HTTP door for messages: it checks, keeps, acknowledges, and knows as little as it can.
+"""An HTTP server that checks, stores and acknowledges messages, and learns as little as possible.
 
 ``GET /task`` gives the public task, ``GET /client.js`` the browser's client. ``POST /messages``
 takes one message as raw bytes with an admission token in the header ``Quorate-Token``; asking again
 with the same token changes nothing. ``POST /batches`` takes what a shuffler has mixed, with its
 key.
 
-Strangers cost little: the rate limit and the key are asked for before a body is read, a body is
-read up to its limit and for so many seconds, and what touches the disk runs beside the event loop.
+To limit abuse, the rate limit and the key are checked before a body is read, bodies are limited in
+size and time, and disk access runs outside the event loop.
 
 A token says that somebody may take part, not who. Give each user a random one, or let clients draw
 their own where nothing stops a person from answering twice anyway. No access is logged: addresses
@@ -52,7 +52,7 @@ _NO_KEY: Answer = (403, {"status": "refused", "reason": "expected the shuffler's
 
 @dataclass
 class RateLimit:
-    """A bucket of permissions for each address: so many a second, so many at once.
+    """A token bucket for each address: a rate per second and a burst size.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class RateLimit:
         _validate.positive_integer(burst=self.burst, most_addresses=self.most_addresses)
 
     def allows(self, address: str) -> bool:
-        """Take one permission of an address; False if there is none."""
+        """Use one request of an address's allowance; False if none is left."""
         with self._lock:
             now = self.clock()
             left, then = self._left.pop(address, (float(self.burst), now))
@@ -133,11 +133,11 @@ class Collector:
 
     @property
     def format(self) -> MessageFormat:
-        """How messages of the task are written."""
+        """The wire format of the task's messages."""
         return MessageFormat(self.task)
 
     def take(self, message: bytes, *, token: str | None) -> Answer:
-        """Judge one message and keep it; return the status code and what to answer."""
+        """Check one message and store it; return the status code and the response."""
         if self.task.trust is Trust.SHUFFLE and self.batch_key is not None:
             return 403, {"status": "refused", "reason": "messages come through the shuffler"}
         held = _token(token)
@@ -154,13 +154,13 @@ class Collector:
         return code, {"status": kept.value}
 
     def knows(self, key: str | None) -> bool:
-        """Whether somebody has shown the shuffler's key; how much of it is right is not told."""
+        """Whether a key is that of the shuffler; compared in constant time."""
         if self.batch_key is None or key is None:
             return False
         return hmac.compare_digest(key.encode(), self.batch_key.encode())
 
     def take_batch(self, messages: bytes, *, token: str | None, key: str | None) -> Answer:
-        """Keep what a shuffler has mixed; return the status code and what to answer."""
+        """Store a batch from a shuffler; return the status code and the response."""
         if not self.knows(key):
             return _NO_KEY
         held = _token(token)
@@ -242,7 +242,7 @@ class Collector:
 
 
 class _Limited:
-    """The rate limit before everything else: whatever is asked, by whatever method."""
+    """Middleware that applies the rate limit before anything else."""
 
     def __init__(self, app: Any, limit: RateLimit, refused: Any) -> None:
         self._app, self._limit, self._refused = app, limit, refused
@@ -276,7 +276,7 @@ async def _body(request: Any, most: int, seconds: float) -> bytes | Answer:
 
 
 def _token(text: str | None) -> bytes | None:
-    """Return the bytes of a token in hexadecimal, or nothing if it is none."""
+    """Decode a hexadecimal token; None if it is not one."""
     try:
         token = bytes.fromhex(text or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The two who speak to a collector: a client with one message, a shuffler with its batches."""
+"""The senders: a client with one message, and a shuffler with its batches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CollectorError(QuorateError, RuntimeError):
 
 
 def fetch_task(url: str) -> Task:
-    """Read the task of a collector, and refuse one that promises too much."""
+    """Read the task of a collector; refuse one whose guarantee does not hold."""
     return Task.from_json(_ask(f"{url}/task", None, {})[1])
 
 
@@ -49,7 +49,7 @@ def forward_batches(
     attempts: int = 60,
     wait: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Shuffle what waits, if it is enough, and send every unsent batch; return how many were sent.
+    """Shuffle the waiting messages, if they are enough; send all batches and return their number.
 
     A batch stays in the outbox until the server has acknowledged it, and its token makes the server
     keep it once, so this may be killed anywhere and started again.

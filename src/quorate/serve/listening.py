@@ -1,13 +1,12 @@
-"""A socket that strangers cannot keep busy: who dawdles is cut off, who floods makes room.
+"""A server socket with limits: slow connections are closed, and floods cannot block others.
 
-Every connection has a few seconds to say what it wants. There are only so many at once, and where
-all places are taken the oldest connection of whoever holds most of them gives up its place: an
-honest client is always let in, whatever the others do. What was answered without its body being
-read is closed, so nobody makes the server read for nothing. Bodies have limits of their own, in the
-application that asked for them.
+Every connection must send its request headers within a few seconds. The number of connections is
+limited. When all are taken, the oldest connection of the address with the most connections is
+closed, so an honest client is always admitted. A connection that was answered before its body was
+read is closed. The application sets its own limits for bodies.
 
-Nothing about who came is written anywhere: no access log, no addresses, and no warnings that a
-stranger could fill a disk with.
+Nothing about clients is logged: no access log, no addresses, and no warnings that could fill a
+disk.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["Doorkeeping", "household", "listen", "settings"]
 
 @dataclass(frozen=True)
 class Doorkeeping:
-    """How many connections there are at once, and how long one may take to say what it wants.
+    """The number of simultaneous connections, and the time limit for request headers.
 
     Parameters
     ----------
@@ -50,7 +49,7 @@ class Doorkeeping:
 
 
 def household(address: str) -> str:
-    """Return who is behind an address: a household has one of version 4, and 2^64 of version 6.
+    """Return the group of an address: an IPv4 address, or the /64 prefix of an IPv6 address.
 
     >>> household("192.0.2.7"), household("2001:db8:1:2:3:4:5:6"), household("somewhere")
     ('192.0.2.7', '2001:db8:1:2::', 'somewhere')
@@ -89,7 +88,7 @@ def settings(app: Any, keeping: Doorkeeping | None = None) -> Any:
 
 
 def listen(app: Any, host: str, port: int, announce: Callable[[str], str]) -> None:
-    """Serve an application until interrupted; print what ``announce`` says of its address."""
+    """Serve an application until interrupted; print ``announce`` of its address."""
     ready = settings(app)
     import socket
 
@@ -101,7 +100,7 @@ def listen(app: Any, host: str, port: int, announce: Callable[[str], str]) -> No
 
 
 def _protocol(keeping: Doorkeeping) -> type:
-    """Return uvicorn's protocol with a doorkeeper; the places are those of one server."""
+    """Return uvicorn's protocol class with the connection limits of one server."""
     import asyncio
 
     import h11
@@ -110,7 +109,7 @@ def _protocol(keeping: Doorkeeping) -> type:
     places: dict[Guarded, str] = {}  # the oldest first
 
     class Guarded(H11Protocol):  # type: ignore[misc]
-        """One connection, which has to say what it wants before its time is over."""
+        """One connection with a time limit for its request."""
 
         deadline: asyncio.TimerHandle | None = None
 
@@ -138,7 +137,7 @@ def _protocol(keeping: Doorkeeping) -> type:
             super().on_response_complete()
 
         def watch(self) -> None:
-            """Start the clock when a request is waited for; a byte more does not start it anew."""
+            """Start the timer when a request is expected; further bytes do not restart it."""
             waited_for = self.conn.their_state is h11.IDLE
             if waited_for and self.deadline is None:
                 later = self.loop.call_later
@@ -148,7 +147,7 @@ def _protocol(keeping: Doorkeeping) -> type:
                 self.deadline = None
 
         def make_room(self) -> None:
-            """Close the oldest connection that owes us something, of whoever has most of those."""
+            """Close the oldest waiting connection of the address that has the most of them."""
             dawdling = {each: address for each, address in places.items() if each.owes_something()}
             ((busiest, _),) = Counter(dawdling.values()).most_common(1)
             oldest = next(each for each, address in dawdling.items() if address == busiest)
@@ -156,7 +155,7 @@ def _protocol(keeping: Doorkeeping) -> type:
             oldest.transport.abort()
 
         def owes_something(self) -> bool:
-            """Whether we wait for the other side, and not the other side for us."""
+            """Whether the server is waiting for the client."""
             return self.conn.their_state in (h11.IDLE, h11.SEND_BODY)
 
     return Guarded

@@ -1,4 +1,4 @@
-"""Where a collector keeps messages: a file that survives ``kill -9`` and counts nobody twice.
+"""The message store of a collector: a file that survives ``kill -9`` and counts no one twice.
 
 An acknowledged message is on disk before the acknowledgement leaves (SQLite, write-ahead log,
 ``synchronous = FULL``), and its admission token with it in the same transaction. So a client that
@@ -46,7 +46,7 @@ CREATE TABLE drops (task TEXT NOT NULL, reason TEXT NOT NULL, count INTEGER NOT 
 
 
 class Kept(Enum):
-    """What became of a message that came with a token.
+    """The outcome of storing a message with a token.
 
     >>> Kept.NEW.value
     'kept'
@@ -128,7 +128,7 @@ class MessageStore(OnceOnly):
             self._connection.execute("COMMIT")
 
     def open_task(self, task: Task) -> None:
-        """Enter a task, once; another task with the same seed is refused."""
+        """Register a task once; another task with the same seed is refused."""
         with self._transaction():
             row = self._connection.execute(
                 "SELECT id FROM tasks WHERE seed = ? OR id = ?", (task.seed, task.id)
@@ -186,7 +186,7 @@ class MessageStore(OnceOnly):
         return {Reason[reason]: count for reason, count in rows}
 
     def waiting(self, task: Task) -> int:
-        """Return how many messages are kept one by one."""
+        """Return how many single messages are stored."""
         with self._lock:
             row = self._connection.execute(
                 "SELECT count(*) FROM messages WHERE task = ? AND message IS NOT NULL", (task.id,)
@@ -194,7 +194,7 @@ class MessageStore(OnceOnly):
         return int(row[0])
 
     def messages(self, task: Task) -> list[bytes]:
-        """Return the messages that are kept one by one, in the order of their random tokens."""
+        """Return the single messages, in the order of their random tokens."""
         query = "SELECT message FROM messages WHERE task = ? AND message IS NOT NULL"
         with self._lock:
             return [bytes(row[0]) for row in self._connection.execute(query, (task.id,))]
@@ -251,7 +251,7 @@ class MessageStore(OnceOnly):
             time.sleep(0.05)
 
     def forget_batch(self, task: Task, token: bytes) -> None:
-        """Remove a batch from the outbox, once somebody else has acknowledged it."""
+        """Remove a batch from the outbox after the server has acknowledged it."""
         with self._transaction():
             self._connection.execute(
                 "DELETE FROM batches WHERE task = ? AND token = ? AND outgoing = 1",

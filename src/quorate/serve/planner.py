@@ -1,9 +1,9 @@
-"""A page for planners: move users, records and epsilon, and see what it takes.
+"""The planner as a web page: change users, records and epsilon, and see the expected error.
 
-``GET /`` is the page, ``GET /tasks`` what can be asked about each task, ``GET /plan?...`` the same
-answer as :func:`quorate.plan`, ``GET /request?...`` a request file for ``quorate fit``, and
-``GET /ledger`` budgets and history, if a ledger was named. Nothing is read but that ledger, nothing
-is stored, and the page asks nobody else for anything.
+``GET /`` is the page, ``GET /tasks`` lists the tasks and their parameters, ``GET /plan?...`` the
+same answer as :func:`quorate.plan`, ``GET /request?...`` a request file for ``quorate fit``, and
+``GET /ledger`` budgets and history, if a ledger was named. Only that ledger is read, nothing is
+stored, and the page sends no other requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOOPBACK = ("localhost",)
 """The name of this machine; a page from elsewhere that names it otherwise gets no answer."""
 
 _SHARED = ("users", "error", "epsilon", "delta", "records", "confidence", "relation")
-_WHOLE = frozenset({"users", "records", "dimension", "size", "vc", "domain"})
+_WHOLE = frozenset({"users", "records", "dimension", "size", "vc", "domain", "horizon", "touched"})
 _LIMITS = {
     "users": (1.0, float(MOST_USERS)),
     "records": (1.0, 1e6),
@@ -43,6 +43,8 @@ _LIMITS = {
     "size": (1.0, 2.0**32),
     "vc": (1.0, 1e6),
     "domain": (1.0, 2.0**64),
+    "horizon": (1.0, 1000.0),
+    "touched": (1.0, 1000.0),
 }
 """What the page plans for: strangers ask it, and arithmetic takes as long as numbers are large."""
 _CELLS = frozenset({"cdf", "histogram", "quantiles", "shares", "table"})
@@ -85,7 +87,7 @@ def describe_tasks() -> list[dict[str, Any]]:
 
 
 def ask(query: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
-    """Return a status and the plan for what an address asks, as plain values.
+    """Return a status and the plan for the query of an address, as plain data.
 
     >>> code, answer = ask({"task": "median", "users": "1000", "epsilon": "1", "error": "0.1"})
     >>> code, answer["quorate"]
@@ -102,7 +104,7 @@ def ask(query: Mapping[str, str]) -> tuple[int, dict[str, Any]]:
 
 
 def request_file(query: Mapping[str, str]) -> tuple[int, str]:
-    """Return a status and a request for ``quorate fit`` with what the plan settles.
+    """Return a status and a request file for ``quorate fit`` with the numbers of the plan.
 
     What the plan cannot know (the table, its columns, its ledger) is left to be filled in.
 
@@ -133,11 +135,11 @@ def request_file(query: Mapping[str, str]) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class PlannerPage:
-    """The page with its addresses, and a ledger to show if there is one.
+    """The web application, and the ledger that it shows, if any.
 
-    ``hosts`` are the names by which it may be called, besides addresses in numbers: a browser that
-    a stranger's name led here must not read a ledger to the stranger, and a page from elsewhere
-    gets no answer either.
+    ``hosts`` are the host names it accepts, besides IP addresses. Requests with another host name
+    or from a page of another origin are refused, so that a foreign page cannot read the ledger (DNS
+    rebinding).
 
     >>> PlannerPage().read_ledger()
     (404, {'refused': 'No ledger was named: start with quorate serve --ledger PATH.'})
@@ -207,7 +209,7 @@ class PlannerPage:
 
 
 class _KnownNames:
-    """Answer who calls this machine by a name it has, from a page that it has given out itself."""
+    """Middleware that accepts known host names and requests from our own page only."""
 
     def __init__(self, app: Any, hosts: tuple[str, ...]) -> None:
         self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
@@ -226,7 +228,7 @@ class _KnownNames:
         await self._app(scope, receive, send)
 
     def _is_known(self, host: str) -> bool:
-        """Whether a name with its port is one of ours; nobody else can own a number."""
+        """Whether a host header is a known name or an IP address."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

@@ -1,12 +1,11 @@
-"""From a store of messages to the result of a task.
+"""Compute the result of a task from a message store.
 
-In the local model every message may be seen by anybody, so a store may be counted as often as one
-likes: all tallies together say what the messages say. In the shuffle model a message is hidden only
-among those it was shuffled with. If it were shuffled twice, among other messages each time, the
-difference would show who came in between. So each message is shuffled once: the first tally closes
-its crowd, on disk and before anything is counted, and a later one adds crowds of new people only.
-Everybody is in one crowd, all tallies together are computed from the shuffled crowds, and promise
-what the smallest crowd promises (``docs/protocols.md``).
+In the local model every message is private by itself, so a store may be counted any number of
+times. In the shuffle model a message is hidden only among those it was shuffled with. If it were
+shuffled twice, among other messages each time, the difference would show who came in between. So
+each message is shuffled once. The first tally shuffles the waiting messages into a batch and stores
+it before anything is counted. A later tally adds batches of new messages only. Every user is in one
+batch, and all tallies together have the guarantee of the smallest batch (``docs/protocols.md``).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["tally_store", "the_task"]
 
 
 def the_task(store: MessageStore, task_id: str | None = None) -> Task:
-    """Return the task of a store, by its id if there are several."""
+    """Return the task of a store; by its id, if there are several."""
     tasks = [task for task in store.tasks() if task_id in (None, task.id)]
     if len(tasks) != 1:
         held = ", ".join(f"{task.id} ({task.name})" for task in store.tasks()) or "none"
@@ -34,10 +33,11 @@ def the_task(store: MessageStore, task_id: str | None = None) -> Task:
 def tally_store(store: MessageStore, task: Task) -> Tally:
     """Count everything that a store holds of a task.
 
-    In the shuffle model single messages first become a batch, which needs as many as the task
-    promises: whoever runs this on them is the shuffler. Batches of another shuffler are counted as
-    they are. Messages that are too few for a batch wait; without new batches the answer is the same
-    again. What was turned away at the door came into no crowd and is not part of it.
+    In the shuffle model single messages are first shuffled into a batch, which needs as many
+    messages as the task states. Running this function on single messages is the role of the
+    shuffler. Batches of another shuffler are counted as they are. Messages that are too few for a
+    batch wait; without new batches the answer is the same again. Messages that the collector
+    refused are not part of it.
     """
     server = Server(task)
     if task.trust is Trust.SHUFFLE:
@@ -52,7 +52,7 @@ def tally_store(store: MessageStore, task: Task) -> Tally:
 
 
 def _close_crowd(store: MessageStore, task: Task) -> None:
-    """Shuffle all messages that wait, once and for ever, if they are enough to hide each other."""
+    """Shuffle all waiting messages once, if there are enough of them to hide each other."""
     try:
         store.make_batch(task, outgoing=False)
     except NotEnoughUsersError:

@@ -1,7 +1,7 @@
 """Hypotheses as integers, so that users can vote for them (G10).
 
 A code maps every rule that a learner can return to a number below a public size, and back. Equal
-rules have equal numbers, whoever found them; what is no number of a rule is read as "always 0".
+rules have equal numbers. A number that belongs to no rule is read as "always 0".
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class LiteralsCode(Code):
 
     @property
     def size(self) -> int:
-        """Three states a feature, and the constant that no literals do not give."""
+        """Three states per feature, plus the constant that no conjunction expresses."""
         return int(3**self.features) + 1
 
     def encode(self, concept: Concept) -> int:

@@ -1,10 +1,10 @@
 r"""Users who share a seed draw from different distributions and mostly get the same thing (G1).
 
-Each outcome has a Gumbel number that everybody reads from the shared seed. Whoever holds weights
-takes the outcome with the largest sum of log-weight and Gumbel number: its law is the normalised
-weights, exactly, and two users with weights close to each other mostly agree, with a probability
-that is known in closed form. With infinitely sharp weights only the best outcomes remain, and ties
-among them are broken alike by everybody. [1]_ [2]_
+Each outcome has a Gumbel number that everybody reads from the shared seed. A user takes the outcome
+with the largest sum of log-weight and Gumbel number: its law is the normalised weights, exactly,
+and two users with weights close to each other mostly agree, with a probability that is known in
+closed form. With infinitely sharp weights only the best outcomes remain, and ties among them are
+broken alike by everybody. [1]_ [2]_
 
 Numbers belong to outcomes, never to positions: users whose lists of outcomes differ must still read
 the same number for the same outcome.
@@ -32,7 +32,6 @@ __all__ = [
     "choose_best",
     "choose_together",
     "outcome_id",
-    "total_variation",
 ]
 
 Floats = NDArray[np.float64]
@@ -51,7 +50,7 @@ def choose_together(
     log_weights : array of shape (users, outcomes)
         Logarithms of weights that need not add up to one; minus infinity for no weight.
     ids : array of integers below 2^64
-        One a column: what the outcome *is*.
+        One per column: the identity of the outcome.
     seed : SharedSeed
     stream : str, default="choice"
         Names this use of the seed.
@@ -140,14 +139,3 @@ def agreement_probability(
     under = np.concatenate([[0.0], np.cumsum(q)])[below]
     common = (p > 0) & (q > 0)
     return float(np.sum(1.0 / (above[common] / p[common] + under[common] / q[common])))
-
-
-def total_variation(first: Mapping[Hashable, float], second: Mapping[Hashable, float]) -> float:
-    """Return half of the L1 distance of two distributions.
-
-    >>> total_variation({"a": 1.0}, {"a": 0.5, "b": 0.5})
-    0.5
-    """
-    a, b = sum(first.values()), sum(second.values())
-    keys = {**first, **second}
-    return 0.5 * sum(abs(first.get(key, 0.0) / a - second.get(key, 0.0) / b) for key in keys)

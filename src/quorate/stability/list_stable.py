@@ -145,25 +145,31 @@ class ListLearner:
         return kept
 
 
-def filter_records(*, longest: int, alpha: float, zeta: float) -> tuple[int, int]:
-    """Return the fresh records that Lemma 19 asks for, as published and by exact tails.
+def filter_records(
+    *, longest: int, alpha: float, zeta: float, constants: str = "calibrated"
+) -> int:
+    """Return the fresh records that Lemma 19 asks for, by exact tails or as published.
 
     Published: 100 ln(L / zeta) / alpha^2. Exact: the fewest m with
     L P[Bin(m, 2 alpha) <= 1.5 alpha m] <= zeta.
 
     >>> filter_records(longest=8, alpha=0.2, zeta=0.05)
-    (12688, 151)
+    151
+    >>> filter_records(longest=8, alpha=0.2, zeta=0.05, constants="published")
+    12688
     """
     from scipy.stats import binom
 
     _validate.positive_integer(longest=longest)
     _validate.probability(alpha=alpha, zeta=zeta)
+    _validate.one_of(("calibrated", "published"), constants=constants)
     published = math.ceil(100 * math.log(longest / zeta) / alpha**2)
-
+    if constants == "published":
+        return published
     sizes = np.arange(1, published + 1)
     kept = binom.cdf(np.floor(1.5 * alpha * sizes), sizes, min(1.0, 2 * alpha))
     too_few = np.flatnonzero(longest * kept > zeta)
-    return published, int(sizes[too_few[-1]]) + 1 if too_few.size else 1
+    return int(sizes[too_few[-1]]) + 1 if too_few.size else 1
 
 
 def published_chunks(*, longest: int, eta: float, beta: float) -> tuple[float, float, float, float]:
@@ -223,6 +229,39 @@ class ListRule(StableRule):
     share: float = 0.5
     gamma: float = 20.0
     fresh: int | None = None
+
+    @classmethod
+    def published(cls, learner: ListLearner, *, chunk: int, eta: float, beta: float) -> ListRule:
+        """Return the rule with every constant of Theorem 20 (:func:`published_chunks`).
+
+        ``eta`` is how often lists of ``chunk`` records share a hypothesis. Fresh records filter
+        each list as Lemma 19 prints it, with the probability of a wrong one that the theorem
+        assumes. Nobody holds :attr:`records_needed` records: it is there to be compared with.
+
+        >>> table = FiniteTable(np.tri(4, 3, -1))
+        >>> rule = ListRule.published(ListLearner(table), chunk=40, eta=0.09, beta=0.05)
+        >>> rule.records_needed > 1e20
+        True
+        """
+        tau, gamma, first, others = published_chunks(longest=learner.longest, eta=eta, beta=beta)
+        zeta = (beta * eta**2 / (1e6 * math.log(learner.longest / eta))) ** 2
+        fresh = filter_records(
+            longest=learner.longest, alpha=learner.alpha, zeta=zeta, constants="published"
+        )
+        return cls(
+            learner,
+            chunk=chunk,
+            fresh=fresh,
+            first=math.ceil(first),
+            others=math.ceil(others),
+            share=tau,
+            gamma=gamma,
+        )
+
+    @property
+    def records_needed(self) -> int:
+        """Records that fill all chunks."""
+        return (self.first + self.others) * (self.chunk + (self.fresh or 0))
 
     def __post_init__(self) -> None:
         _validate.positive_integer(chunk=self.chunk, first=self.first, others=self.others)

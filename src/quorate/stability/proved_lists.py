@@ -111,7 +111,7 @@ class ProvedListLearner(ListLearner):
         return (self.dimension + 1) * len(self.conditions)
 
     def eta(self, records: int) -> float:
-        """Return a lower bound of the chance that a sample lists the common hypothesis.
+        """Return a lower bound of the probability that a sample lists the common hypothesis.
 
         No concept but the target's may fall on the wrong side of a level by more than half of the
         step between levels; the worse tail of the worst level is taken for each.

@@ -171,6 +171,24 @@ class QueryRule(StableRule):
         """The number of columns of ``X``."""
         return self.algorithm.n_features
 
+    def records_needed(
+        self, *, tolerance: float, beta: float, constants: str = "calibrated"
+    ) -> float:
+        """Return the records a user needs for ``fresh`` queries on which two users agree.
+
+        They disagree somewhere with probability ``beta`` at most; :func:`query_records` says how
+        many one query of this ``tolerance`` takes.
+
+        >>> from quorate.queries.algorithms import ConjunctionQueries
+        >>> rule = QueryRule(ConjunctionQueries(4, tolerance=0.05), fresh=True)
+        >>> f"{rule.records_needed(tolerance=0.05, beta=0.1):.0e}"
+        '5e+07'
+        """
+        queries = self.algorithm.max_queries
+        return queries * query_records(
+            queries=queries, tolerance=tolerance, beta=beta, constants=constants
+        )
+
     def concept(self, key: int, seed: SharedSeed) -> Concept:
         """Return the rule of a number."""
         del seed

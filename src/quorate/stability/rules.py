@@ -54,7 +54,7 @@ class StableRule(ABC):
 
     @abstractmethod
     def decide(self, users: UserData, seed: SharedSeed) -> Keys:
-        """Return one key a user, a function of this user's records and of the seed."""
+        """Return one key per user, a function of this user's records and of the seed."""
 
     @abstractmethod
     def concept(self, key: int, seed: SharedSeed) -> Concept:

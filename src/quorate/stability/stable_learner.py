@@ -148,10 +148,10 @@ def choose_selection(
 class StableLearner(ClassifierMixin, UserEstimator):  # type: ignore[misc]
     r"""Learn a rule on which most users agree, with a trusted server, a shuffler, or neither.
 
-    All users share a public seed, run the same stable rule on their own records, and mostly arrive
-    at the same hypothesis; only the crowd's choice is released. What it costs does not grow with
-    the class beyond the logarithm of its size, and in the local model every user sends one report.
-    Algorithms 2, 4, 7 and 8 and Theorems 25, 29, 30 and 35 of [1]_.
+    All users share a public random seed and run the same stable algorithm on their own records.
+    Most of them arrive at the same hypothesis, and only the most frequent hypothesis is released.
+    The cost depends on the class only through the logarithm of its size. In the local model every
+    user sends one report. Algorithms 2, 4, 7 and 8 and Theorems 25, 29, 30 and 35 of [1]_.
 
     Learning
     --------
@@ -502,7 +502,7 @@ class _Released:
 
 
 def decide_quietly(rule: StableRule, data: UserData, seed: SharedSeed) -> Keys:
-    """Return one key a user, -1 for those for whom a caller's rule raised; never raise.
+    """Return one key per user, -1 for those for whom a caller's rule raised; never raise.
 
     A rule of the caller's decides for one user at a time, whether it raises for somebody or not.
 

@@ -45,6 +45,7 @@ class UserStatistic(UserEstimator):
 
     _takes_crowds = True
     _reads_labels = True
+    _reads_users_by_name = True
     _single_feature = True
 
     algorithm: str = "auto"

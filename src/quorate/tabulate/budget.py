@@ -1,7 +1,7 @@
 r"""How a table spends its budget, and which noise it has: from public and released numbers alone.
 
-A fit and a plan call the same functions. What a table has to pay for are *looks*, each of which
-finds one cap, one measurement of what the caps cut, and the noise of its cells.
+A fit and a plan call the same functions. A table pays for private queries called *looks*, each of
+which finds one cap; for one measurement of what the caps cut; and for the noise of its cells.
 
 * A look that costs e is off by some 1/e people, and what a cap cuts of a Pareto tail of index 2 is
   half as many caps.
@@ -55,7 +55,7 @@ class Outlook:
     noise : float
         Standard deviation of the noise in a cell, over the cap.
     stated : float
-        The same if caps are stated and nothing is looked for.
+        The same if caps are stated and nothing is searched for.
     cut : float
         About how many people will be above a cap.
     missed : float
@@ -118,12 +118,12 @@ class Terms:
 
     @property
     def priced_looks(self) -> float:
-        """What all looks and counts cost, in looks."""
+        """The cost of all private queries and counts, in units of one query."""
         return COUNTED * self.looks - (COUNTED - 1) * self.shared
 
     @property
     def apart(self) -> float:
-        """How far apart two people's counts can be, in caps, added up over the groups."""
+        """The largest L1 distance between the counts of two users, in caps."""
         return 2.0 if self.relation is Relation.REPLACE and self.groups > 1 else 1.0
 
     @property
@@ -147,28 +147,28 @@ class Terms:
 
     @property
     def pure_look(self) -> float:
-        """What one look costs beside Laplace noise."""
+        """The cost of one look with Laplace noise."""
         kinds = max(1.0, self.priced_looks + self.measured_price)
         share = 1 / (1 + math.sqrt(2 * self.laplace_noise * self.epsilon * self.groups / kinds))
         return share * self.epsilon / kinds
 
     @property
     def measured_price(self) -> float:
-        """What measuring costs, in looks: as much noise a number as one look has.
+        """The cost of the measurement, in looks: each number has the noise of one look.
 
         The mean absolute value of noise of the largest of d coordinates is (d + 1)/2 scales.
         """
         return (self.measured + 1) / 2 if self.measured else 0.0
 
     def squared_look(self, held: float) -> float:
-        """Return what one look costs, of mu squared, beside Gaussian noise."""
+        """Return the cost of one private query, in units of mu squared, next to Gaussian noise."""
         kinds = max(1.0, self.priced_looks + bool(self.measured))
         noise = self.gaussian_noise / evenness(held)
         look = math.sqrt(math.pi * kinds / 2) / (self.mu * self.groups) / 2
         return self.mu**2 / (1 + math.pow(noise / look, 2 / 3)) / kinds
 
     def look(self, held: float, *, gaussian: bool, n_users: float) -> float:
-        """Return the epsilon of one look, more if people are few.
+        """Return the epsilon of one look, which is larger for few users.
 
         >>> terms = Terms(
         ...     epsilon=1.0,

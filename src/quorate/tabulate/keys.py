@@ -8,9 +8,11 @@ in the list, is in no group.
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ from quorate.tabulate.gathering.short_texts import ShortTexts
 from quorate.users import kinds
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData, ordered_users
+from quorate.users.id_forms import is_array
 from quorate.users.keys import LabelWords
 from quorate.users.labels import PrivateLabels, label_order
 
@@ -83,15 +86,36 @@ def as_keys(keys: Any, by: tuple[str, ...]) -> tuple[Labels, ...]:
 
 
 def _labels(labels: Any) -> Labels:
-    if isinstance(labels, np.ndarray) and labels.ndim == 1:
-        labels = labels.tolist()
+    if not isinstance(labels, list | tuple | range) and is_array(labels):
+        labels = _listed(labels)
     if not isinstance(labels, list | tuple | range):
-        raise ParameterError(f"Expected keys to be a list of labels, got {described(labels)}.")
+        raise ParameterError(
+            "Expected keys to be a list of labels, or an array, a Series or an Index of them, got "
+            f"{described(labels)}."
+        )
     plain = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     strange = [label for label in plain if label is None or label != label]
     if not plain or len(set(plain)) < len(plain) or strange:
         raise ParameterError("Expected keys to be different labels, at least one, none missing.")
     return plain
+
+
+def _listed(labels: Any) -> list[Any] | None:
+    """Return public labels in an array, a Series or an Index as a list; None for a matrix."""
+    import pyarrow as pa
+
+    if isinstance(labels, np.ndarray) and labels.dtype.kind not in "mM":
+        return list(labels.tolist()) if labels.ndim == 1 else None
+    found = None
+    with suppress(Exception):
+        found = pa.array(labels)
+    if found is None or isinstance(found.type, pa.BaseExtensionType):
+        raise ParameterError(
+            f"Expected keys= as text, numbers or dates, got a {type(labels).__name__} of something "
+            "else; convert periods with .to_timestamp()."
+        )
+    # NumPy gives dates in nanoseconds as integers, Arrow as dates.
+    return list(found.to_pylist())
 
 
 def key_rows(labels: tuple[Labels, ...]) -> tuple[Row, ...]:
@@ -122,9 +146,12 @@ def column_places(column: Any, labels: Labels, *, name: str) -> NDArray[np.int64
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     known = _known(labels, kind)
     if known is None or _found(pa.array([], kind), known) is None:
+        word = kinds.kind_of(kind)
+        remedy = "pass keys of that type"
+        if isinstance(kind, pa.BaseExtensionType):
+            remedy = "convert the column to dates (.dt.start_time) or to text (.astype(str))"
         raise SchemaError(
-            f"Expected keys for the column {name!r} of its type {kinds.kind_of(kind)}; some of "
-            "them are not, or it holds none."
+            f"Expected keys= of the type of the column {name!r}, which holds {word}; {remedy}."
         )
     return np.concatenate([np.empty(0, np.int64), *(_places(chunk, known) for chunk in chunks)])
 
@@ -143,9 +170,29 @@ def _known(labels: Labels, kind: Any) -> Any:
             x if isinstance(x, bytes) else str(x).encode("utf-8", "surrogatepass") for x in labels
         ]
         return pa.array(octets, pa.large_binary())
+    known = [_moment(label) for label in labels] if pa.types.is_temporal(kind) else list(labels)
+    if any(label is None for label in known):
+        return None
     with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
-        return pa.array(list(labels), kind)
+        return pa.array(known, kind)
     return None
+
+
+def _moment(label: Any) -> Any:
+    """Return a date as a date and a time; None for a number, which Arrow would take for ticks.
+
+    >>> _moment("2020-01-02"), _moment(7)
+    (datetime.datetime(2020, 1, 2, 0, 0), None)
+    """
+    if isinstance(label, numbers.Real):
+        return None
+    if isinstance(label, str):
+        with suppress(ValueError):
+            return datetime.datetime.fromisoformat(label)
+        return None
+    if isinstance(label, datetime.date) and not isinstance(label, datetime.datetime):
+        return datetime.datetime.combine(label, datetime.time())
+    return label
 
 
 def _places(chunk: Any, known: Any) -> NDArray[np.int64]:
@@ -165,7 +212,7 @@ def _places(chunk: Any, known: Any) -> NDArray[np.int64]:
 def _found(column: Any, known: Any) -> Any:
     """Return the place of each entry among ``known``; None where Arrow cannot compare the type.
 
-    Texts are compared as octets: they need not be UTF-8, and nobody looks whether they are.
+    Texts are compared as octets: they need not be valid UTF-8, and this is not checked.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -136,7 +136,7 @@ class Lengths(Bound):
 
 
 def lengths_of(values: Floats, owners: NDArray[np.int64], n_users: int, *, norm: int) -> Floats:
-    """Return the length of each person's cells: one column of ``values`` a cell.
+    """Return the norm of each user's cells; ``values`` has one column per cell.
 
     A person's cells are added up one after the other, so nobody else matters, to the last bit.
 

@@ -1,4 +1,4 @@
-r"""Medians of all groups at once: one binary search for each, all looks in one noisy vector.
+r"""Medians of all groups at once: one binary search for each, all comparisons in one noisy vector.
 
 Each person has a median of their own in each group they are in. A look compares it with the
 threshold of the group: plus one half if it lies above, minus one half if below. The sum over people

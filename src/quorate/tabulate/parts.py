@@ -100,7 +100,7 @@ class Part:
 
     @property
     def entry(self) -> float:
-        """What no cell exceeds, whoever holds it."""
+        """A bound on every cell of every user."""
         return 1.0 if self.kind == "people" else math.inf
 
     def values(self, cells: Cells) -> Floats:
@@ -114,7 +114,7 @@ class Part:
         return cells.X[:, 2 + self.place] * column.step + counts * (column.middle - self.centre)
 
     def lengths(self, cells: Cells, norm: int) -> Floats:
-        """Return how long what each person holds is; found once."""
+        """Return the norm of each user's contribution; computed once."""
 
         def found() -> Floats:
             return lengths_of(self.values(cells)[None], cells.owners, cells.n_users, norm=norm)
@@ -146,7 +146,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Excess:
-    """What the caps of a look cut of people, added up."""
+    """The total amount that caps cut from users."""
 
     part: Part
     norm: int

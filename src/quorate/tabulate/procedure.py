@@ -1,17 +1,16 @@
 r"""One procedure behind every count, sum and mean, of all records or by group.
 
-1. Under add/remove the number of people is bought, for a fiftieth of epsilon.
+1. Under add/remove the number of people is released, for a fiftieth of epsilon.
 2. How many groups a person counts in is looked for; it decides between Laplace and Gaussian noise.
 3. Sums are counted from a rough median of people's own means, so that they pay for how much people
    differ and not for how large their values are.
 4. One look a part finds its cap; one more measurement says what all caps cut.
-5. What is left is noise: one vector a person and part, its length capped. In one group all parts
+5. What is left is noise: one vector per person and part, its length capped. In one group all parts
    share noise of the largest coordinate.
 
-What was measured to be cut is added to parts that cannot be negative, and everything else that may
-be cut is in the bounds: the error of the measurement, a tail beyond twice the cap, and that those
-who are cut may be in other groups than most. :mod:`quorate.tabulate.budget` says what each of the
-steps costs.
+The measured clipped amount is added back to statistics that cannot be negative. The bounds include
+the rest: the error of the measurement, a tail beyond twice the cap, and that clipped users may be
+in other groups than most. :mod:`quorate.tabulate.budget` says what each of the steps costs.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ _ODDS = 2.0
 
 
 def number_of_users(crowd: Crowd, account: Account) -> float:
-    """Return how many people there are: public under replacement, otherwise bought.
+    """Return the number of users: public under replacement, otherwise released.
 
     >>> number_of_users(UserData(np.ones((5, 1)), offsets=range(6)), Account.open(epsilon=1.0))
     5.0
@@ -227,7 +226,7 @@ class Procedure:
             self.purse = account.part_of(epsilon=account.left)
 
     def _asks(self, held: float | None, *, several: bool) -> bool:
-        """Tell whether the number of groups is looked for: if it can make a difference."""
+        """Tell whether the number of groups per user is estimated: only if it can matter."""
         if held is not None or self.groups == 1:
             return False
         if self.people or several:
@@ -244,7 +243,7 @@ class Procedure:
         return self.terms.look(self.held, gaussian=gaussian, n_users=self.n_users)
 
     def _cap(self, part: Part, caps: tuple[float, ...], epsilon: float, *, gaussian: bool) -> float:
-        """Look for the cap of one part."""
+        """Find the cap of one part privately."""
         aim = self.terms.aim(self.held, epsilon, gaussian=gaussian)
         held = self._holders(part, (COUNTED - 1) * epsilon)
         caps, aim = in_sight(caps, aim, held, usual=part.usual(caps))
@@ -442,7 +441,7 @@ def _shares(parts: dict[str | int, Part], caps: dict[str | int, float]) -> dict[
 
 @dataclass(frozen=True)
 class _Measured:
-    """What caps cut, in people, the first part's tail, and the deviation and reach of the noise."""
+    """The amount that caps cut, in users; the tail of the first part; the noise."""
 
     cut: dict[str | int, float]
     tail: float

@@ -25,8 +25,8 @@ class RecordMean(UserStatistic):
     r"""The mean of each column over all records, hiding any one person's whole record.
 
     :class:`~quorate.means.user_mean.UserMean` counts every person once. Here every record counts
-    once: the mean is a ratio of two noisy sums, of values about a released centre and of records,
-    and both are paid for.
+    once. The mean is the ratio of two noisy sums: of the values relative to a released centre, and
+    of the number of records.
 
     Privacy
     -------

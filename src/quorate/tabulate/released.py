@@ -45,7 +45,7 @@ COVERS_STATED = (
 
 @lru_cache(maxsize=256)
 def tail_factor(kind: str, *, beta: float, parts: int = 1) -> float:
-    r"""Return how many standard deviations noise exceeds with chance ``beta``, on either side.
+    r"""Return how many standard deviations noise exceeds with probability ``beta``, on either side.
 
     One of d coordinates of noise of the largest one, whose mass falls with
     :math:`e^{-\max|z|}`, is a gamma variable of shape d + 1 times a uniform one: it exceeds t with
@@ -209,7 +209,7 @@ def means(sums: Released, records: Released) -> Estimates:
 def arrow_table(
     by: tuple[str, ...], keys: tuple[tuple[Any, ...], ...], columns: dict[str, Estimates]
 ) -> Any:
-    """Return the table: one row a group, three columns a statistic.
+    """Return the table: one row per group, three columns per statistic.
 
     >>> one = Estimates(values=np.array([7.0]), errors=np.array([1.0]), bounds=np.array([2.0]))
     >>> arrow_table(("city",), (("Bonn",),), {"visits": one}).to_pylist()

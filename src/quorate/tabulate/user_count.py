@@ -88,7 +88,7 @@ def _holders(part: UserData) -> NDArray[np.int64]:
 
 
 class UserCount(UserStatistic):
-    r"""How many people, or how many records, hiding any one person's whole record.
+    r"""The number of users or of records, hiding any one person's whole record.
 
     Privacy
     -------

@@ -26,8 +26,8 @@ __all__ = ["UserSum"]
 class UserSum(UserStatistic):
     r"""The sum of each column, hiding any one person's whole record.
 
-    Every person's own total of a column is cut at a cap, which is stated or found privately; the
-    totals are added up and get noise in proportion to the cap.
+    The total of each user is clipped to a cap, which is stated or found privately. The totals are
+    summed, and noise in proportion to the cap is added.
 
     Privacy
     -------
@@ -46,8 +46,8 @@ class UserSum(UserStatistic):
 
     Utility
     -------
-    ``error_.bound`` holds with probability 95 % for each column by itself, what the cap cuts
-    included as far as it was measured.
+    ``error_.bound`` holds with probability 95 % for each column by itself. It includes the amount
+    that the cap cuts, as far as it was measured.
 
     Complexity
     ----------

@@ -49,11 +49,11 @@ _KEY_SHARE = Fraction(1, 5)
 class UserTable(UserStatistic):
     r"""A table of statistics by group, hiding any one person's whole record.
 
-    A person may be in many groups, often in some and rarely in others. What they add to all cells
-    of one kind (records, people, sums of a column) is one vector; it is pulled in to a length, its
-    *cap*, and the noisy sum of these vectors is released. Caps, and the usual size of the values,
-    are found privately; what the caps cut is measured, and is part of every stated error. See
-    :mod:`quorate.tabulate.procedure`.
+    A user may be in many groups, often in some and rarely in others. The contribution of a user to
+    all cells of one statistic (records, users, sums of a column) is one vector. Its norm is clipped
+    to a *cap*, and the noisy sum of these vectors is released. Caps and the typical size of the
+    values are found privately. The amount that the caps cut is measured, and every stated error
+    includes it. See :mod:`quorate.tabulate.procedure`.
 
     Privacy
     -------
@@ -70,18 +70,18 @@ class UserTable(UserStatistic):
         :class:`~quorate.mechanisms.sums.GaussianSum` or a
         :class:`~quorate.mechanisms.laplace.LaplaceSum`, and all parts of one group are a
         :class:`~quorate.mechanisms.laplace.CubeSum` in a box. What is looked at before is a number
-        of people, a rough median of one number a user
+        of people, a rough median of one number per user
         (:class:`~quorate.mechanisms.choices.quantiles.PrivateQuantile`), caps by one length a user
         (:class:`~quorate.mechanisms.choices.private_cap.PrivateCap`), and what these cut, a vector
         in the unit box a user. Medians are noisy sums of votes at released thresholds
-        (:mod:`quorate.tabulate.medians`). Popular keys: one vote a user
+        (:mod:`quorate.tabulate.medians`). Popular keys: one vote per user
         (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`). All are drawn from one
         account; ratios, errors and bounds are computed afterwards.
 
     Utility
     -------
-    Every cell comes with its standard error and with a bound that holds with probability 95 %: of
-    noise, of what caps cut as far as it was measured, and of a tail beyond it.
+    Every cell comes with a standard error and with a bound that holds with probability 95 %. The
+    bound includes noise, the measured amount that caps cut, and an assumed tail beyond it.
 
     Complexity
     ----------

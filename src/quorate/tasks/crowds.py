@@ -135,7 +135,7 @@ class UnreadCrowd(DescribedCrowd):
 
     @property
     def n_users(self) -> int:
-        """Number of users; read at the first look."""
+        """Number of users; read when first used."""
         return self._now().n_users
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:

@@ -8,6 +8,7 @@ an estimator does, the ledger is charged exactly once, and before a row is read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,13 +23,13 @@ from quorate.engines.base import Schema
 from quorate.exceptions import (
     BudgetExceededError,
     LedgerError,
-    NothingReadableError,
     ParameterError,
     QuorateError,
 )
 from quorate.files.dialects import PLAIN, Dialect
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee, Relation
+from quorate.means import UserMean
 from quorate.noise import ambient_noise
 from quorate.ranges import Limit
 from quorate.tabulate.keys import as_keys
@@ -38,6 +39,7 @@ from quorate.tasks.unread import UnreadUsers
 from quorate.tasks.usable import (
     Usable,
     held_by_users,
+    mean_moved_by,
     needs_count,
     readable_rows,
     release_usable,
@@ -190,6 +192,18 @@ class Fit:
     usable: Usable | None = None
 
     @property
+    def nothing(self) -> str | None:
+        """What to say in the place of an answer if the released count says that nothing matched."""
+        if self.usable is None or not self.usable.is_nothing:
+            return None
+        what = "matched a listed key" if self.usable.listed else "could be read"
+        return (
+            f"Hardly a row {what}. {self.usable} That is the answer: numbers about such rows would "
+            "be about nothing, so none are shown or written. If so few rows are what you expect, "
+            "ask again with --uncounted."
+        )
+
+    @property
     def labels(self) -> tuple[Any, ...] | None:
         """What the predictions 0 and 1 mean, where the estimator was not told so itself."""
         told = TASKS[self.request.task].named_classes or not hasattr(self.estimator, "predict")
@@ -213,7 +227,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
     (True, 500)
     """
     task = TASKS[request.task]
-    table = replace(table, dialect=request.dialect)
+    table = replace(table, dialect=request.dialect).keeping()
     ledger = None if request.ledger is None else Ledger(request.ledger, must_exist=True)
     name = request.data_name
     if ledger is not None and name is not None:
@@ -251,6 +265,7 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         in_rows = task.frame is not None or Place(request.engine).is_in_memory
         seen = readable_rows(table, counted, listed) if in_rows else people.derive(held_by_users)
         usable = release_usable(seen, whole, epsilon=count, rows=in_rows, listed=bool(listed))
+        usable = _with_moves(estimator, request.wish(columns), usable)
     estimator.guarantee_ = _promise(estimator.guarantee_, whole)
     account = None
     if ledger is not None and name is not None:
@@ -260,11 +275,6 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
             for receipt in receipts:
                 ledger.settle(receipt, estimator.guarantee_.events)
             account = Account.of(ledger, name)
-    if usable is not None and usable.is_nothing:
-        raise NothingReadableError(
-            f"{usable} No answer is shown or written: it would be about nothing. The budget was "
-            "spent all the same; look at the table, then ask again (or say --uncounted)."
-        )
     return Fit(
         request=request,
         columns=columns,
@@ -273,6 +283,25 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         account=account,
         usable=usable,
     )
+
+
+def _with_moves(estimator: Any, wish: Wish, usable: Usable) -> Usable:
+    """Add to the stated error of a mean what rows that could not be read may do to it.
+
+    Both follow from released numbers. ``worst`` is what holds without assumptions about the data,
+    so it includes them.
+    """
+    if not isinstance(estimator, UserMean) or not usable.rows or usable.left_out == 0:
+        return usable
+    usable = replace(usable, moves=mean_moved_by(usable, wish.widths))
+    error = estimator.error_
+    both = error.confidence + usable.confidence - 1.0
+    estimator.error_ = replace(
+        error,
+        worst=error.worst + math.hypot(*usable.moves.values()),
+        covers=f"{error.covers} worst also covers rows that could not be read ({both:.0%} sure).",
+    )
+    return usable
 
 
 def _promise(answer: Guarantee, whole: SharedAccount) -> Guarantee:

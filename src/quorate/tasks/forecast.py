@@ -1,8 +1,8 @@
 """What the planner expects of a fit, from public numbers and from what was released.
 
-Nothing here looks at the data: the number of users is public under replacement (there is no
-forecast under addition and removal, where it is not), and how much users differ is known only if
-the fit released it.
+Nothing here reads the data: the number of users is public under replacement (there is no forecast
+under addition and removal, where it is not), and how much users differ is known only if the fit
+released it.
 """
 
 from __future__ import annotations

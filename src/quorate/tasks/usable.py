@@ -10,7 +10,7 @@ over the people.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from quorate._validate import exact, float_down
 from quorate.accounting.account_parts import SharedAccount
+from quorate.catalogue import figure
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Guarantee
 from quorate.means import UserMean
@@ -30,6 +31,7 @@ __all__ = [
     "Listed",
     "Usable",
     "held_by_users",
+    "mean_moved_by",
     "needs_count",
     "readable_rows",
     "release_usable",
@@ -53,6 +55,9 @@ _SMALLEST_EPSILON = 1e-3
 class Usable:
     """The share of the rows of a person that could be read, on average over people.
 
+    ``moves`` says by how much the rows left out may move each number of the answer, where that
+    follows from the share and the public bounds.
+
     >>> found = Usable(share=0.981, bound=0.02, confidence=0.95, unit="patient", rows=True,
     ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
     >>> print(found)
@@ -66,6 +71,12 @@ class Usable:
     rows: bool
     guarantee: Guarantee
     listed: bool = False
+    moves: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> float:
+        """The largest share of a person's rows that was left out, with ``confidence``."""
+        return min(max(1.0 - self.share + self.bound, 0.0), 1.0)
 
     @property
     def is_little(self) -> bool:
@@ -95,7 +106,10 @@ class Usable:
             said = f"About {share:.0%} ({off}) of a {self.unit}'s rows could be read, on average."
         else:
             said = f"About {share:.0%} ({off}) of all units have a row that could be read."
-        if self.rows and share + self.bound < 1 and not self.listed:
+        if self.moves:
+            moves = ", ".join(f"{name} by up to {figure(by)}" for name, by in self.moves.items())
+            said += f" Whatever the rows left out hold within the bounds, they move {moves}."
+        elif self.rows and share + self.bound < 1 and not self.listed:
             said += (
                 " The stated error does not cover the rows left out: if they differ from the "
                 "others, the answer is off by more."
@@ -115,6 +129,7 @@ class Usable:
             "confidence": self.confidence,
             "of": "rows of a person, on average" if self.rows else "people with a row",
             "listed_keys": self.listed,
+            "rows_left_out_move": dict(self.moves),
             "epsilon": self.guarantee.epsilon,
         }
 
@@ -180,6 +195,23 @@ def readable_rows(table: TableFile, columns: Columns, listed: Listed | None = No
         usable &= np.isfinite(read.targets)
     marks = usable.astype(np.float64)[:, None]
     return UserData.from_arrays(marks, users=read.ids, unit=columns.protected)
+
+
+def mean_moved_by(usable: Usable, widths: Mapping[str, float]) -> dict[str, float]:
+    r"""Return by how much rows that were left out may move each coordinate of a mean over users.
+
+    A user whose share :math:`r_u` of rows could be read has the mean :math:`r_u a_u + (1-r_u) b_u`
+    where :math:`a_u` is the mean of the rows that could be read and :math:`b_u` that of the others;
+    both lie within bounds of width w, so leaving rows out moves it by at most :math:`(1-r_u) w`.
+    The mean over all users moves by at most w times the mean of :math:`1-r_u`. A user without a
+    readable row is left out altogether, which is the same with :math:`r_u = 0`.
+
+    >>> found = Usable(share=0.7, bound=0.05, confidence=0.95, unit="patient", rows=True,
+    ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
+    >>> {name: round(by, 6) for name, by in mean_moved_by(found, {"age": 120.0}).items()}
+    {'age': 42.0}
+    """
+    return {name: usable.left_out * width for name, width in widths.items()}
 
 
 def release_usable(

@@ -7,13 +7,14 @@ Python or NumPy, or derives from one, and everything else is *missing*. Of all c
 code of their own, which say how they are written.
 
 * As a **text** (ids, keys, labels, categories, dates) a cell is a run of octets: text as UTF-8,
-  bytes as they are, whole numbers as their digits (``1``, ``1.0`` and ``"1"`` are the same), truth
+  bytes as they are, whole numbers as their digits (``1``, ``1.0``, a decimal 1 and ``"1"`` are the
+  same; decimals below 10^76), truth
   values as ``True`` and ``False``, UUIDs, dates and times as Python writes them. Numbers that are
   not whole, tuples and all else are missing. The octets may be no UTF-8: as an id they tell people
   apart all the same, and as a key, which would be printed, they are missing.
 * As a **number** (features, targets, categories that are numbers) a cell is its value: integers,
   floats, truth values, decimals and fractions, and octets that read as one of these, as in a CSV
-  file. What no float can hold, and all else, is missing.
+  file. Everything else, and what does not fit into a float, is missing.
 * A list is a **table of rows** if more than half of its entries are rows (lists, tuples, vectors),
   and a column otherwise. A row is as wide as most of them are. That is its shape, which is public
   like that of an array. A row of another width, or an entry that is no row, is a row of missing
@@ -48,6 +49,7 @@ __all__ = [
     "objects",
     "text_of",
     "texts",
+    "whole_decimal",
     "width_of",
 ]
 
@@ -59,6 +61,8 @@ _TRUTH = {b"true": 1.0, b"false": 0.0}
 _PLAIN_NUMBERS = frozenset(map(id, (int, float, bool)))
 # What Arrow reads at once as ``text_of`` reads each of them: of floats only NaN, which is missing.
 _PLAIN_TEXTS = frozenset(map(id, (str, float, type(None))))
+# Arrow's decimals are below this; larger ones are no texts, as an exponent may ask for any length.
+_LONGEST = 10**76
 _PLAIN_ROWS = frozenset(map(id, (list, tuple)))
 
 
@@ -94,13 +98,27 @@ def _text(cell: Any, kind: type) -> bytes | None:
     written = None
     if kind is uuid.UUID:
         written = str(cell)
+    elif kind is Decimal:
+        whole = whole_decimal(cell)
+        written = None if whole is None else str(whole)
     elif issubclass(kind, np.datetime64 | datetime.date):
         written = moment_written(cell)
     return None if written is None else str.encode(written)
 
 
+def whole_decimal(cell: Decimal) -> int | None:
+    """Return a decimal that is a whole number as an integer; None for any other.
+
+    >>> whole_decimal(Decimal("7.00")), whole_decimal(Decimal("7.5")), whole_decimal(Decimal("NaN"))
+    (7, None, None)
+    """
+    if not cell.is_finite() or not cell.copy_abs() < _LONGEST:
+        return None
+    return int(cell) if cell == cell.to_integral_value() else None
+
+
 def moment_written(cell: Any, separator: str = " ") -> str | None:
-    """Return a date, a time or both as Python writes them; None for what is none (NaT, too).
+    """Return a date or time as ISO text; None for anything else, including NaT.
 
     >>> moment_written(datetime.datetime(2020, 1, 5), "T"), moment_written(np.datetime64("NaT"))
     ('2020-01-05T00:00:00', None)

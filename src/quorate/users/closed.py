@@ -2,7 +2,7 @@
 
 Readers are total and mechanisms are planned, so nothing unexpected should happen once rows are
 read. If it does, the exception of a library may quote a cell, in its text, in its cause, or in the
-frames that it carries. So whatever looks at rows runs in a closed zone. What Quorate refuses on
+frames that it carries. So all code that reads rows runs in a closed zone. What Quorate refuses on
 purpose speaks of parameters and types, and passes, without whatever it was raised for. Of
 everything else comes out one sentence, always the same.
 
@@ -31,7 +31,7 @@ WITHHELD = (
 
 
 def closed(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a function that looks at rows, inside the closed zone.
+    """Wrap a function that reads rows, so that it runs in the closed zone.
 
     >>> @closed
     ... def age(row):

@@ -389,7 +389,7 @@ def names_given(columns: str | Sequence[str]) -> list[str]:
 
 
 class CodedTable:
-    """A table whose columns are numbers as soon as somebody looks at them, and not before.
+    """A table whose columns are encoded as numbers lazily, when they are read.
 
     It has the shape and the names of the numbers; rows are read when it is asked for them.
 

@@ -17,8 +17,8 @@ parameters. Whether it raises must not depend on records either.
 
 Code of the caller may warn ("mean of empty slice") or raise ("cannot handle 31337"). Both would be
 outputs about people that nobody paid for, so both are withheld: warnings are not shown, and of an
-exception nothing is kept, neither its message nor its traceback. That holds for ``SystemExit`` and
-whatever else is no ``Exception`` too: a record must not end the program. Only a
+exception nothing is kept, neither its message nor its traceback. This includes ``SystemExit`` and
+everything else that is not an ``Exception``: a record must not be able to end the program. Only a
 ``KeyboardInterrupt`` passes, without a word about where it struck: it comes from a keyboard.
 """
 
@@ -134,9 +134,8 @@ def call_quietly(function: Callable[[], Result]) -> Result | None:
 class Statistic(Protocol):
     """One bounded contribution per user.
 
-    It may be called on parts of the data. A statistic that needs little memory beside the records,
-    and no order among them, says ``batched = False``; it is then called once on all users of a
-    part.
+    It may be called on parts of the data. A statistic that needs little memory and does not depend
+    on the order of records sets ``batched = False``. It is then called once on all users of a part.
     """
 
     @property
@@ -233,7 +232,7 @@ def _contributions(data: UserData, statistic: Statistic, grid: Grid) -> NDArray[
 
 
 def people_told(X: Any, users: Any) -> int | None:
-    """Return how many people there are if that is told without reading a record, else None.
+    """Return the number of users if it is known without reading a record, else None.
 
     For what may be refused for free where this number is public.
 

@@ -32,6 +32,7 @@ from quorate._validate import readonly
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.public_randomness import public_generator
 from quorate.users import grouping, tables
+from quorate.users.by_name import columns_by_name
 from quorate.users.closed import closed
 from quorate.users.crowd import Crowd, Integers, Result, arguments_of
 from quorate.users.id_forms import check_form, check_same_rows
@@ -51,7 +52,7 @@ class UserData(TableSources, Crowd):
     """The records of n users.
 
     Built by :meth:`from_arrays`, :meth:`from_frame`, :meth:`from_parquet` or :meth:`from_csv`; the
-    constructor takes records that already lie user by user, and no missing values.
+    constructor takes records that are already sorted by user and have no missing values.
 
     Parameters
     ----------
@@ -148,9 +149,10 @@ class UserData(TableSources, Crowd):
         X : array-like of shape (N, d) or (N,), or a frame of numbers
             Not copied if it is C-ordered float64; do not change it afterwards.
         y : array-like of shape (N,), optional
-        users : array-like of shape (N,), or a tuple of several
-            The id of the person behind each row; see :mod:`quorate.users.grouping`. Several columns
-            together form the unit, such as person x day.
+        users : array-like of shape (N,), a tuple of several, or str
+            The id of the person behind each row, or the name of their column; see
+            :mod:`quorate.users.grouping`. Several columns together form the unit, such as person x
+            day.
         unit : str, default="user", or "combination of 2 ids" if there are several columns
         missing : "drop" or float, default="drop"
         classes : sequence, optional
@@ -165,6 +167,7 @@ class UserData(TableSources, Crowd):
         array([1, 0])
         """
         tables.check_missing(missing)
+        X, y, users = columns_by_name(X, y, users)
         check_form(X=X, y=y)
         check_same_rows(X=X, y=y, users=users, order=order)
         groups = grouping.group(users)

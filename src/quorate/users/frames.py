@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Loaded",
+    "as_table",
     "batches_of",
     "check_columns",
     "check_features",
@@ -55,6 +56,29 @@ class Loaded:
     order: Any = None
 
 
+def as_table(table: Any) -> Any:
+    """Return ``table``; of a query that has not run (polars, duckdb) the rows, as an Arrow table.
+
+    >>> as_table([1, 2])
+    [1, 2]
+    """
+    import pyarrow as pa
+
+    library, kind = type(table).__module__.partition(".")[0], type(table).__name__
+    if (library, kind) == ("polars", "LazyFrame"):
+        found = quietly(lambda: pa.table(table.collect()))
+    elif (library, kind) in {("duckdb", "DuckDBPyRelation"), ("_duckdb", "DuckDBPyRelation")}:
+        found = quietly(lambda: pa.table(table))
+    else:
+        return table
+    if found is None:
+        raise SchemaError(
+            f"The query of the {kind} failed; why is withheld, because it may quote records. Run "
+            "it by itself to see the message."
+        )
+    return found
+
+
 def open_frame(table: Any, columns: Sequence[str] | None = None, *, declared: Any = None) -> Any:
     """Return ``table`` (pandas, polars, duckdb, pyarrow, any Arrow stream) as an Arrow table.
 
@@ -67,6 +91,7 @@ def open_frame(table: Any, columns: Sequence[str] | None = None, *, declared: An
     """
     import pyarrow as pa
 
+    table = as_table(table)
     if not is_frame(table):
         raise SchemaError(
             "Expected a table with an Arrow stream (pandas, polars, duckdb, pyarrow), "
@@ -216,8 +241,8 @@ def check_features(
 ) -> list[str]:
     """Return the feature columns: those asked for, or all but ``others`` that can be read.
 
-    These are numeric ones and those of ``coded`` (:mod:`quorate.users.coding`), whose types are
-    checked by whoever made them.
+    These are numeric ones and those of ``coded`` (:mod:`quorate.users.coding`), whose types were
+    checked when they were made.
     """
     check_columns(others, schema.names)
     known = coded or {}
@@ -265,6 +290,13 @@ def _from_pandas(frame: Any, names: list[str], declared: Any) -> Any:
     if made is None:
         wanted = [None if declared is None else declared.field(name).type for name in names]
         columns = [_column(frame.iloc[:, place], kind) for place, kind in enumerate(wanted)]
+        for place, name in enumerate(names):
+            # A type that Arrow does not know has no column without rows either.
+            if columns[place] is None and _column(frame.iloc[:0, place], wanted[place]) is None:
+                raise SchemaError(
+                    f"The column {name!r} has the type {frame.dtypes.iloc[place]}, which Arrow "
+                    "cannot hold; convert it, for numbers with .astype(float)."
+                )
         made = None if any(c is None for c in columns) else pa.table(columns, names=names)
     if made is None or declared is None:
         return made

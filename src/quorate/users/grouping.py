@@ -34,6 +34,7 @@ from quorate.users.id_forms import WHAT_TO_DO, are_columns, arrow_columns
 
 __all__ = [
     "Groups",
+    "distinct_ids",
     "group",
     "id_columns",
     "index_type",
@@ -190,19 +191,28 @@ def id_columns(users: Any) -> list[Any]:
 
 def _encode(column: Any) -> tuple[NDArray[Any], Words]:
     """Return the codes of one column and the keys of its distinct ids."""
+    codes, distinct = distinct_ids(column)
+    return codes, _keys(distinct)
+
+
+def distinct_ids(column: Any) -> tuple[NDArray[Any], Any]:
+    """Return the codes of one column of ids and its distinct ids, as Arrow integers or octets.
+
+    >>> distinct_ids(np.array(["bob", "ann"]))[1].to_pylist()
+    [b'ann', b'bob']
+    """
     import pyarrow as pa
 
     values = _from_numpy(column) if isinstance(column, np.ndarray) else column
     if pa.types.is_null(values.type):
-        return np.full(len(values), -1, dtype=np.int32), np.empty(0, dtype=np.uint64)
+        return np.full(len(values), -1, dtype=np.int32), pa.array([], pa.int64())
     if isinstance(values, pa.ChunkedArray):
         # Chunk by chunk: together they may be longer than a short text can be addressed.
         chunks = [_plain(chunk) for chunk in values.chunks] or [_plain(values.combine_chunks())]
         plain = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
     else:
         plain = _plain(values)
-    codes, distinct = numbered(plain)
-    return codes, _keys(distinct)
+    return numbered(plain)
 
 
 def _plain(values: Any) -> Any:

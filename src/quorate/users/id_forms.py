@@ -1,4 +1,4 @@
-"""Ids and columns in the forms in which they are given: lists, frames, whatever speaks Arrow.
+"""Read ids and columns from lists, data frames and everything with an Arrow interface.
 
 What declares no type is read cell by cell (:mod:`quorate.users.cells`);
 :mod:`quorate.users.grouping` says by which public rules it becomes an id.

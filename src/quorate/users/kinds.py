@@ -1,4 +1,4 @@
-"""What a declared type holds, in one word, without a look at any value."""
+"""The kind of a declared type, in one word, without reading any value."""
 
 from __future__ import annotations
 
@@ -22,6 +22,15 @@ __all__ = [
 
 # A text of so many octets stands in its view.
 _IN_PLACE = 12
+_EXTENSIONS = {"pandas.period": "periods", "pandas.interval": "intervals"}
+# What to do with a column that holds no numbers, by the word for what it holds.
+_REMEDIES = {
+    "periods": "convert it to dates with .dt.start_time and state their public range in dates",
+    "intervals": "convert it with .astype(str) and name its public values in categories=",
+    "durations": "convert it to a number with .dt.total_seconds()",
+    "times of day": "convert it to a number, such as the seconds since midnight",
+    "lists or records": "make a column of numbers of each part that counts",
+}
 
 
 def is_numeric(kind: Any) -> bool:
@@ -74,7 +83,15 @@ def kind_of(kind: Any) -> str:
         return words.get(kind.kind, f"dtype={kind}")
     if pa.types.is_dictionary(kind):
         return "categories"
-    return "text" if is_text(kind) else str(kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        return _EXTENSIONS.get(kind.extension_name, f"values of the type {kind.extension_name}")
+    if is_text(kind):
+        return "text"
+    if pa.types.is_duration(kind):
+        return "durations"
+    if pa.types.is_time(kind):
+        return "times of day"
+    return "lists or records" if pa.types.is_nested(kind) else str(kind)
 
 
 def check_numeric(name: str, kind: Any) -> None:
@@ -87,11 +104,14 @@ def check_numeric(name: str, kind: Any) -> None:
 
     if is_numeric(kind):
         return
-    remedy = "convert it with .astype(float), or name its public values in categories="
+    word = kind_of(kind)
+    remedy = _REMEDIES.get(
+        word, "convert it with .astype(float), or name its public values in categories="
+    )
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         remedy = "state its public range in dates: bounds={..., " + repr(name)
         remedy += ": ('2020-01-01', '2024-12-31')}"
-    raise SchemaError(f"Expected numbers in column {name!r}, got {kind_of(kind)}; {remedy}.")
+    raise SchemaError(f"Expected numbers in column {name!r}, got {word}; {remedy}.")
 
 
 def as_octets(column: Any) -> Any:
@@ -176,7 +196,7 @@ def _held(scalar: Any) -> Any:
 
 
 def taken(values: Any, indices: Any) -> Any:
-    """Return the values at some places; null for a place that there is not.
+    """Return the values at some positions; null for a position out of range.
 
     >>> import pyarrow as pa
     >>> taken(pa.array(["a", "b"]), pa.array([1, None, 7])).to_pylist()

@@ -36,8 +36,6 @@ Label = int | str
 _EXACT = 2**53
 # Of decimals of fewer bits Arrow does not find the different ones.
 _COMPARED = 128
-# Decimals have no more digits than Arrow's.
-_LONGEST = 10**76
 
 
 def check_labelled(name: str, kind: Any) -> None:
@@ -49,7 +47,7 @@ def check_labelled(name: str, kind: Any) -> None:
     Traceback (most recent call last):
         ...
     quorate.exceptions.SchemaError: Expected text, whole numbers or dates in the column 'city', got
-    list<item: string>.
+    lists or records.
     """
     import pyarrow as pa
 
@@ -164,7 +162,7 @@ def label_of(cell: Any) -> Label | None:
         return whole if exact else None
     with suppress(Exception):
         if kind is Decimal:
-            return int(cell) if abs(cell) < _LONGEST and cell == cell.to_integral_value() else None
+            return cells.whole_decimal(cell)
         if issubclass(kind, datetime.date | datetime.time):
             cell = cells.moment_written(cell, "T")
         octets = cells.text_of(cell)

@@ -6,10 +6,10 @@ equal may change places, and nothing else may; who else is there decides nothing
 * **To add up.** Sums of floats depend on the order of their terms. Where users hold several
   records, these are ordered by a hash of a few of their numbers. Who holds different ones that meet
   has them ordered by all numbers, by a second hash, and in the end by the numbers themselves.
-* **To choose.** Which records count under a cap, whose key is a vote, and which half a record
-  belongs to is drawn by a *keyed* hash. The different records of a user have random words, made of
-  their numbers, a public seed and the user; the first copy of a record has this word for its number
-  and every further copy a number made of it and of how many copies came before. The smallest
+* **To choose.** A *keyed* hash decides which records are kept under a cap, which key is a user's
+  vote, and to which half a record belongs. The different records of a user have random words, made
+  of their numbers, a public seed and the user; the first copy of a record has this word for its
+  number and every further copy a number made of it and of how many copies came before. The smallest
   numbers are chosen. So every record is as likely to be chosen as any other, copies included, and
   two neighbouring tables stay neighbours *for every seed*, even one that the attacker knows, and
   for every order of their rows.
@@ -181,7 +181,7 @@ class Contents:
         return np.concatenate(found)
 
     def _chosen_among(self, ends: Places, begin: int, end: int, records: int | None) -> Places:
-        """Return the chosen records of whole users, whose copies are numbered few at a time."""
+        """Return the chosen records of whole users, numbering copies in small blocks."""
         own, numbers = np.empty(0, np.int64), np.empty(0, np.uint64)
         for start in range(begin, end, _NUMBERED):
             copies = np.arange(start, min(start + _NUMBERED, end))
@@ -304,8 +304,9 @@ def random_places(
 ) -> NDArray[Any]:
     """Return the places of rows that lie user by user, each user's in a random order of their own.
 
-    It follows from what the user holds and a public word, and from the user's key if it is told:
-    then two who hold the same have it in two orders. With ``marks`` these come first.
+    The order depends on the user's records and a public word, and on the user's key if it is given.
+    With keys, two users with equal records have them in different orders. With ``marks`` these come
+    first.
 
     >>> rows, offsets = np.array([[1.0], [2.0], [3.0]]), np.array([0, 3])
     >>> order, turned = (random_places(each, None, offsets) for each in (rows, rows[::-1]))

@@ -2,8 +2,8 @@
 
 Who is on which side of a split follows from a user's id, and which records a cap keeps from the id
 and from what the user holds: never from what anybody else holds, and never from the order of the
-rows. The choice for one user is the same whoever else is there, and two neighbouring data sets stay
-neighbours for every seed, even one that the attacker knows.
+rows. The choice for one user does not depend on other users, and two neighbouring data sets stay
+neighbours for every seed, even if the attacker knows it.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class KeyedUsers(ABC):
         records : int
         random_state : int, generator or None
         words_of : callable, optional
-            Returns what the numbers of rows stand for, where these are codes that depend on what
-            everybody holds.
+            Returns the values behind the numbers of rows, if these are codes that depend on the
+            data of all users.
 
         Examples
         --------
@@ -155,7 +155,7 @@ def in_own_order(users: UserData, *, word: int | np.uint64 = 0, by_key: bool = F
     That is their ``order=``, if there is one, and then a random order that follows from what the
     user holds and a public word: the order in which records arrived is nobody's. With ``by_key`` it
     also follows from the user's key, so that chance evens out over users who hold the same. Zeros
-    have no sign, so that not even equal records can be told apart.
+    have no sign, so that not even equal records can be distinguished.
 
     >>> from quorate.users import UserData
     >>> one = UserData.from_arrays([[1.0], [2.0], [3.0]], users=["ann"] * 3)

@@ -1,9 +1,8 @@
 """Seats for the people of a table: as quick as numbers that people have already.
 
 Numbers in the order of the ids (:mod:`quorate.users.grouping`) take two passes over all records.
-Where ids are integers that lie close together, the ids themselves will do for counting: everybody
-has a seat, and some seats stay empty. Which ones were taken is seen from what was counted, and
-whoever took one is numbered then.
+If ids are integers that lie close together, they are used as array indices (*seats*) directly; some
+indices stay unused. Which ones are used is known after counting, and only those users are numbered.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _SPAN = 4
 
 @dataclass(frozen=True, eq=False)
 class Seats:
-    """The seat of the person behind each record; the one after the last is nobody's.
+    """The array index of the user of each record; the index after the last means no user.
 
     Attributes
     ----------
@@ -84,7 +83,7 @@ class Seats:
         return np.ascontiguousarray(ids, dtype=np.int64)
 
     def people(self, taken: NDArray[np.bool_]) -> Groups:
-        """Return the keys of who takes these seats, in the order of seats, and no record."""
+        """Return the keys of the users at these indices, in order, without their records."""
         if self.groups is not None:
             return Groups(self.groups.codes[:0], self.groups.keys, self.groups.n_columns)
         ids = np.flatnonzero(taken).astype(np.uint64) + np.uint64(self.first % 2**64)

@@ -391,8 +391,8 @@ def sums_by_user(
 ) -> Floats:
     """Return the sum of the (weighted) rows of each user, added up in this order.
 
-    A product with a sparse matrix, each user's sum by itself. Of so few users at a time that their
-    rows stay in the cache: beyond it, rows that are fetched one by one take twice as long.
+    A product with a sparse matrix, each user's sum by itself. Works on blocks of users small enough
+    for the cache; random access outside the cache takes twice as long.
 
     >>> sums_by_user(np.array([[1.0], [2.0], [4.0]]), np.array([0, 2, 3]), np.arange(3))
     array([[3.],
@@ -491,7 +491,7 @@ def minus_row(
 ) -> NDArray[np.float64]:
     """Write ``rows - row`` to ``out``, of the same shape and contiguous like ``rows``; return it.
 
-    Number by number, like ``np.subtract``, but for many short rows at once.
+    Number by number, like ``np.subtract``, except for many short rows at once.
 
     >>> rows = np.arange(6.0).reshape(3, 2)
     >>> minus_row(rows, np.array([1.0, 2.0]), rows)

@@ -4,10 +4,10 @@ Which columns exist and of which type they are is the schema, which is public an
 stands in a row never does: null, NaN and infinities are all "missing" and handled by one rule that
 the caller states.
 
-A mistake must cost nothing, so it has to be found before the charge; and a look at a record must be
-paid for, so nothing may be found by one. Both are kept by reading the first *zero* rows of
-whatever declares a type: an empty table of the same columns raises for the same reasons as the
-whole one.
+Mistakes must cost no budget, so they have to be found before the charge. Reading records must be
+paid for, so they have to be found without reading any. Both are kept by reading the first *zero*
+rows of whatever declares a type: an empty table of the same columns raises for the same reasons as
+the whole one.
 
 A type counts only if it is declared. A column of objects declares none: it is read as text, and
 refused where numbers are expected, whatever it holds. A list declares none either: it is read cell
@@ -252,8 +252,8 @@ def check_rows(
         )
     if isinstance(users, str):
         raise ParameterError(
-            f"Expected users= to hold one id a row, got the text {users!r}. For a column "
-            "name use UserData.from_frame(table, user=...)."
+            f"users={users!r} names a column, but X is a {type(X).__name__}, which has no named "
+            "columns: pass a table that has it, or an array with one id per row as users=."
         )
     check_form(X=X, y=y, users=users)
     check_lengths(X=X, y=y, users=users)

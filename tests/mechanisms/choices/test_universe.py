@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from goodness import FALSE_ALARM, p_value
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.auditing import Cells, SmallWorld, audit_exactly, enumerate_runs, gumbel_max_mass
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.guarantees import Pure, Relation
@@ -143,7 +143,8 @@ class TestHistogram:
         cells = Cells(reach=2.0)
 
         def plain(votes):
-            noise = Account.for_event(Pure(1.0), relation=relation).pay(Pure(1.0))
+            account = Account.for_event(Pure(1.0), relation=relation)
+            noise = noise_for(account, Pure(1.0))
             counts = np.array([votes.get(key, 0) for key in range(2)])
             noisy = noise.discrete_laplace(counts, scale=histogram.scale)
             return {key: n for key, n in enumerate(noisy.tolist()) if n >= histogram.cut}

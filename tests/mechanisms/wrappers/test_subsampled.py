@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from goodness import FALSE_ALARM, p_value
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.auditing import SmallWorld, audit_exactly, enumerate_runs
 from quorate.exceptions import NumericalFailure, ParameterError, SchemaError
 from quorate.guarantees import Approximate, Gaussian, Pure
@@ -45,7 +45,7 @@ def test_one_of_three_bits_costs_exactly_the_formula():
     def response(rows, account):
         # The bit with weight e, the other one with weight 1.
         scores = np.array([0, 1]) if rows[0] else np.array([1, 0])
-        return account.pay(Pure(1.0)).gumbel_max(scores, scale=1.0)
+        return noise_for(account, Pure(1.0)).gumbel_max(scores, scale=1.0)
 
     mechanism = SubsampledMechanism(run=response, inner=Pure(1.0), sample=1, population=3)
     one = enumerate_runs(lambda _: mechanism.release(np.array([1, 0, 0])))

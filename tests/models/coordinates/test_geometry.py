@@ -20,8 +20,8 @@ from quorate.models.coordinates.one_round import release_in_one_round
 from quorate.models.coordinates.preconditioned import inward, pull_back
 from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
+from sealing import start_run
 
 RNG = np.random.default_rng(1)
 MIX = np.array([[3.0, 0.0], [2.0, 0.5]])
@@ -34,7 +34,7 @@ def skewed(n=4000, m=3):
 
 def released(data, *, mu=1.0, centred=True, seed=3):
     with use_noise(SeededNoise(seed)):
-        run = UserReleases.start(data, gaussian_account(mu))
+        run = start_run(data, gaussian_account(mu))
         rounds = whitens_in_rounds(n_users=run.n_users, mu=mu, n_features=data.n_features)
         if centred and rounds:
             return release_in_rounds(run)[0]
@@ -130,7 +130,7 @@ class TestRounds:
         account = gaussian_account(1.0)
         round_people = UserData(RNG.normal(size=(9000, 2)), offsets=np.arange(0, 9001, 3))
         with use_noise(SeededNoise(1)):
-            release_in_rounds(UserReleases.start(round_people, account))
+            release_in_rounds(start_run(round_people, account))
         assert float(account.square_left / account.square) > 0.94, "one round, and no more"
 
     def test_few_users_take_one_round(self):

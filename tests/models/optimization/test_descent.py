@@ -9,8 +9,8 @@ from quorate.models import SquaredLoss
 from quorate.models.optimization import descent
 from quorate.models.optimization.descent import AveragedDescent, OptimizerState, descend
 from quorate.models.optimization.gradients import GradientRelease, GradientRun, ReleasedGradient
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
+from sealing import start_run
 
 
 def test_precise_iterates_weigh_more():
@@ -45,13 +45,15 @@ class Fixed(GradientRelease, GradientRun):
 class Noisy(Fixed):
     """Gradients of a parabola with Gaussian noise of a known size."""
 
-    def __init__(self, steepness, *, noise, seed):
+    def __init__(self, steepness, *, noise, seed, clip=np.inf):
         super().__init__(steepness)
-        self.noise = noise
+        self.noise, self.clip = noise, clip
         self.generator = np.random.default_rng(seed)
 
     def release(self, theta, step):
-        value = self.steepness * (theta - 1.0) + self.noise * self.generator.normal(size=theta.size)
+        value = self.steepness * (theta - 1.0)
+        value *= min(1.0, self.clip / max(np.linalg.norm(value), 1e-300))
+        value += self.noise * self.generator.normal(size=theta.size)
         return ReleasedGradient(value, noise=self.noise, whole=self.noise, radius=1.0)
 
 
@@ -59,7 +61,7 @@ class TestSteepness:
     def end(self, steepness, curvature=1.0, agreed=0.0):
         people = UserData(np.ones((3, 2)), np.ones(3), offsets=np.arange(4))
         return descend(
-            UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6)),
+            start_run(people, Account.open(epsilon=1.0, delta=1e-6)),
             SquaredLoss(intercept=False),
             steps=30,
             optimizer=AveragedDescent(),
@@ -83,22 +85,39 @@ class TestSteepness:
         assert np.abs(self.end([5.0, 1.0])).max() > 100.0
 
     def test_noise_is_not_taken_for_curvature(self):
-        guard = descent._Steepness(1.0)
+        guard = descent._Steepness(1.0, steps=40)
         noisy = {"noise": 1.0, "whole": 1.0, "radius": 1.0}
-        guard.after(np.zeros(1), ReleasedGradient(np.array([-1.0]), **noisy))
-        assert guard.after(np.ones(1), ReleasedGradient(np.array([1.0]), **noisy)) == 1.0
+        guard.after(np.zeros(1), ReleasedGradient(np.array([-1.0]), **noisy), size=0.0)
+        assert guard.after(np.ones(1), ReleasedGradient(np.array([1.0]), **noisy), size=1.0) == 1.0
         sure = {"noise": 1e-3, "whole": 1e-3, "radius": 1.0}
-        guard.after(np.zeros(1), ReleasedGradient(np.array([-1.0]), **sure))
-        assert guard.after(np.ones(1), ReleasedGradient(np.array([0.7]), **sure)) == pytest.approx(
-            1.7
-        )
+        guard.after(np.zeros(1), ReleasedGradient(np.array([-1.0]), **sure), size=1.0)
+        seen = guard.after(np.ones(1), ReleasedGradient(np.array([0.7]), **sure), size=1.0)
+        assert seen == pytest.approx(1.7, abs=1e-5)
 
-    def heavy(self, optimizer, *, noise, steps=60, size=30, seed=0):
+    @pytest.mark.parametrize(("noise", "size"), [(0.3, 1.2), (2.0, 0.8), (50.0, 1.0)])
+    def test_one_step_in_twenty_takes_noise_for_curvature(self, noise, size):
+        """At the bound itself, where the alarm is nearest; noise used to add 1 / size to it."""
+        d, rng, alarms = 30, np.random.default_rng(0), 0
+        known = {"noise": noise, "whole": noise, "radius": 1.0}
+        for _ in range(400):
+            guard, theta = descent._Steepness(1.0, steps=1), np.ones(d)
+            first, second = noise * rng.normal(size=(2, d))
+            guard.after(theta, ReleasedGradient(theta + first, **known), size=0.0)
+            there = theta - size * (theta + first)
+            alarms += guard.after(there, ReleasedGradient(there + second, **known), size=size) > 1.0
+        assert alarms <= 37  # binomial: more than 37 of 400 at 1/20 have a probability of 1e-4
+
+    def heavy(self, optimizer, *, noise, steps=60, size=30, seed=0, falling=False):
         """Return the curvatures taken on the way down a parabola of steepness 1/30."""
         gradients = Noisy(np.full(size, 1.0 / size), noise=noise, seed=seed)
+        minimum = self.path(optimizer, gradients, steps=steps, falling=falling)
+        return [step.curvature for step in minimum.path]
+
+    def path(self, optimizer, gradients, *, steps, falling):
+        size = gradients.steepness.size
         people = UserData(np.ones((3, size)), np.ones(3), offsets=np.arange(4))
-        minimum = descend(
-            UserReleases.start(people, Account.open(epsilon=1.0, delta=1e-6)),
+        return descend(
+            start_run(people, Account.open(epsilon=1.0, delta=1e-6)),
             SquaredLoss(intercept=False),
             steps=steps,
             optimizer=optimizer,
@@ -106,8 +125,44 @@ class TestSteepness:
             initial=np.zeros(size),
             curvature=1.0,
             shrinkage=0.0,
+            falling=falling,
         )
-        return [step.curvature for step in minimum.path]
+
+    def test_heavy_noise_raises_no_alarm(self):
+        """Of 40 runs one in twenty may; before, every run ended at twenty times the curvature."""
+        alarms = 0
+        for seed in range(40):
+            taken = self.heavy(AveragedDescent(), noise=0.05, seed=seed)
+            alarms += len(set(taken)) > 1
+        assert alarms <= 8  # binomial: more than 8 of 40 at 1/20 have a probability of 2e-4
+
+    @pytest.mark.parametrize(("noise", "drowned"), [(1e-9, 0.0), (0.01, None), (50.0, 1.0)])
+    def test_steps_fall_with_the_root_of_their_number_where_noise_is_long(self, noise, drowned):
+        """The drowned part is the noise of a gradient over the length of the first, at most 1."""
+        taken = self.heavy(AveragedDescent(), noise=noise, steps=16, falling=True)
+        if drowned is None:
+            first = Noisy(np.full(30, 1.0 / 30), noise=noise, seed=0).release(np.zeros(30), 0)
+            square = float(first.value @ first.value) - 30 * noise**2
+            drowned = noise * np.sqrt(30 / max(square, 1.0 / 30))
+            assert 0.1 < drowned < 0.9
+        expected = [1.0 + drowned * (np.sqrt(t + 1.0) - 1.0) for t in range(16)]
+        np.testing.assert_allclose(taken, expected, rtol=1e-6)
+
+    def test_a_curvature_many_times_too_low_is_survived_under_noise(self):
+        """Eight times in one of eight directions, as where a mean was not taken off."""
+        steepness, ends = np.array([8.0, *[0.2] * 7]), {}
+        for falling in (False, True):
+            found = []
+            for seed in range(20):
+                path = self.path(
+                    AveragedDescent(step_size=1.0),
+                    Noisy(steepness, noise=3.0, seed=seed, clip=20.0),
+                    steps=18,
+                    falling=falling,
+                )
+                found.append(abs(path.theta[0] - 1.0))
+            ends[falling] = float(np.mean(found))
+        assert ends[True] < 0.5 * ends[False]
 
     @pytest.mark.claim("U5: Proposition 3")
     def test_published_steps_are_those_of_the_declared_curvature(self):

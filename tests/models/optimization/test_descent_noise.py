@@ -186,7 +186,7 @@ class Watched:
         shrunk, total = ~loss.unpenalized(run.data.n_features), 0.0
         average = theta
         for number, (step, said) in enumerate(zip(minimum.path, minimum.trace, strict=True)):
-            gradients = gradients_at(loss, theta)(run.data)
+            gradients = gradients_at(loss, theta)(run.data._held_crowd())
             kept = np.minimum(
                 1.0, said.radius / np.maximum(np.linalg.norm(gradients, axis=1), 1e-99)
             )
@@ -346,7 +346,7 @@ class ReadsData(LinearRegression):
 
     def _release(self, data, account, limits, last):
         super()._release(data, account, limits, last)
-        factor = 1.0 + 1e-9 * float(np.nansum(data.X))
+        factor = 1.0 + 1e-9 * float(np.nansum(data._held_crowd().X))
         self.error_ = error_of_covariance(
             factor * self.error_.covariance[0], outputs=1, intercept=True
         )

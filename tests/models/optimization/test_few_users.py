@@ -18,8 +18,8 @@ from quorate.models.optimization.few_users import (
 from quorate.models.optimization.gradients import has_few_users
 from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
+from sealing import start_run
 
 MU = 0.2367
 
@@ -27,7 +27,7 @@ MU = 0.2367
 def scale_of(rows, mu=1.0, seed=0, **options):
     data = UserData(rows, offsets=np.arange(0, len(rows) + 1, 4))
     with use_noise(SeededNoise(seed)):
-        run = UserReleases.start(data, gaussian_account(mu, **options))
+        run = start_run(data, gaussian_account(mu, **options))
         return run, release_scale(run, centred=True)
 
 
@@ -82,7 +82,7 @@ class TestMisfit:
         data = UserData(np.zeros((800, 1)), targets, offsets=np.arange(0, 801, 4))
         plain, at = Geometry(np.zeros(1), np.ones(())), np.array([0.0, 3.0])
         with use_noise(SeededNoise(1)):
-            runs = [UserReleases.start(data, gaussian_account(0.5)) for _ in range(5)]
+            runs = [start_run(data, gaussian_account(0.5)) for _ in range(5)]
             found = [release_misfit(run, SquaredLoss(), plain, at, guess=guess) for run in runs]
         return float(np.median(found))
 

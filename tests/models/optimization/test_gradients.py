@@ -15,9 +15,9 @@ from quorate.models.optimization.gradients import (
     plan_steps,
 )
 from quorate.noise import SecureNoise
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 from released_steps import LOSS, all_steps, people
+from sealing import start_run
 
 
 class TestClipped:
@@ -125,7 +125,7 @@ class TestForeseen:
         assert [each.whole for each in released] == [each.whole for each in others]
 
     def test_a_step_that_is_asked_for_twice_pays_twice(self):
-        run = UserReleases.start(people(), Account.open(epsilon=8.0, delta=1e-6))
+        run = start_run(people(), Account.open(epsilon=8.0, delta=1e-6))
         gradients = ClippedGradients(radius=0.25).start(run, LOSS, steps=12)
         left, values = [run.account.square_left], []
         for step in (0, 1, 1):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from drawing import gaussian_account
+from quorate.core.people import People
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.class_losses import SoftmaxLoss
@@ -14,9 +15,9 @@ from quorate.models.optimization import lifted_gradients as module
 from quorate.models.optimization.lifted_gradients import LiftedGradients, LocalSteps
 from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 from quorate.users.store import row_lengths
+from sealing import start_run
 
 RNG = np.random.default_rng(0)
 PLAIN = Geometry(np.zeros(2), np.asarray(1.0))
@@ -29,7 +30,7 @@ def people(n=500, m=4):
 
 def radii(first, relation=Relation.REPLACE, steps=12):
     with use_noise(SeededNoise(1)):
-        run = UserReleases.start(people(), gaussian_account(1.0, relation=relation))
+        run = start_run(people(), gaussian_account(1.0, relation=relation))
         gradients = LiftedGradients(radius=first).start(run, LogisticLoss(), steps=steps)
         found = [gradients.release(np.zeros(3), step).radius for step in range(steps)]
     return run, found
@@ -49,7 +50,7 @@ class TestClips:
         def last(intercept):
             loss = LocalSteps(LogisticLoss(), PLAIN)
             with use_noise(SeededNoise(1)):
-                run = UserReleases.start(people(), gaussian_account(5.0))
+                run = start_run(people(), gaussian_account(5.0))
                 gradients = LiftedGradients(radius=0.6).start(run, loss, steps=8)
                 theta = np.array([0.0, 0.0, intercept])
                 clips = [gradients.release(theta, step).radius for step in range(8)]
@@ -61,7 +62,7 @@ class TestClips:
     def test_they_are_roomier_where_noise_is_small(self):
         def last(mu):
             with use_noise(SeededNoise(1)):
-                run = UserReleases.start(people(), gaussian_account(mu))
+                run = start_run(people(), gaussian_account(mu))
                 gradients = LiftedGradients(radius=0.6).start(run, LogisticLoss(), steps=8)
                 return [gradients.release(np.zeros(3), step).radius for step in range(8)][-1]
 
@@ -81,7 +82,7 @@ class TestClips:
     def test_the_mean_is_that_of_clipped_gradients(self):
         data = people()
         with use_noise(SeededNoise(1)):
-            run = UserReleases.start(data, gaussian_account(50.0))
+            run = start_run(data, gaussian_account(50.0))
             gradients = LiftedGradients(radius=0.3).start(run, LogisticLoss(), steps=1)
             found = gradients.release(np.zeros(3), 0)
         rows = LogisticLoss().user_gradients(data, np.zeros(3))
@@ -93,7 +94,12 @@ class TestClips:
         from quorate.accounting.account import Account
         from quorate.models.optimization.minibatches import open_sampled_run
 
-        run = open_sampled_run(people(), Account.open(epsilon=1.0, delta=1e-6), rate=0.1, steps=3)
+        run = open_sampled_run(
+            People(people(), Relation.REPLACE),
+            Account.open(epsilon=1.0, delta=1e-6),
+            rate=0.1,
+            steps=3,
+        )
         with pytest.raises(ParameterError, match="full batches"):
             LiftedGradients(radius=1.0).start(run, LogisticLoss(), steps=3)
 

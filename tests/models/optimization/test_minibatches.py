@@ -5,6 +5,7 @@ import pytest
 
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
+from quorate.core.people import People
 from quorate.engines import UserMeans
 from quorate.exceptions import NumericalFailure, ParameterError
 from quorate.grid import Ball
@@ -17,14 +18,15 @@ from quorate.models.optimization.minibatches import (
     setup_mu,
 )
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import BoundedVectors, UserReleases
+from quorate.releases.user_releases import BoundedVectors
 from quorate.users import UserData
+from sealing import start_run
 
 
 def sampled_run(people, sample, steps):
     account = Account.open(epsilon=50.0, delta=1e-2)
     account.plan(sample.total(Gaussian(10.0), steps))
-    return UserReleases.start(people, account, sample=sample)
+    return start_run(people, account, sample=sample)
 
 
 class TestSampledMean:
@@ -58,14 +60,14 @@ PEOPLE = UserData(np.ones((4000, 1)), offsets=np.arange(4001))
 
 def planned_run(relation=Relation.REPLACE, steps=6):
     account = Account.open(epsilon=1.0, delta=1e-6, relation=relation)
-    return open_sampled_run(PEOPLE, account, rate=0.1, steps=steps)
+    return open_sampled_run(People(PEOPLE, relation), account, rate=0.1, steps=steps)
 
 
 def test_minibatches_leave_a_part_for_the_setup():
     account = Account.open(epsilon=1.0, delta=1e-6)
     expected = setup_mu(account)
     assert 0 < expected < account.mu
-    open_sampled_run(PEOPLE, account, rate=0.1, steps=5)
+    open_sampled_run(People(PEOPLE, Relation.REPLACE), account, rate=0.1, steps=5)
     assert account.mu == pytest.approx(expected, rel=1e-9)
 
 
@@ -91,11 +93,11 @@ def test_a_step_more_than_planned_is_refused():
 def test_minibatches_need_a_public_number_of_steps():
     account = Account.open(epsilon=1.0, delta=1e-6)
     with pytest.raises(ParameterError, match="steps"):
-        open_sampled_run(PEOPLE, account, rate=0.1, steps=None)
+        open_sampled_run(People(PEOPLE, Relation.REPLACE), account, rate=0.1, steps=None)
 
 
 def test_without_a_rate_there_is_no_sample():
     account = Account.open(epsilon=1.0, delta=1e-6)
-    run = UserReleases.start(PEOPLE, account)
+    run = start_run(PEOPLE, account)
     with pytest.raises(ParameterError, match="minibatches"):
         sampled_mean(run, BoundedVectors(UserData.user_means, Ball(1.0, dimension=1)))

@@ -96,7 +96,7 @@ class TestRun:
         original = module.descend
 
         def spy(run, loss, **options):
-            seen.append(set(run.data.X[:, 0].tolist()))
+            seen.append(set(run.data._held_crowd().X[:, 0].tolist()))
             return original(run, loss, **options)
 
         monkeypatch.setattr(module, "descend", spy)

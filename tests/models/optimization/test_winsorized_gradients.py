@@ -11,9 +11,9 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Gaussian, Relation
 from quorate.mechanisms.means.winsorized import RotatedWinsorizedMean
 from quorate.models.optimization.winsorized_gradients import WinsorizedGradients, uniform_radius
-from quorate.releases.user_releases import UserReleases
 from quorate.users import UserData
 from released_steps import LOSS, all_steps, people
+from sealing import start_run
 
 
 @pytest.mark.claim("U5: Algorithm 3")
@@ -78,7 +78,7 @@ class TestWinsorized:
 
     def test_it_cannot_follow_another_release(self):
         account = Account.open(epsilon=1.0, delta=1e-6)
-        run = UserReleases.start(people(), account)
+        run = start_run(people(), account)
         account.pay(Gaussian(10.0))
         with pytest.raises(ParameterError, match="whole budget"):
             self.strategy.start(run, LOSS, steps=2)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from quorate.concepts import Thresholds
 from quorate.guarantees import Relation
@@ -15,13 +16,16 @@ from quorate.noise import SeededNoise, use_noise
 from quorate.planning import plan
 from quorate.planning.tasks.agreement import (
     AgreementTask,
+    BucketAgreementTask,
     LocalAgreementTask,
     ShuffleAgreementTask,
     best_share,
     central_failure,
     usual_share,
 )
+from quorate.protocols.randomizers.bucket_counts import BucketCounts
 from quorate.protocols.reliability import users_needed
+from quorate.protocols.shuffling.count_noise import calibrated_noise
 from quorate.public_randomness import SharedSeed
 from quorate.stability import SoftmaxRule, plurality
 from quorate.users import UserData
@@ -140,3 +144,52 @@ class TestForm:
 
     def test_one_hypothesis_needs_nobody(self):
         assert AgreementTask(size=1).error(1, 1.0) == 0.0
+
+
+class TestBuckets:
+    """Theorem 35: counts that are never above the truth, so one bucket's noise decides."""
+
+    KNOWN = (
+        (4.0, 1e-6, 0.5),
+        (2.0, 1e-6, 0.5),
+        (1.0, 1e-6, 0.5),
+        (1.0, 1e-9, 0.8),
+        (0.5, 1e-6, 0.6),
+    )
+
+    @pytest.mark.parametrize(("epsilon", "delta", "share"), KNOWN)
+    def test_users_are_those_whose_votes_are_ahead_of_the_noise(self, epsilon, delta, share):
+        """Exactly: Z is exceeded with beta / 4, and votes fall short with beta / 4."""
+        task = BucketAgreementTask(size=2**14, plurality=share, delta=delta)
+        users = int(task.needed(epsilon, share=share))
+        reached = calibrated_noise(epsilon, delta, buckets=2).quantile(0.1 / 4)
+        # Of four rivals each has a quarter of the votes that are not the winner's.
+        votes = binom.ppf(0.1 / 4, users, share)
+        assert 0.85 < (votes - (users - votes) / 4) / reached < 1.15
+
+    def test_they_do_not_grow_with_the_hypotheses_and_end_where_buckets_do(self):
+        few, many = (
+            BucketAgreementTask(size=size, plurality=0.5, delta=1e-6).needed(1.0, share=0.5)
+            for size in (2, 2**14)
+        )
+        assert few == many
+        large = BucketAgreementTask(size=2**15, plurality=0.5, delta=1e-6)
+        assert large.needed(1.0, share=0.5) == math.inf
+        assert BucketAgreementTask(plurality=0.5).needed(1.0, share=0.5) == math.inf
+
+    def test_so_many_users_find_the_hypothesis(self):
+        """Simulated votes and real messages; at most one in ten may fail, of sixty so many."""
+        users = int(BucketAgreementTask(plurality=0.5, delta=1e-6).needed(1.0, share=0.5))
+        counts = BucketCounts(buckets=16, users=users, epsilon=1.0, delta=1e-6, complement=True)
+        rng, missed = np.random.default_rng(0), 0
+        with use_noise(SeededNoise(0)):
+            for _ in range(60):
+                keys = rng.choice(5, size=users, p=[0.5, *[0.125] * 4])
+                missed += counts.choose(counts.messages(keys)) != 0
+        assert missed <= 15
+
+    @pytest.mark.parametrize("epsilon", [0.001, 0.3, 7.0, 100.0])
+    def test_a_plan_ends(self, epsilon):
+        """It did not: exact noise of a small epsilon takes minutes, and was asked for each step."""
+        found = plan("agreement-buckets", delta=1e-6, **SETTING | {"epsilon": epsilon})
+        assert found.users > 0

@@ -116,7 +116,8 @@ class TestLimits:
     def test_one_record_takes_the_bound_of_theorem_3_4_of_kasiviswanathan(self):
         task = ConceptTask(records=1)
         bound = published_agnostic(task, epsilon=0.5, error=0.1, vc=3, log_size=5.0)
-        assert bound.users == pytest.approx(6 * (5 + math.log(30)) * max(20, 100))
+        # Its proof: 2 |H| e^(-2 n (alpha/3)^2) and |H| e^(-epsilon n alpha/6) share beta = 0.1.
+        assert bound.users == math.ceil((5 + math.log(30)) * max(9 / 0.02, 6 / 0.05))
 
     def test_many_records_take_theorem_4_6_of_li_while_they_are_few_enough(self):
         few = published_agnostic(

@@ -24,7 +24,7 @@ def test_ranks_keep_their_error_as_often_as_planned(n, bounds, relation):
         values = np.random.default_rng(seed).normal(size=(n, 1))
         with use_noise(SeededNoise(seed)):
             found = UserQuantiles(1.0, bounds=bounds, relation=relation).fit(values, users=range(n))
-        off.append(np.abs(ndtr(found.values_[:, 0]) - task.levels).max())
+        off.append(np.abs(ndtr(found.quantiles_[:, 0]) - task.levels).max())
     assert np.mean(np.array(off) <= planned) >= 0.9
     assert planned < 5 * np.quantile(off, 0.9)
 

@@ -1,6 +1,8 @@
 """The blanket bound is never below the truth, which tiny shuffles tell, nor far above it."""
 
+import itertools
 import math
+from fractions import Fraction
 from functools import cache
 from itertools import combinations_with_replacement, pairwise, product
 
@@ -185,3 +187,32 @@ class TestAmplification:
         good = {"epsilon": 1.0, "delta": 1e-6, "users": 10, "width": 2} | wrong
         with pytest.raises(ParameterError):
             amplified_epsilon(good.pop("epsilon"), good.pop("delta"), **good)
+
+
+class TestUsersWithoutACandidate:
+    """The paragraph of the module about them, by all functions from four tags to two answers."""
+
+    TAGS, WIDTH = 4, 2
+
+    def functions(self):
+        return list(itertools.product(range(self.WIDTH), repeat=self.TAGS))
+
+    def share(self, function, answer):
+        return Fraction(sum(value == answer for value in function), self.TAGS)
+
+    def test_balanced_functions_answer_as_coins_do_and_meet_a_hash_with_one_over_l(self):
+        balanced = [
+            f
+            for f in self.functions()
+            if all(self.share(f, answer) == Fraction(1, self.WIDTH) for answer in range(2))
+        ]
+        assert len(balanced) == 6
+        for tag in range(self.TAGS):  # averaged over them a report is uniform, whatever the tag
+            assert Fraction(sum(f[tag] for f in balanced), len(balanced)) == Fraction(1, 2)
+        for f, hashed in itertools.product(balanced, range(self.WIDTH)):
+            assert self.share(f, hashed) == Fraction(1, self.WIDTH)
+
+    def test_it_is_not_so_for_all_functions(self):
+        """What the paragraph used to say: a constant one meets a hash always or never."""
+        met = {self.share(f, 1) for f in self.functions()}
+        assert {Fraction(0), Fraction(1)} <= met

@@ -97,9 +97,9 @@ def as_categories(categories: Any) -> tuple[Any, ...]:
 class DiscreteDistribution(UserDistribution):
     r"""The distribution of people's records over categories, hiding any one person's whole record.
 
-    Each person has shares of the categories, which add up to 1; the distribution is the mean of
-    these shares, so everybody counts once, however many records they hold. The noise does not grow
-    with the number of records, and shrinks with it where people are alike.
+    The records of each user give shares of the categories, which add up to 1. The distribution is
+    the mean of these shares over users, so every user counts once. The noise does not grow with the
+    number of records per user, and it shrinks if users are alike.
 
     Privacy
     -------
@@ -119,13 +119,13 @@ class DiscreteDistribution(UserDistribution):
         the pairs that are far apart (sensitivity 1), a rough centre, private radii, and sums
         of offsets inside a small ball
         (:class:`~quorate.distributions.categories.trimming.Trimmed`), each drawn from one account.
-        Making the shares add up to 1 happens after the release. Popular labels: one vote a user
+        Making the shares add up to 1 happens after the release. Popular labels: one vote per user
         (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
 
     Utility
     -------
-    ``error_.bound`` holds the total variation distance from the people's own distribution with
-    probability 95 %, people who were left out included. Without likeness it is about
+    With probability 95 % the total variation distance from the exact mean of the shares is at most
+    ``error_.bound``, including users who were left out. If users are not alike it is about
     :math:`k/(n\varepsilon)` for k categories and n users; see
     :func:`~quorate.distributions.projection.laplace_bound`.
 
@@ -149,7 +149,7 @@ class DiscreteDistribution(UserDistribution):
         those who are not.
     alike : bool, default=False
         Whether it is known that nobody's records are drawn from quite another distribution. It
-        makes ``"auto"`` look for a small ball from fewer users on.
+        makes ``"auto"`` search for a small ball from fewer users on.
     records : int, "auto" or None, default=None
         ``None`` counts every person once. A number M counts every record once, up to M of a person;
         ``"auto"`` finds an M privately. The sum of the weights is paid for too.
@@ -225,8 +225,8 @@ class DiscreteDistribution(UserDistribution):
             In a crowd the categories are numbers, or the columns of zeros and ones that they became
             when the table was read with ``categories={name: [...]}``.
         y : ignored
-        users : array of shape (records,)
-            Whose record each row is.
+        users : array of shape (records,) or str
+            Whose record each row is, or the name of the column of ``X`` that says so.
         """
         self._check_common()
         _validate.boolean(alike=self.alike)

@@ -57,8 +57,8 @@ _MAX_ROW = 2**12
 class ProductDistribution(UserDistribution):
     r"""Distributions of several columns of labels, hiding any one person's whole record.
 
-    Each person has shares of the categories of every column; the distribution of a column is the
-    mean of these shares, and columns are taken to be independent of each other.
+    The records of each user give shares of the categories of every column. The distribution of a
+    column is the mean of these shares over users. Columns are assumed to be independent.
 
     Privacy
     -------
@@ -87,11 +87,11 @@ class ProductDistribution(UserDistribution):
     of k categories with Laplace noise, about :math:`\sqrt d k/(n\mu)` with Gaussian noise. With a
     private radius r the noise is r times smaller for people who are alike, and the bound is that of
     the mean in the L2 norm, times half the root of the number of all categories. *cover* states
-    nothing (a bound of 1): for people who are alike and hold m records each it errs by at most
+    nothing (a bound of 1): for people who are alike and hold m records each it is off by at most
     ``error`` from :math:`\tilde O(k d/\varepsilon + k d^2/(\alpha\varepsilon\sqrt m) +
     k d^2/(\alpha^2 m))` people on, with :math:`\alpha` = ``error`` (Theorem 41 of [1]_ for each
     column). One choice among all products, as in Theorem 44, would save a factor d of the last two
-    terms, and nobody can compare so many.
+    terms, but there are too many products to compare.
 
     Complexity
     ----------
@@ -105,9 +105,9 @@ class ProductDistribution(UserDistribution):
         Public labels of each column. A record with another label in some column is dropped.
     delta : float, default=0.0
     algorithm : {"auto", "laplace", "gaussian", "mean", "cover"}, default="auto"
-        ``"mean"`` looks for a private radius around people who are alike; it needs ``delta`` > 0
-        and ``Relation.REPLACE``. ``"auto"`` takes it if people times columns times epsilon are
-        10,000 or more, and otherwise the smaller noise. ``"cover"`` chooses each column from a
+        ``"mean"`` searches for a private radius around people who are alike; it needs ``delta`` > 0
+        and ``Relation.REPLACE``. ``"auto"`` uses it if users x columns x epsilon is at least
+        10,000, and otherwise the smaller of the two noises. ``"cover"`` chooses each column from a
         cover of all distributions: purely private, for few people with many records and at most 12
         categories a column.
     error : float, default=0.5
@@ -291,7 +291,7 @@ class ProductDistribution(UserDistribution):
         return self.delta > 0 and self.relation is Relation.REPLACE
 
     def _radius_pays(self, columns: int, categories: int) -> str | None:
-        """Tell from the number of all users' columns why a private radius is tried, or None."""
+        """Return why a private radius is tried, from public numbers; None if it is not."""
         if self.algorithm == "mean":
             return "you asked for it."
         enough = columns * float(self.epsilon) >= _RADIUS_USERS and categories <= _MAX_ROW
@@ -302,7 +302,7 @@ class ProductDistribution(UserDistribution):
     def _around_a_centre(
         self, crowd: Crowd, account: Account, sizes: tuple[int, ...], reason: str
     ) -> tuple[tuple[NDArray[np.float64], ...], list[float], Route]:
-        """Release the mean of all columns' shares, one row a user, with a private radius."""
+        """Release the mean of all columns' shares, one row per user, with a private radius."""
         coders = tuple(CategoryCodes(k, column=j) for j, k in enumerate(sizes))
         rows = crowd.derive(ShareRows(coders, sizes), keep=True)
         even = np.concatenate([np.full(k, 1.0 / k) for k in sizes])
@@ -329,7 +329,7 @@ class ProductDistribution(UserDistribution):
         return False, Route(name="laplace", reason=f"the least noise for {columns} column(s).")
 
     def _size(self, crowd: Crowd, account: Account, *, gaussian: bool) -> tuple[float, float]:
-        """Buy the number of people who are there, which is private under add/remove."""
+        """Release the number of people who are there, which is private under add/remove."""
         bound = Interval(0.0, 1.0, centre=0.0)
         mechanism = _mechanism(bound, crowd, account, gaussian=gaussian, share=_COUNT_SHARE)
         steps = int(1.0 / mechanism.grid.step)

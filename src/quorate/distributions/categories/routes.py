@@ -201,7 +201,7 @@ class DiscreteRun:
     def _whole_of_unknown_size(
         self, epsilon: Fraction | None, square: Fraction | None, route: Route
     ) -> ReleasedShares:
-        """Buy the number of users, or the sum of their weights, which is private here."""
+        """Release the number of users, or the sum of their weights, which is private here."""
         for_count = None if epsilon is None else _COUNT_SHARE * epsilon
         for_square = None if square is None else _COUNT_SHARE * square
         weight, scale = self._noisy_total(
@@ -280,7 +280,7 @@ class DiscreteRun:
     # A small ball around a centre.
 
     def _close_pairs(self, question: Likeness) -> float:
-        """Release which share of disjoint pairs of users is close, from pairs nobody is told.
+        """Release the share of close pairs among disjoint, secret pairs of users.
 
         Known pairs of *places* would not do: a person replaced by one with another id shifts the
         places of others. Uniformly random pairs are the same for every order, so that one user

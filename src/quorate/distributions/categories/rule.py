@@ -1,19 +1,19 @@
 """Which way to a distribution over categories is best: public numbers and one paid test decide.
 
-*Laplace* noise on everybody's shares is good for every crowd. Where users are alike, a small ball
-around a rough centre holds most of them, and noise can shrink with the ball: in the L1 norm under
-pure privacy, which pays for few categories, or in the L2 norm with Gaussian noise, for many. How
-alike users have to be follows from the numbers of users and categories; whether they are is asked
-of disjoint pairs of users, for a few percent of the budget. Where users are few all pairs are
+*Laplace* noise on the shares of all users works for every data set. Where users are alike, a small
+ball around a rough centre holds most of them, and noise can shrink with the ball: in the L1 norm
+under pure privacy, which pays for few categories, or in the L2 norm with Gaussian noise, for many.
+How alike users have to be follows from the numbers of users and categories; whether they are is
+asked of disjoint pairs of users, for a few percent of the budget. Where users are few all pairs are
 looked at (:mod:`~quorate.distributions.categories.likeness`): a cover of the pairs that are far
 apart moves by one with a user, as a count of disjoint pairs does, and tells more. Its answer also
-says where the radius has to be looked for, so that less is paid for that. People outside the ball
-are counted in where they can be seen, with the noise of the whole simplex, so being wrong about
-them costs half as much again and no more; the test is a little stricter unless the caller knows
-that people are alike.
-Below some 250 users, or 30 for each category, where counts are too noisy, nobody is asked (fifty
-categories or more are asked with a delta all the same: unlike people agree rarely there); nor below
-1,000 where there are four categories or fewer, because unlike people agree by chance.
+says where the radius has to be searched for, so that less is paid for that. Users outside the ball
+are included when they are many enough to be seen, with the noise of the whole simplex. A wrong
+decision therefore costs at most half as much again. The test is slightly stricter unless the caller
+states that users are alike. Below some 250 users, or 30 for each category, where counts are too
+noisy, nobody is asked (fifty categories or more are asked with a delta all the same: unlike people
+agree rarely there); nor below 1,000 where there are four categories or fewer, because unlike people
+agree by chance.
 
 The constants were measured on Zipf distributions of 6 to 1000 categories; see
 ``benchmarks/distributions.py``. Those for few users were settled on other worlds than the ones
@@ -152,7 +152,7 @@ def polytope_shares(
     """Return the shares of epsilon for the rough centre and the radius; the mean gets the rest.
 
     More users make both more exact, so that less does. Where the question was ``answered`` by all
-    pairs, the radius is looked for in a short range, for less.
+    pairs, the radius is searched for in a short range, for less.
 
     >>> polytope_shares(users=300, categories=6, epsilon=1.0)
     (0.25, 0.1)
@@ -220,7 +220,7 @@ def decide_shares(
 ) -> Likeness | Route:
     """Return what ``"auto"`` does: a way, or the question on which it depends.
 
-    The planner asks the same, and answers the question by what it was told about people.
+    The planner calls the same function, with what the caller stated about the users.
 
     >>> known = dict(categories=100, epsilon=1.0, mu=0.2367, relation=Relation.REPLACE)
     >>> decide_shares(users=200, **known).name, decide_shares(users=3000, **known).route.name

@@ -106,7 +106,7 @@ class TrimmedMean:
         return np.asarray(self.centre + (self.offsets + pull) / self.present)
 
     def left_out(self, beta: float) -> float:
-        """Bound the share of those outside, each of whom moves the mean by one person at most."""
+        """Bound the share of users outside; each moves the mean by at most one user's weight."""
         if self.pure:
             seen, noise = float(self.outside.sum()), laplace_sum(self.centre.size, beta)
             return (max(0.0, seen) + self.outer_noise * noise) / self.present

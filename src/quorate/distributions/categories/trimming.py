@@ -130,7 +130,7 @@ class Trimmed(Shares):
     def offsets_in_steps(
         self, values: NDArray[np.float64], step: float, *, out: NDArray[np.float64]
     ) -> None:
-        """Write offsets of those who are inside, shares of those outside, votes of the absent."""
+        """Return offsets for users inside, shares for users outside, and votes for absent users."""
         inner = self.categories
         radius = self.radius * (1.0 - (inner + 8) * 2.0**-52)
         with np.errstate(all="ignore"):

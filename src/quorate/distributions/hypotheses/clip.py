@@ -108,7 +108,7 @@ class Clip:
 
 @dataclass(frozen=True)
 class Votes:
-    r"""One vote a user in every duel: for the member under which the user's records are likelier.
+    r"""One vote per user in every duel: for the member under which the user's records are likelier.
 
     Each member P is mixed with the mean Q of the family, :math:`(1-\gamma)P + \gamma Q`, so that no
     single record decides against a member. A vote is 1, 0 or -1 whatever the records are: it moves

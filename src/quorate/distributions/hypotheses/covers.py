@@ -5,7 +5,7 @@ Learning a distribution through a cover of radius :math:`0.1\alpha` is a choice 
 alphabets and few users.
 
 * :func:`simplex_cover`: all distributions on k points whose masses are multiples of 1/I. The paper
-  takes :math:`I = \lceil 10k/\alpha \rceil`; rounding by largest remainders errs by at most
+  takes :math:`I = \lceil 10k/\alpha \rceil`; rounding by largest remainders is off by at most
   :math:`k/(4I)` in total variation, so :math:`\lceil 2.5k/\alpha \rceil` is enough. (In print the
   masses are "a multiple of :math:`\lfloor 10k/\alpha \rfloor`"; its reciprocal is meant.)
 * :func:`product_cover`: one such cover for each coordinate, at :math:`0.1\alpha/d`;
@@ -218,15 +218,18 @@ def simplex_cover(
     *,
     constants: str = "calibrated",
     points: Sequence[float] | None = None,
+    column: int = 0,
 ) -> SimplexGrid:
     """Return a cover of all distributions on k points, of radius alpha / 10 in total variation.
+
+    ``column`` is the feature that holds the points.
 
     For Theorem 43 of paper F.
 
     >>> simplex_cover(4, 0.5).size
     1771
     """
-    return SimplexGrid(k, simplex_steps(k, alpha, constants=constants), points)
+    return SimplexGrid(k, simplex_steps(k, alpha, constants=constants), points, column=column)
 
 
 def product_cover(
@@ -245,7 +248,7 @@ def product_cover(
     _validate.positive_integer(d=len(sizes))
     _validate.probability(alpha=alpha)
     return tuple(
-        SimplexGrid(k, simplex_steps(k, alpha / len(sizes), constants=constants), column=column)
+        simplex_cover(k, alpha / len(sizes), constants=constants, column=column)
         for column, k in enumerate(sizes)
     )
 

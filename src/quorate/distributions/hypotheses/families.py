@@ -115,7 +115,7 @@ class PairwiseFamily(Family):
         return table
 
     def _add_votes(self, users: UserData, votes: Votes, table: Integers) -> None:
-        """Add one vote a user to every duel: 1 against the row's member, for the column's."""
+        """Add one vote per user to every duel: 1 against the row's member, for the column's."""
         for start in range(0, users.n_users, _USERS_AT_ONCE):
             some = users.take(np.arange(start, min(start + _USERS_AT_ONCE, users.n_users)))
             marks = self._marks(some, votes)

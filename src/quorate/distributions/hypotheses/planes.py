@@ -186,7 +186,7 @@ class PlaneFamily(DensityFamily):
 
 
 def _chances(a: Floats, b: Floats, c: Floats) -> Floats:
-    """Return the chance of a s^2 + b s + c > 0, where s exceeds t with chance exp(-t^2 / 2).
+    """Return the chance of a s^2 + b s + c > 0, where s exceeds t with probability exp(-t^2 / 2).
 
     >>> _chances(*np.array([[1.0], [0.0], [-2.0]])).round(3)  # s^2 > 2
     array([0.368])

@@ -58,10 +58,11 @@ def choose_member(
 class HypothesisSelector(UserEstimator):
     r"""Choose the member of a family of densities that is nearest to the users' records.
 
-    Every two members are compared on the set where the first has more density. A user says how
-    much less often than the first member promises the records fall there; the answer is clipped,
-    and added up over users. A member is as bad as its worst comparison. With ``clip=Votes()`` every
-    user votes instead, in every comparison, for the member under which the records are likelier.
+    Every two members are compared on the set where the first has the larger density. For each user
+    it is computed how much less often the records fall into this set than the first member
+    predicts. These numbers are clipped and summed over users. The loss of a member is its worst
+    comparison. With ``clip=Votes()`` every user votes instead, in every comparison, for the member
+    under which the records are likelier.
 
     Learning
     --------

@@ -83,7 +83,7 @@ def decide_mean(
 
 
 def cover_step(*, users: int, epsilon: float, width: float) -> float:
-    r"""Return in which steps medians are looked for, in standard deviations, from public numbers.
+    r"""Return in which steps medians are searched for, in standard deviations, from public numbers.
 
     A point that all users lie on one side of is released :math:`e^{-n\varepsilon/4}` times as often
     as their median, and there are ``width`` / step of them. Few users agree on a coarse cover of
@@ -103,8 +103,8 @@ def cover_step(*, users: int, epsilon: float, width: float) -> float:
 class GaussianDistribution(UserDistribution):
     r"""A normal distribution of people's records, hiding any one person's whole record.
 
-    People's records are taken to be drawn from one normal distribution: its mean is the centre of
-    the people's means, its covariance that of records within people. The error falls with the
+    The records are assumed to come from one normal distribution. Its mean is estimated from the
+    means of users, its covariance from how records vary within users. The error falls with the
     number of records a person holds, and hardly depends on how loose the public range is.
 
     Privacy
@@ -133,7 +133,7 @@ class GaussianDistribution(UserDistribution):
     centre and covariance with probability 95 %, as far as noise goes, by Pinsker's inequality
     :math:`\frac12\sqrt{\|R\|_F^2 + \Delta^2}` for a relative error R of the covariance and a
     distance :math:`\Delta` of the means in standard deviations. *cover* states nothing (a bound of
-    1): for people who are alike and hold m records each it errs by at most :math:`\alpha` =
+    1): for people who are alike and hold m records each it is off by at most :math:`\alpha` =
     ``error`` from :math:`\tilde O(L(1/\varepsilon + 1/(\alpha\varepsilon\sqrt m) +
     1/(\alpha^2 m)))` people on, L the logarithm of the number of members (Theorems 45 and 46).
 

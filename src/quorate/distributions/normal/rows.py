@@ -1,4 +1,4 @@
-"""One row a user for a normal distribution: a whitened mean, or the spread within the user."""
+"""One row per user for a normal distribution: a whitened mean, or the spread within the user."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class WhitenedMeans:
 class WithinCovariances:
     """From users to one row each: the covariance of their own records, as a vector.
 
-    A user with fewer than two records has no row. What users differ by does not enter.
+    A user with fewer than two records has no row. Differences between users do not matter here.
 
     >>> people = UserData.from_arrays([[1.0], [50.0], [3.0]], users=[4, 9, 4])
     >>> WithinCovariances(lower=(0.0,), upper=(10.0,))(people).X

@@ -28,8 +28,8 @@ class EmpiricalCDF(UserDistribution):
     r"""The distribution function of people's numbers, hiding any one person's whole record.
 
     The share of records up to x, for every edge x of a public grid of cells, as the mean over
-    people of each person's share. Sums over nested intervals keep the error small at all edges at
-    once, however fine the grid is.
+    people of each person's share. Noisy sums over a tree of nested intervals keep the error small
+    at all edges at once, also on a fine grid.
 
     Privacy
     -------
@@ -47,11 +47,10 @@ class EmpiricalCDF(UserDistribution):
 
     Utility
     -------
-    ``error_.bound`` holds the largest distance between the released and the people's own
-    distribution function at the edges with probability 95 %: about
-    :math:`40/(n\varepsilon)` for 1,000 cells, see
+    With probability 95 % the released distribution function differs from the exact one by at most
+    ``error_.bound`` at all edges. This is about :math:`40/(n\varepsilon)` for 1,000 cells, see
     :meth:`~quorate.distributions.numeric.hierarchy.Hierarchy.largest_error`. Between edges the
-    function is taken to be straight.
+    function is interpolated linearly.
 
     Complexity
     ----------

@@ -42,7 +42,7 @@ class _Groups:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedSums:
-    """Released shares up to the end of each cell, and what none of them errs by."""
+    """Released shares up to the end of each cell, and what none of them is off by."""
 
     up_to: NDArray[np.float64]
     bound: float
@@ -125,7 +125,7 @@ class CumulativeRun:
         return LaplaceSum(grid=grid, epsilon=float_down(epsilon), relation=relation)
 
     def _size(self, epsilon: Fraction) -> tuple[float, float]:
-        """Buy the sum of the weights, which is private under add/remove."""
+        """Release the sum of the weights, which is private under add/remove."""
         mechanism = self._sum(Interval(0.0, 1.0, centre=0.0), epsilon)
         steps = int(1.0 / mechanism.grid.step)
         totals = self.crowd.add_up(_Weights(self.coder, steps, self.cap))

@@ -100,7 +100,7 @@ class Hierarchy:
         return fitted, gone
 
     def largest_error(self, *, scale: float, beta: float) -> float:
-        """Return what no sum up to a point errs by, except with chance ``beta``.
+        """Return what no sum up to a point is off by, except with probability ``beta``.
 
         ``scale`` is that of the Laplace noise of every sum. The error does not depend on the data,
         so its law is known; it is read off public draws of it, with a margin for their number.

@@ -35,8 +35,9 @@ _CELLS = 1024
 class Histogram(UserDistribution):
     r"""The distribution of people's numbers over bins, hiding any one person's whole record.
 
-    Each person has shares of the bins; the histogram is the mean of these shares, so everybody
-    counts once. Bins are public, or found privately such that each holds about as much.
+    The records of each user give shares of the bins. The histogram is the mean of these shares over
+    users, so every user counts once. Bins are public, or found privately so that all hold about the
+    same share.
 
     Privacy
     -------
@@ -56,8 +57,8 @@ class Histogram(UserDistribution):
 
     Utility
     -------
-    ``error_.bound`` holds the total variation distance of the shares of the bins from the people's
-    own with probability 95 %.
+    With probability 95 % the total variation distance from the exact shares is at most
+    ``error_.bound``.
 
     Complexity
     ----------
@@ -141,7 +142,7 @@ class Histogram(UserDistribution):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, users: Any = None) -> Histogram:
-        """Release the histogram of ``X``: a number a record, with ``users``, or a crowd.
+        """Release the histogram of ``X``: a number per record, with ``users``, or a crowd.
 
         Parameters
         ----------

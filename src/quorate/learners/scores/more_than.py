@@ -102,7 +102,7 @@ class MoreThan(AdditiveScore):
 
     @classmethod
     def separating(cls, *, error_level: float, excess: float) -> MoreThan:
-        """Separate best between the error ``error_level`` and ``excess`` more."""
+        """Choose the rate that best separates errors of ``error_level`` and of ``excess`` more."""
         _validate.fraction(error_level=error_level)
         _validate.positive(excess=excess)
         return cls(rate=separating_rate(error_level, min(1.0, error_level + excess)))

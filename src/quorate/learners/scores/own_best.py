@@ -1,4 +1,4 @@
-"""Count the users who know a better hypothesis by their own records.
+"""Count the users whose own records favour another hypothesis.
 
 A private majority vote in which users approve of *all* hypotheses that are best for them. Along a
 line neighbouring cut-offs share their approvals, and with enough users this is the best score
@@ -73,7 +73,7 @@ class OwnBest(Score):
         return 1
 
     def tally(self, mistakes: NDArray[np.integer], held: Integers) -> Integers:
-        """Count the users who know better."""
+        """Count the users for whom another hypothesis is better."""
         del held
         beaten = mistakes > mistakes.min(axis=1, keepdims=True)
         return np.asarray(np.count_nonzero(beaten, axis=0), dtype=np.int64)

@@ -52,7 +52,7 @@ class Surrogate(Score):
     disagreements : int, default=0
         The s of the paper.
     records : int or None, default=None
-        Keep at most so many records a user; 1 gives the item-level learner L1.
+        Keep at most so many records per user; 1 gives the item-level learner L1.
 
     Examples
     --------

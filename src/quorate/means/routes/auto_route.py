@@ -1,16 +1,16 @@
 """The default way to a mean: near the best of all ways, for people who are alike or differ.
 
-Vectors are in half-widths of the public range, so that no coordinate drowns another. First comes a
-look whether people are there at all; then :mod:`quorate.means.routes.ways` says which way to go,
-from the number of users, the number of dimensions and the budget. Clipping to the range is a
+Vectors are in half-widths of the public range, so that no coordinate drowns another. First it is
+checked privately whether there are any users; then :mod:`quorate.means.routes.ways` chooses the
+route, from the number of users, the number of dimensions and the budget. Clipping to the range is a
 candidate everywhere, with pure or Gaussian noise, whichever is smaller.
 
 A cheap question before any search is in how small a corner of the range nearly all users are. It is
 cut into cells of a fixed width, in several shifted ways, so that a cluster that is a little
 narrower than a cell lies inside of one. How many users the fullest cell holds is a number that one
 user moves by at most 1, whatever the cells and however many there are; it is compared with a
-threshold, for one width or several. Users who fill their range are told from users in a corner of
-it by *all* of them, where distances of pairs would ask half as many.
+threshold, for one width or several. Whether users fill the range or only a corner of it is decided
+from *all* users; distances of pairs would use half as many.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class InHalfWidths:
     bound: Bound
 
     def __call__(self, users: UserData) -> NDArray[np.float64]:
-        """Return one row a user; NaN if absent."""
+        """Return one row per user; NaN if absent."""
         return bounded_vectors(users.user_means(), self.bound) / half_widths(self.bound)
 
 
@@ -258,7 +258,7 @@ class AutoRun:
 
 
 def _surely(size: Size) -> float:
-    """Return how many users there are at least, but for a few runs in a hundred."""
+    """Return how many users there are at least, except for a few runs in a hundred."""
     return max(1.0, size.number - _CAREFUL * size.scale)
 
 

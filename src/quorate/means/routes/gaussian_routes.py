@@ -1,7 +1,7 @@
 """The mean under a Gaussian budget: clip to the range, shrink a ball, or start from a core.
 
-One :class:`GaussianRun` spends one :class:`~quorate.accounting.account.Account`. It buys the
-spread, compares the predicted errors of the routes (from released numbers), and takes the best.
+One :class:`GaussianRun` spends one :class:`~quorate.accounting.account.Account`. It releases the
+spread, compares the predicted errors of the routes (from released numbers), and uses the best.
 Whatever it decides, its cost is the account plus the reserve of the core test, which is declared
 whether or not the test takes place.
 """
@@ -141,7 +141,7 @@ class GaussianRun:
         return MeanRelease(mean=released.mean, parts=parts, route=self._route("clip", reason))
 
     def adapt(self, *, core: bool | None = None) -> MeanRelease:
-        """Buy a spread and take the best route; ``core`` forces or forbids the friendly core."""
+        """Release a spread and use the best route; ``core`` forces or forbids the friendly core."""
         n_users = self._number_of_users()
         self._weigh(n_users)
         self._normalise(n_users)
@@ -282,7 +282,7 @@ class GaussianRun:
         )
 
     def _normalise(self, n_users: float) -> None:
-        """Buy the sum of the weights, if there are any."""
+        """Release the sum of the weights, if users are weighted."""
         self._effective, self._normaliser_error = n_users, self._size_error / n_users
         if not self.users.weighted:
             return
@@ -299,7 +299,7 @@ class GaussianRun:
         self._effective, self._normaliser_error = n_users, 0.0
 
     def _weigh(self, n_users: float) -> None:
-        """Weigh users by their records, up to a cap that is public or bought."""
+        """Weight users by their records, up to a cap that is public or found privately."""
         if not self.users.counted:
             return
         if self.records is None:
@@ -327,7 +327,7 @@ class GaussianRun:
         return max(1.0, self._size or 0.0)
 
     def _count_users(self, share: float) -> None:
-        """Buy the number of present users, or a better one, with a share of what is left."""
+        """Release the number of present users, or a better one, with a share of what is left."""
         multiplier = self.account.multiplier(share * float(self.account.square_left))
         counted = self._noisy_sum(self.users.total_present, multiplier)
         if self._size is not None:
@@ -338,7 +338,7 @@ class GaussianRun:
         self._size, self._size_error = counted, multiplier
 
     def _noisy_sum(self, total: Callable[[Grid], NDArray[np.int64]], multiplier: float) -> float:
-        """Release the sum of one number in [0, 1] a user."""
+        """Release the sum over users of one number in [0, 1] each."""
         grid = fitting_grid(
             Interval(0.0, 1.0, centre=0.0),
             n_users=self.users.n_users,

@@ -65,8 +65,8 @@ _OUTSIDE = 1.7
 def hidden_distances(users: VectorUsers, account: Account) -> Distances:
     """Return the root mean square distances of random disjoint pairs of those who are present.
 
-    In units of one person's spread: divided by the root of 2. The order is a secret that
-    nobody is told; see :class:`~quorate.mechanisms.means.pair_quantile.PairQuantile`.
+    In units of one person's spread: divided by the root of 2. The order is secret; see
+    :class:`~quorate.mechanisms.means.pair_quantile.PairQuantile`.
     """
     order = account.secret_order(users.n_users)
     found = users.some(order[:_MOST_PAIRED])
@@ -231,7 +231,7 @@ class IntervalRun:
         )
 
     def _quantile(self, cells: NDArray[np.int64], last: int, share: float, epsilon: float) -> int:
-        """Release the cell beyond which there is this share of the users."""
+        """Release the cell beyond which this share of the users lies."""
         return PrivateQuantile(
             domain=(0, last),
             epsilon=epsilon,

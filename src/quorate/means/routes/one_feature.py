@@ -1,4 +1,4 @@
-r"""The mean of single features: a window that most people are in, and how far others reach from it.
+r"""The mean of single features: a window that holds most users, and where to clip the others.
 
 In half-widths of the public range, everything pure and paid from one account. In one dimension it
 is known that most people are in a corner of the range (:mod:`quorate.means.routes.auto_route`); in
@@ -111,7 +111,7 @@ def choose_window(
 
 @dataclass(frozen=True)
 class End:
-    """A released distance, and how many users are beyond it at most, but for a few runs."""
+    """A released distance, and how many users are beyond it at most, except for a few runs."""
 
     distance: float
     most: float

@@ -40,7 +40,7 @@ class QuantileRun(PureRun):
         return self.by_quantiles(size, epsilon, "a range is found in each coordinate.")
 
     def quantile(self, reason: str) -> MeanRelease:
-        """Find a range in each coordinate, however few users there are."""
+        """Find a range in each coordinate; works for few users too."""
         return self.by_quantiles(*self.count_users(self.epsilon, ways.QUANTILE_SIZE_SHARE), reason)
 
     def by_quantiles(self, size: Size, epsilon: float, reason: str) -> MeanRelease:

@@ -83,15 +83,15 @@ def find_spread(
 ) -> float:
     """Release how far a typical user lies from the centre, paying ``square``.
 
-    The pairs are drawn anew in every call, from a secret of the noise source that nobody is told; a
-    seed that the caller knows would not do. Users stand in the order of their keys, so a person who
-    is replaced by one with another id shifts the places of others, and known pairs of *places*
-    would pair other people. Uniformly random pairs are the same for every order: let sigma move
-    the places of D to those of its neighbour D', everybody who stays to their own new place and
-    the replaced person to the replacement's. If pi are uniformly random pairs for D then sigma(pi)
-    are for D', and the two pair the same people, except in the one pair of the replaced person. So
-    a count changes by at most 1 for each pi, and averages over pi of outputs that are close for
-    each pi are as close.
+    The pairs are drawn anew in every call, from a secret of the noise source. A seed that the
+    caller knows would not be enough. Users stand in the order of their keys, so a person who is
+    replaced by one with another id shifts the places of others, and known pairs of *places* would
+    pair other people. Uniformly random pairs are the same for every order: let sigma move the
+    places of D to those of its neighbour D', everybody who stays to their own new place and the
+    replaced person to the replacement's. If pi are uniformly random pairs for D then sigma(pi) are
+    for D', and the two pair the same people, except in the one pair of the replaced person. So a
+    count changes by at most 1 for each pi, and averages over pi of outputs that are close for each
+    pi are as close.
     """
     if relation is not Relation.REPLACE:
         raise ParameterError(

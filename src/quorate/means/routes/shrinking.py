@@ -84,7 +84,7 @@ def total_and_absent(
 ) -> tuple[Grid, NDArray[np.int64]]:
     """Return the sum of unweighted offsets, and votes of absent users in a last coordinate.
 
-    For replacement, where it costs what :meth:`VectorUsers.clipped_total` costs.
+    For replacement, at the same cost as :meth:`VectorUsers.clipped_total`.
     """
     ball = Ball(radius, centre=centre)
     bound = OrAbsent(ball, gaussian_vote(ball))

@@ -447,7 +447,7 @@ def cube_gain(dimension: int) -> float:
 
 
 def spread_is_affordable(cost: float, *, whole: float) -> bool:
-    """Whether looking for the spread leaves enough of the squared budget.
+    """Whether searching for the spread leaves enough of the squared budget.
 
     >>> spread_is_affordable(0.3, whole=1.0), spread_is_affordable(0.5, whole=1.0)
     (True, False)
@@ -465,7 +465,7 @@ def core_reserve(delta: float, relation: Relation) -> Fraction:
 
 
 def core_is_possible(*, users: int, dimension: int) -> bool:
-    """Whether a friendly core of so many users can be looked for in reasonable time.
+    """Whether a friendly core of so many users can be searched for in reasonable time.
 
     >>> core_is_possible(users=1000, dimension=20), core_is_possible(users=6000, dimension=20)
     (True, False)

@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
+from quorate.core.claims import claimed
+from quorate.core.moves import Moves
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
@@ -235,18 +238,20 @@ class ChooseBest(ExponentialMechanism):
         """Scale of the noise on the scores, rounded up."""
         return float_up(1 / self.rate)
 
-    def release(self, scores: NDArray[np.int64], *, account: Account | None = None) -> int:
+    def release(self, scores: Sealed | NDArray[np.int64], *, account: Account | None = None) -> int:
         """Return the index of a candidate with a large score (integers, one per candidate)."""
-        scores = np.asarray(scores)
-        if scores.shape != (self.candidates,):
+        reach, size = exact(self.sensitivity), self.candidates
+        moves = Moves(size * reach, size * reach**2, reach, self.spread)
+        held = claimed(scores, moves, self.relation)
+        if held.shape != (self.candidates,):
             raise SchemaError(
                 f"Expected one score for each of {self.candidates} candidates, got an array of "
-                f"shape {scores.shape}."
+                f"shape {held.shape}."
             )
         paying = Account.of_release(account, self)
         if self.selection is Selection.GUMBEL:
-            return paying.gumbel_max(scores, spread=self.spread, scale=self.scale)
-        return paying.permute_and_flip(scores, spread=self.spread, scale=self.scale)
+            return paying.gumbel_max(held, scale=self.scale)
+        return paying.permute_and_flip(held, scale=self.scale)
 
     def probabilities(self, scores: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the law of :meth:`release` in floating point; for audits, not for release.
@@ -388,7 +393,7 @@ class ChoiceError(StatedError):
 
 
 def _miss_the_best(flip: float, others: int) -> float:
-    """Return the chance that permute-and-flip misses the best of ``others + 1`` candidates.
+    """Return the probability that permute-and-flip misses the best of ``others + 1`` candidates.
 
     The best comes up after i others with chance 1 / (others + 1) for each i, and wins if all of
     them failed: 1 - sum of (1 - flip)**i / (others + 1).

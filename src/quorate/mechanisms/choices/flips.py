@@ -33,7 +33,7 @@ _NODES = 40
 class _Arrival:
     r"""The chance of arriving with heads in stretch ``at`` of 2^halvings, given that not before.
 
-    For heads with chance :math:`p = e^{-x}` and stretches of length :math:`\tau` it is
+    For heads with probability :math:`p = e^{-x}` and stretches of length :math:`\tau` it is
     :math:`\tau p / (1 - i \tau p)` in stretch i, which grows with p.
     """
 

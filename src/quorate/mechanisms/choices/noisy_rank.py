@@ -1,7 +1,8 @@
 """By how many users a released quantile is off: one noisy look after the release.
 
 What a choice among 10^12 numbers may miss in the worst case is ten times what it misses among most
-people, and nothing at all where many share a number. One look at the rank says which it was.
+people, and nothing at all where many share a number. One noisy measurement of the rank tells which
+it was.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
+from quorate.core.claims import as_rows, claimed
+from quorate.core.moves import Moves
+from quorate.core.sealed import SealedRows, check_rows, opened_rows
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.quantiles import check_denominator, rank_loss, rank_sensitivity
@@ -44,9 +48,9 @@ class NoisyRank(PureMechanism):
     Utility
     -------
     With probability at least :math:`1 - \beta` the rank is off by at most
-    ``upper_bound(released, beta)`` users, whatever the point and wherever they lie; this exceeds
-    what it is off by some :math:`2 \ln(1/2\beta)/\varepsilon` users, and is zero where more users
-    than that would have to move before the point is no quantile.
+    ``upper_bound(released, beta)`` users, for every point and all data. The bound exceeds the true
+    error by about :math:`2 \ln(1/2\beta)/\varepsilon` users. It is zero if more users than that
+    would have to change before the point is no longer a quantile.
 
     Complexity
     ----------
@@ -102,8 +106,8 @@ class NoisyRank(PureMechanism):
 
     def release(
         self,
-        lower: NDArray[np.int64],
-        upper: NDArray[np.int64],
+        lower: SealedRows | NDArray[np.int64],
+        upper: SealedRows | NDArray[np.int64],
         *,
         point: int,
         account: Account | None = None,
@@ -113,19 +117,20 @@ class NoisyRank(PureMechanism):
         It is in parts of a user, and negative where users would have to move before the point
         misses the quantile.
         """
-        lower, upper = np.asarray(lower), np.asarray(upper)
-        _validate.integer_dtype(lower=lower.dtype, upper=upper.dtype)
-        if lower.ndim != 1 or lower.shape != upper.shape:
+        rows = as_rows(lower, self.relation), as_rows(upper, self.relation)
+        for each in rows:
+            check_rows(each, self.relation)
+        low, high = map(opened_rows, rows)
+        _validate.integer_dtype(lower=low.dtype, upper=high.dtype)
+        if low.ndim != 1 or low.shape != high.shape:
             raise SchemaError("Expected one lower and one upper limit of each user, in one axis.")
-        loss = rank_loss(lower, upper, point=point, quantile=self.quantile)
-        paying = Account.of_release(account, self)
-        noisy = paying.laplace(
-            np.array([loss], np.int64), sensitivity=self.sensitivity, scale=self.scale
-        )
-        return int(noisy[0])
+        loss = rank_loss(low, high, point=point, quantile=self.quantile)
+        reach = self.sensitivity
+        sealed = claimed([loss], Moves(reach, reach**2, reach, reach), self.relation)
+        return int(Account.of_release(account, self).laplace(sealed, scale=self.scale)[0])
 
     def upper_bound(self, released: int, beta: float) -> float:
-        """Return by how many users the rank is off at most, except with chance ``beta``.
+        """Return by how many users the rank is off at most, except with probability ``beta``.
 
         >>> NoisyRank(epsilon=0.2, quantile=Fraction(1, 2)).upper_bound(0, 0.05)
         11.5

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, sample_for
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import ExponentialMechanism, Selection
@@ -141,7 +141,8 @@ class ChooseOrdered(ExponentialMechanism):
             return first + before + noise.uniform_below(int(sizes[piece]))
 
         flips = self.selection is Selection.PERMUTE_AND_FLIP
-        return Account.of_release(account, self).sample(
+        return sample_for(
+            Account.of_release(account, self),
             "ordered_flips" if flips else "ordered_choice",
             draw,
             law=lambda: PiecewiseLaw(first, sizes, self.probabilities(sizes, losses)),
@@ -154,7 +155,7 @@ class ChooseOrdered(ExponentialMechanism):
     def probabilities(
         self, lengths: NDArray[np.uint64], losses: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the chance of each *piece* in floating point; for audits, not for release.
+        """Return the probability of each *piece* in floating point; for audits, not for release.
 
         >>> choice = ChooseOrdered(epsilon=2.0)
         >>> choice.probabilities(np.array([1, 1]), np.array([0, 1])).round(4).tolist()
@@ -168,7 +169,7 @@ class ChooseOrdered(ExponentialMechanism):
         return weighted_probabilities(lengths, losses, rate=self.rate)
 
     def error_bound(self, domain_size: int, beta: float, *, optimal_points: int = 1) -> int:
-        """Return how far the loss is above the smallest, except with chance ``beta``.
+        """Return how far the loss is above the smallest, except with probability ``beta``.
 
         ``optimal_points`` is how many points are known to have the smallest loss.
         """

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
+from quorate.core.claims import claimed
+from quorate.core.moves import Moves
+from quorate.core.sealed import Sealed
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
@@ -130,16 +133,16 @@ class PrivateCap(PureMechanism):
             found[place] += np.floor(np.minimum(over, 1.0) * _PARTS).astype(np.int64).sum()
         return np.asarray(found)
 
-    def release(self, excess: NDArray[np.int64], *, account: Account | None = None) -> float:
+    def release(
+        self, excess: Sealed | NDArray[np.int64], *, account: Account | None = None
+    ) -> float:
         """Return a cap, given what each of them cuts: the sum of :meth:`excess` over all users."""
-        excess = np.asarray(excess)
-        _validate.integer_dtype(excess=excess.dtype)
-        if excess.shape != (len(self.caps),):
+        moves = Moves.of_scores(self.sensitivity, coordinates=len(self.caps), one_sided=True)
+        cut = claimed(excess, moves, self.relation)
+        if cut.shape != (len(self.caps),):
             raise SchemaError(f"Expected one number for each of {len(self.caps)} caps.")
         paying = Account.of_release(account, self)
-        chosen = paying.permute_and_flip(
-            -excess - self._penalties, spread=self.sensitivity, scale=self.scale
-        )
+        chosen = paying.permute_and_flip(-cut - self._penalties, scale=self.scale)
         return float(self.caps[chosen])
 
     def error_bound(self, beta: float) -> float:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.core.claims import as_rows
+from quorate.core.sealed import SealedRows, check_rows, opened_rows
+from quorate.exceptions import ParameterError, SchemaError, SealedError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.choose import Selection
 from quorate.mechanisms.choices.ordered import ChooseOrdered
@@ -215,14 +217,16 @@ class PrivateQuantile:
         """The promise of one call of :meth:`release` or :meth:`release_between`."""
         return self.choice.guarantee
 
-    def release(self, values: NDArray[np.int64], *, account: Account | None = None) -> int:
+    def release(
+        self, values: SealedRows | NDArray[np.int64], *, account: Account | None = None
+    ) -> int:
         """Return a point near the quantile of one integer per user."""
         return self.release_between(values, values, account=account)
 
     def release_between(
         self,
-        lower: NDArray[np.int64],
-        upper: NDArray[np.int64],
+        lower: SealedRows | NDArray[np.int64],
+        upper: SealedRows | NDArray[np.int64],
         *,
         account: Account | None = None,
     ) -> int:
@@ -238,7 +242,7 @@ class PrivateQuantile:
     def probabilities(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
-        """Return the chance of each point of a small domain, in order; for audits.
+        """Return the probability of each point of a small domain, in order; for audits.
 
         >>> median = PrivateQuantile(domain=(0, 2), epsilon=2.0)
         >>> median.probabilities(np.array([1])).round(3).tolist()
@@ -249,20 +253,30 @@ class PrivateQuantile:
         return np.repeat(points, lengths.astype(np.int64))
 
     def error_bound(self, beta: float) -> float:
-        """Return by how many users the rank may be off, except with chance ``beta``."""
+        """Return by how many users the rank may be off, except with probability ``beta``."""
         size = int(self.domain[1]) - int(self.domain[0]) + 1
         return self.choice.error_bound(size, beta) / self.exact_quantile.denominator
 
     def pieces(
-        self, lower: NDArray[np.int64], upper: NDArray[np.int64]
+        self, lower: SealedRows | NDArray[np.int64], upper: SealedRows | NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """Return lengths and losses of the pieces of :func:`quantile_pieces`: private numbers."""
-        lower, upper = _values(lower), _values(upper)
-        if lower.shape != upper.shape:
+        low, high = self._opened(lower), self._opened(upper)
+        if low.shape != high.shape:
             raise SchemaError(
                 "Expected as many lower as upper limits, one of each a user, got other numbers."
             )
-        return quantile_pieces(lower, upper, domain=self.domain, quantile=self.exact_quantile)
+        return quantile_pieces(low, high, domain=self.domain, quantile=self.exact_quantile)
+
+    def _opened(self, values: SealedRows | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the values for the choice, which pays for them; refuse other people's."""
+        if not isinstance(values, SealedRows):
+            return _values(values)
+        check_rows(values, self.relation)
+        # Who comes or goes changes the row of a pair as a replacement would: see PairQuantile.
+        if values.paired and self.sensitivity < self.exact_quantile.denominator:
+            raise SealedError("Expected one row a user, got one a pair: use PairQuantile.")
+        return _values(opened_rows(values))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,9 +388,12 @@ class FloatQuantile:
         """Return the number of a grid point."""
         return min(float(self.lower) + point * float(self.resolution), float(self.upper))
 
-    def release(self, values: NDArray[np.float64], *, account: Account | None = None) -> float:
+    def release(
+        self, values: SealedRows | NDArray[np.float64], *, account: Account | None = None
+    ) -> float:
         """Return a number near the quantile of one real value per user."""
-        return self.decode(self.integers.release(self.encode(values), account=account))
+        points = as_rows(values, self.relation).map(self.encode)
+        return self.decode(self.integers.release(points, account=account))
 
     def release_between(
         self,
@@ -389,7 +406,7 @@ class FloatQuantile:
         return self.integers.release_between(lower, upper, account=account)
 
     def error_bound(self, beta: float) -> float:
-        """Return by how many users the rank may be off, except with chance ``beta``."""
+        """Return by how many users the rank may be off, except with probability ``beta``."""
         return self.integers.error_bound(beta)
 
 

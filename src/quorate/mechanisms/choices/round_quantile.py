@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, sample_for
+from quorate.core.sealed import SealedRows
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.exponential import choose_weighted, weighted_probabilities
@@ -256,14 +257,16 @@ class RoundQuantile:
         """Return the number that a point stands for."""
         return self.numbers.decode(point)
 
-    def release(self, points: NDArray[np.int64], *, account: Account | None = None) -> int:
+    def release(
+        self, points: SealedRows | NDArray[np.int64], *, account: Account | None = None
+    ) -> int:
         """Return a point near the quantile of one point of each user."""
         return self.release_between(points, points, account=account)
 
     def release_between(
         self,
-        lower: NDArray[np.int64],
-        upper: NDArray[np.int64],
+        lower: SealedRows | NDArray[np.int64],
+        upper: SealedRows | NDArray[np.int64],
         *,
         account: Account | None = None,
     ) -> int:
@@ -284,7 +287,8 @@ class RoundQuantile:
                 int(edges[piece]), int(edges[piece + 1]), noise.uniform_below(int(weights[piece]))
             )
 
-        number = Account.of_release(account, self).sample(
+        number = sample_for(
+            Account.of_release(account, self),
             "round_choice",
             draw,
             law=lambda: self._law(edges, losses),
@@ -298,7 +302,7 @@ class RoundQuantile:
     def probabilities(
         self, lower: NDArray[np.int64], upper: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
-        """Return the chance of each point of a small range, in order; for audits.
+        """Return the probability of each point of a small range, in order; for audits.
 
         >>> median = RoundQuantile(lower=4.0, upper=6.0, epsilon=2.0, digits=0)
         >>> median.numbers.strides, median.probabilities(np.array([4])).round(3).tolist()
@@ -313,13 +317,13 @@ class RoundQuantile:
         return chances
 
     def error_bound(self, beta: float) -> float:
-        """Return by how many users the rank may be off, except with chance ``beta``."""
+        """Return by how many users the rank may be off, except with probability ``beta``."""
         # In the worst case one point is right, and belongs to no scale but the finest.
         worse = self.choice.error_bound(self.weight, beta, optimal_points=self.copies[0])
         return worse / self.ranks.exact_quantile.denominator
 
     def _pieces(
-        self, lower: NDArray[np.int64], upper: NDArray[np.int64]
+        self, lower: SealedRows | NDArray[np.int64], upper: SealedRows | NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where pieces of equal loss begin and end, and their losses."""
         lengths, losses = self.ranks.pieces(lower, upper)

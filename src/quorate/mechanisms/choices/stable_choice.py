@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_down, float_up
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Approximate, Guarantee, Relation
 from quorate.mechanisms.choices.exponential import exp_enclosure
@@ -175,7 +175,7 @@ class StableHistogram:
 
     def release(self, votes: Mapping[Any, int], *, account: Account | None = None) -> Any:
         """Return popular keys, in the order of keys, with their noisy counts."""
-        return self._popular(votes, Account.of_release(account, self).pay(self.event))
+        return self._popular(votes, noise_for(Account.of_release(account, self), self.event))
 
     def error_bound(self, beta: float, keys: int = 1) -> int:
         """Return how far the counts of so many published keys are off, except with ``beta``."""
@@ -247,7 +247,7 @@ class StableChoice(StableHistogram):
         return max(popular, key=popular.__getitem__, default=None)
 
     def error_bound(self, beta: float, keys: int = 2) -> int:
-        """Return how many votes fewer than the leader's, except with chance ``beta``.
+        """Return how many votes fewer than the leader's, except with probability ``beta``.
 
         ``keys`` is how many different keys have votes.
         """

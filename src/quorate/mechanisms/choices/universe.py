@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import float_down, float_up
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for, sample_for
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Pure, Relation
 from quorate.mechanisms.choices.binomial import MOST_EXPECTED, RareSuccesses
@@ -150,7 +150,8 @@ class ChooseKey(PureMechanism):
                 return _unseen_key(place, seen)
             return groups[-losses[piece]][place]
 
-        return paying.sample(
+        return sample_for(
+            paying,
             "universe_choice",
             draw,
             law=lambda: self._law(counts),
@@ -169,7 +170,7 @@ class ChooseKey(PureMechanism):
         return np.repeat(law.probabilities / law.lengths.astype(float), law.lengths.astype(int))
 
     def error_bound(self, beta: float) -> int:
-        """Return how many votes fewer than the leader, except with chance ``beta``."""
+        """Return how many votes fewer than the leader, except with probability ``beta``."""
         _validate.probability(beta=beta)
         if self.size == 1:
             return 0
@@ -225,10 +226,9 @@ class UniverseHistogram(PureMechanism):
 
     Utility
     -------
-    A key with c votes is published for sure only in the limit; with probability
-    :math:`1 - \beta` every key with ``cut + error_bound(beta)`` votes is, and every count
-    of a seen key is off by at most ``error_bound(beta, keys)``. At most ``false_keys`` keys
-    without votes are published in the mean.
+    With probability :math:`1 - \beta` every key with at least ``cut + error_bound(beta)`` votes is
+    published. The count of a published key is off by at most ``error_bound(beta, keys)``. At most
+    ``false_keys`` keys without votes are published in the mean.
 
     Complexity
     ----------
@@ -312,7 +312,7 @@ class UniverseHistogram(PureMechanism):
         """Return popular keys with noisy counts, given the number of votes for each."""
         counts = sorted_votes(votes, size=self.size)
         seen = [int(key) for key in counts]
-        noise = Account.of_release(account, self).pay(self.event)
+        noise = noise_for(Account.of_release(account, self), self.event)
         exact_counts = np.array(list(counts.values()), dtype=np.int64)
         noisy = noise.discrete_laplace(exact_counts, scale=self.scale)
         found = dict(zip(seen, noisy.tolist(), strict=True))
@@ -320,7 +320,7 @@ class UniverseHistogram(PureMechanism):
         return {key: found[key] for key in sorted(found) if found[key] >= self.cut}
 
     def error_bound(self, beta: float, keys: int = 1) -> int:
-        """Return how far the counts of so many keys are off, except with chance ``beta``."""
+        """Return how far the counts of so many keys are off, except with probability ``beta``."""
         _validate.probability(beta=beta)
         _validate.positive_integer(keys=keys)
         # P(|Z| > t) = 2 q^(t + 1) / (1 + q).

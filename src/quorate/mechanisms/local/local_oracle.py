@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_up, is_of_caller
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.exceptions import ParameterError, QueriesExhaustedError, ReplayMismatchError
 from quorate.guarantees import Approximate, Guarantee, Relation, Trust
 from quorate.mechanisms.local.randomizers import Randomizer
@@ -111,7 +111,7 @@ class Report:
         return call_quietly(run)
 
     def probability(self, answer: Any, user: UserData) -> float:
-        """Return the chance that one user, holding these records, answers this."""
+        """Return the probability that one user, holding these records, answers this."""
         return self.randomizer.probability(answer, self.of(user)[0])
 
 
@@ -149,7 +149,7 @@ class Transcript:
         return max(self.spent(), default=Fraction(0))
 
     def log_probability(self, users: UserData) -> float:
-        """Return the log of the chance of all answers, had the users held these records.
+        """Return the log of the probability of all answers, had the users held these records.
 
         Later questions are functions of earlier answers, so the chances of the answers multiply,
         whoever chose the questions.
@@ -259,7 +259,7 @@ class LocalOracle:
                 "Expected an account about replacing a user: that a user answers is public."
             )
         whole = Approximate(float_up(epsilon), float_up(delta)) if delta else self.epsilon
-        self._noise = account.pay(whole)
+        self._noise = noise_for(account, whole)
         self._account: Account | None = account
         self._numerics = self._noise.numerics
         self._users: Crowd | None = users

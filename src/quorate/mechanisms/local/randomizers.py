@@ -6,7 +6,7 @@ privacy claim is a statement about a table, and a simulation (K8) needs no data.
 declared inputs are read as a public default, never refused: on a device nobody may see an error.
 
 All of them are exact: coins of :mod:`quorate.mechanisms.coins`, integer noise of
-:mod:`quorate.noise`. Nothing here charges anybody; an answer is paid for by whoever asks for it
+:mod:`quorate.noise`. Nothing here charges a budget; the caller pays for each answer
 (:class:`~quorate.mechanisms.local.local_oracle.LocalOracle`).
 """
 
@@ -69,7 +69,7 @@ class Randomizer(ABC):
 
     @abstractmethod
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of ``answer`` for ``value``."""
+        """Return the probability of ``answer`` for ``value``."""
 
     @property
     def cost(self) -> Fraction:
@@ -93,10 +93,10 @@ class Randomizer(ABC):
 class BinaryResponse(Randomizer):
     r"""Answer 0 or 1: randomized response.
 
-    A value v in [0, 1] is first rounded to 1 with probability v, then the bit is told truthfully
-    with probability :math:`e^\varepsilon/(1+e^\varepsilon)`. Both answers have a probability
-    between :math:`1/(1+e^\varepsilon)` and :math:`e^\varepsilon/(1+e^\varepsilon)` for every v, so
-    the ratio is at most :math:`e^\varepsilon`.
+    A value v in [0, 1] is first rounded to 1 with probability v, then the true bit is reported with
+    probability :math:`e^\varepsilon/(1+e^\varepsilon)`. Both answers have a probability between
+    :math:`1/(1+e^\varepsilon)` and :math:`e^\varepsilon/(1+e^\varepsilon)` for every v, so the
+    ratio is at most :math:`e^\varepsilon`.
 
     >>> response = BinaryResponse(1.0)
     >>> round(response.probability(1, 1.0), 4), round(response.probability(1, 0.25), 4)
@@ -134,7 +134,7 @@ class BinaryResponse(Randomizer):
         return (bits ^ self._lie.throw(len(shares), noise)).astype(np.int8)
 
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of ``answer`` for ``value``."""
+        """Return the probability of ``answer`` for ``value``."""
         share = float(_shares([value])[0])
         share = share if share >= 1 else math.floor(share * _WORD) / _WORD
         one = self._lie.probability + self.contrast * share
@@ -196,7 +196,7 @@ class KaryResponse(Randomizer):
         return places
 
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of ``answer`` for ``value``."""
+        """Return the probability of ``answer`` for ``value``."""
         other = self._other.probability
         return 1 - other if answer == self._places([value])[0] else other / (self.categories - 1)
 
@@ -266,7 +266,7 @@ class LaplaceResponse(_OnGrid):
         return self._decoded(noise.discrete_laplace(self._cells(values), scale=self.scale))
 
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of ``answer``, a point of the endless grid, for ``value``."""
+        """Return the probability of ``answer``, a point of the endless grid, for ``value``."""
         distance = abs(self.cell_of(answer) - int(self._cells([value])[0]))
         return math.tanh(0.5 / self.scale) * math.exp(-distance / self.scale)
 
@@ -309,7 +309,7 @@ class GaussianResponse(_OnGrid):
         return self._decoded(noise.discrete_gaussian(self._cells(values), sigma=self.sigma))
 
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of ``answer``, a point of the endless grid, for ``value``."""
+        """Return the probability of ``answer``, a point of the endless grid, for ``value``."""
         distance = self.cell_of(answer) - int(self._cells([value])[0])
         # By Poisson summation the normaliser is sigma sqrt(2 pi) to all digits from sigma = 1 on.
         return math.exp(-((distance / self.sigma) ** 2) / 2) / (self.sigma * math.sqrt(2 * math.pi))
@@ -358,7 +358,7 @@ class BitVectorResponse(Randomizer):
         return (bits ^ lies).astype(np.int8)
 
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of the row ``answer`` for the row ``value``."""
+        """Return the probability of the row ``answer`` for the row ``value``."""
         lie = self._lie.probability
         wrong = int(np.sum(self._cut([value])[0] != np.asarray(answer, dtype=np.bool_)))
         return lie**wrong * (1 - lie) ** (self.length - wrong)
@@ -463,7 +463,7 @@ class FiniteRandomizer(Randomizer):
         return found
 
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of ``answer`` for ``value``."""
+        """Return the probability of ``answer`` for ``value``."""
         return float(self._of(value)[self._answers.index(answer)])
 
     def _of(self, value: Any) -> tuple[Fraction, ...]:

@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import exact, root_up
 from quorate.accounting.account import Account
+from quorate.core.claims import claimed
+from quorate.core.moves import Moves
 from quorate.exceptions import ParameterError
 from quorate.guarantees import DISCRETENESS, Approximate, Composed, Event, Gaussian, Relation
 
@@ -207,10 +209,8 @@ class CoreTest:
         distance = unfriendly_distance(friends, top=self.top, few=self.few)
         paying = Account.of_release(account, self)
         paying.pay(Approximate(0.0, self.delta))
-        noisy = paying.gaussian(
-            np.array([distance], np.int64), sensitivity_squared=1, sigma=self.sigma
-        )
-        return bool(noisy[0] >= self.threshold)
+        sealed = claimed([distance], Moves.of_counts(1), self.relation)
+        return bool(paying.gaussian(sealed, sigma=self.sigma)[0] >= self.threshold)
 
     def needed(self, beta: float) -> int:
         """Return the distance at which the test passes with probability ``1 - beta``."""
@@ -349,11 +349,10 @@ class CoreMean:
         account: Account | None = None,
     ) -> NDArray[np.float64]:
         """Return the noisy mean of the core, as an offset in the units of the data."""
-        noisy = Account.of_release(account, self).gaussian(
-            self.rounded_mean(users, friends),
-            sensitivity_squared=exact(self.sensitivity) ** 2,
-            sigma=self.sigma,
-        )
+        reach = exact(self.sensitivity)
+        moves = Moves(self.dimension * reach, reach**2, reach, 2 * reach)
+        mean = claimed(self.rounded_mean(users, friends), moves, self.relation)
+        noisy = Account.of_release(account, self).gaussian(mean, sigma=self.sigma)
         return np.asarray(noisy * (self.step / _FINENESS), dtype=np.float64)
 
     def rounded_mean(self, users: IntegerUsers, friends: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ class PairQuantile(PrivateQuantile):
         p's place; if p goes and somebody was left over, that one takes it, otherwise p's partner is
         left over; and if p itself was left over nothing changes. By symmetry each pairing of D' is
         as likely as any other. So for every pairing of D there is one of D' in which the integers
-        are the same but for one that is replaced, added or removed. With the quantile a/b and k
+        are the same except for one that is replaced, added or removed. With the quantile a/b and k
         pairs the loss of a point is :math:`\max(b B - a k, b A - (b-a) k)`, B of the integers below
         and A above it: it moves by at most b if one is replaced and by at most max(a, b - a) if one
         comes or goes, hence always by at most b. What follows is

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
+from quorate.core.claims import as_rows
+from quorate.core.sealed import SealedRows
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Guarantee, Pure, Relation
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
@@ -138,10 +140,11 @@ class PrivateRange:
         return np.minimum(np.clip(numbers, 0.0, last).astype(np.int64), self.bins - 1)
 
     def release(
-        self, values: NDArray[np.float64], *, account: Account | None = None
+        self, values: SealedRows | NDArray[np.float64], *, account: Account | None = None
     ) -> tuple[float, float]:
         """Return the ends of an interval around most of one value per user."""
-        place = self.choice.release(self.bin_of(values), account=account)
+        bins = as_rows(values, self.relation).present().map(self.bin_of)
+        place = self.choice.release(bins, account=account)
         middle = self.lower + (2 * place + 1) * self.radius
         return middle - self.half_width, middle + self.half_width
 

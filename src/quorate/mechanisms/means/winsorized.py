@@ -20,6 +20,8 @@ from quorate._validate import exact, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.accounting.costs import gdp_mu
+from quorate.core.claims import as_rows
+from quorate.core.sealed import SealedRows
 from quorate.exceptions import ParameterError
 from quorate.grid import Interval
 from quorate.guarantees import Event, Guarantee, Pure, Relation, Repeated
@@ -142,10 +144,12 @@ class WinsorizedMean(PureMechanism):
         """Probability that the range misses values that lie within ``radius`` of a point."""
         return self.range.failure(self.n_users)
 
-    def release(self, values: NDArray[np.float64], *, account: Account | None = None) -> float:
+    def release(
+        self, values: SealedRows | NDArray[np.float64], *, account: Account | None = None
+    ) -> float:
         """Return the noisy winsorized mean of one number per user."""
-        paying = Account.of_release(account, self)
-        low, high = self.range.release(values, account=paying)
+        paying, rows = Account.of_release(account, self), as_rows(values, self.relation)
+        low, high = self.range.release(rows, account=paying)
         grid = fitting_grid(
             Interval(low, high),
             n_users=self.n_users,
@@ -153,11 +157,11 @@ class WinsorizedMean(PureMechanism):
             noise=self.noise_scale * self.n_users,
         )
         total = LaplaceSum(grid=grid, epsilon=self.epsilons[1], relation=self.relation)
-        offset = total.release(grid.encode_sum(np.asarray(values)), count=0, account=paying)
+        offset = total.release(rows.total(grid), count=0, account=paying)
         return float((low + high) / 2.0 + offset[0] / self.n_users)
 
     def error_bound(self, beta: float) -> float:
-        """Return what the noise exceeds with probability at most ``beta``."""
+        """Return a bound that the noise exceeds with probability at most ``beta``."""
         _validate.probability(beta=beta)
         return self.noise_scale * math.log(1.0 / beta)
 
@@ -296,7 +300,7 @@ class RotatedWinsorizedMean:
 
         The :math:`\beta` of Theorems 2 and 3 of [1]_: what rotations miss with, and the chance that
         the range of some of D coordinates of K queries misses its users. (The theorems add the
-        probability that users are not within ``radius``, which is not ours to know.)
+        probability that users are not within ``radius``, which is unknown.)
         """
         missed = self.queries * self.padded * self.coordinate.failure
         return min(1.0, self.rotation_failure + missed)
@@ -339,7 +343,7 @@ class RotatedWinsorizedMean:
 
     def release(
         self,
-        vectors: NDArray[np.float64],
+        vectors: SealedRows | NDArray[np.float64],
         *,
         rotation: Rotation,
         account: Account | None = None,
@@ -349,12 +353,13 @@ class RotatedWinsorizedMean:
             raise ParameterError(
                 f"Expected a rotation of {self.dimension} coordinates, got {rotation.dimension}."
             )
-        turned = rotation.apply(np.clip(vectors, -self.bound, self.bound))
+        turned = as_rows(vectors, self.relation).map(
+            lambda rows: rotation.apply(np.clip(rows, -self.bound, self.bound))
+        )
         mechanism = self.coordinate
         paying = Account.of_release(account, self)
-        means = np.array(
-            [mechanism.release(column, account=paying) for column in np.ascontiguousarray(turned.T)]
-        )
+        columns = map(turned.column, range(self.padded))
+        means = np.array([mechanism.release(column, account=paying) for column in columns])
         return np.asarray(rotation.undo(means[None, :])[0])
 
     def error_bound(self, beta: float) -> float:

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from quorate import _validate
 from quorate._validate import exact, float_up
 from quorate.accounting.account import Account
+from quorate.core.claims import claimed
+from quorate.core.moves import Moves
 from quorate.guarantees import Relation
 from quorate.mechanisms.pure import PureMechanism
 
@@ -90,9 +90,10 @@ class PrivateCompare(PureMechanism):
 
     def release(self, count: int, *, n_users: int, account: Account | None = None) -> bool:
         """Return whether ``count`` seems to exceed its share of ``n_users``."""
-        total = np.array([_PARTS * int(count) - self._parts * int(n_users)], dtype=np.int64)
-        paying = Account.of_release(account, self)
-        noisy = paying.laplace(total, sensitivity=self.sensitivity, scale=self.scale)
+        excess = _PARTS * int(count) - self._parts * int(n_users)
+        reach = self.sensitivity
+        total = claimed([excess], Moves(reach, reach**2, reach, reach), self.relation)
+        noisy = Account.of_release(account, self).laplace(total, scale=self.scale)
         return bool(noisy[0] > 0)
 
     def error_bound(self, beta: float) -> float:

@@ -2,10 +2,9 @@
 
 Draw a candidate uniformly, release its winsorized mean loss, stop with a small probability, repeat;
 at the end keep the smallest value. If every release costs epsilon/3, the whole costs epsilon,
-however many there were [1]_; the theorem forgets the division by three, its stopping probability
-1/K is too large for its own utility claim: alpha/(5 K), which its proof uses, visits every
-candidate; and the radius of its Lemma 1 lacks a factor of the root of 2, without which somebody
-lies outside in most runs.
+however many releases there were [1]_. Three details of the paper are corrected here. The theorem
+omits the division by three. Its stopping probability 1/K is too large for its utility claim; we use
+alpha/(5 K), as in its proof. The radius of its Lemma 1 lacks a factor of the square root of 2.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.mechanisms.means.winsorized import WinsorizedMean
@@ -135,7 +134,7 @@ class RandomRestarts(PureMechanism):
         mean = self.mean(candidates)
         # One payment for all visits: how many there are stays secret, and the theorem prices them
         # together. Each visit draws from an account of its own that holds epsilon / 3.
-        noise = Account.of_release(account, self).pay(exact(self.epsilon))
+        noise = noise_for(Account.of_release(account, self), exact(self.epsilon))
         visits = math.ceil(self.expected_visits(candidates))
         best, place = math.inf, 0
         while True:
@@ -150,7 +149,7 @@ class RandomRestarts(PureMechanism):
     def error_bound(self, candidates: int, beta: float) -> float:
         """Return how far noise may lift the chosen mean above the best one that was visited.
 
-        Except with chance ``beta``: half of it for a game of more than ln(2/beta) times the
+        Except with probability ``beta``: half of it for a game of more than ln(2/beta) times the
         expected visits, half for the noise of one of them. That the range of a visit misses
         somebody, or that the best candidate is never visited, is counted in ``failure``.
         """

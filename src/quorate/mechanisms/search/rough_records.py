@@ -1,9 +1,9 @@
 """A rough private estimate of how many records a user holds.
 
-Which score learns best depends on the records per user, and these are private. A caller who knows
-the number from elsewhere states it; otherwise a small share of the budget buys the *range* that
-holds the median user, among a few ranges with public cuts. The answer is only used to choose an
-algorithm: whatever it says, the algorithm stays inside its sensitivity.
+Which score learns best depends on the records per user, and these are private. If the number is
+known, the caller states it. Otherwise a small share of the budget finds the *range* that holds the
+median user, among a few public ranges. The answer is only used to choose an algorithm: whatever it
+says, the algorithm stays inside its sensitivity.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.exceptions import SchemaError
 from quorate.guarantees import Approximate, Guarantee, Relation
 from quorate.mechanisms.wrappers.truncated_laplace import TruncatedLaplace
@@ -145,15 +145,11 @@ class MixtureRelease:
             return 0 if mixture is None else 1 + mixture.draw(source)
 
         ones = np.ones(1 + self.outputs, dtype=np.int64)
-        place = (
-            Account.of_release(account, self)
-            .pay(self.event)
-            .sample(
-                "mixture",
-                draw,
-                law=lambda: PiecewiseLaw(0, ones, self.law(mixtures)),
-                outputs=self.outputs,
-            )
+        place = noise_for(Account.of_release(account, self), self.event).sample(
+            "mixture",
+            draw,
+            law=lambda: PiecewiseLaw(0, ones, self.law(mixtures)),
+            outputs=self.outputs,
         )
         return None if place == 0 else place - 1
 

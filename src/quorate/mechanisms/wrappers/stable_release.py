@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_down, float_up
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.accounting.costs import gdp_mu
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Approximate, Guarantee, Relation
@@ -211,12 +211,12 @@ class StableRelease:
         totals = np.asarray(totals)
         if totals.ndim != 1 or totals.dtype.kind != "i":
             raise SchemaError("Expected one axis of int64 totals.")
-        noise = Account.of_release(account, self).pay(self.event)
+        noise = noise_for(Account.of_release(account, self), self.event)
         limit = self.limit.draw(noise)
         # The base draws in any case: how many draws there are does not depend on the users.
         drawn = self.base.draw(totals, noise)
         return drawn if distance <= limit else None
 
     def pass_probability(self, distance: int) -> float:
-        """Return the chance that something is released."""
+        """Return the probability that something is released."""
         return self.limit.pass_probability(distance)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import exact, float_up
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.accounting.sampling import amplified_epsilon
 from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.guarantees import Approximate, Guarantee, Pure, Relation
@@ -147,7 +147,7 @@ class SubsampledMechanism:
         """Return what ``run`` makes of a secret sample of the rows, one for each user."""
         if len(rows) != self.population:
             raise SchemaError(f"Expected one row for each of {self.population} users.")
-        noise = Account.of_release(account, self).pay(self.event)
+        noise = noise_for(Account.of_release(account, self), self.event)
         chosen = draw_without_replacement(noise, self.population, self.sample)
         inside = Account.for_event(self.inner, relation=self.relation, noise=noise)
         found = call_quietly(lambda: self._outcome(np.asarray(rows)[chosen], inside))

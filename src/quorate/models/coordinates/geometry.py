@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate._validate import readonly
+from quorate.core.people import People
 from quorate.models.losses import (
     LinearLoss,
     Loss,
@@ -40,7 +41,6 @@ from quorate.models.losses import (
 )
 from quorate.releases.user_releases import WIDE, NoisyMean, UserReleases, UserVectors
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 from quorate.users.store import is_settled, minus_row, records_at, rounded_users
 
 __all__ = [
@@ -262,7 +262,7 @@ def _own_triangle(z: Vector, size: int) -> Vector:
     """Return the upper triangle of z'z, with the sum of z as a last column if ``size`` has room.
 
     In strips of rows, without most of what lies below the diagonal. A strip begins a few columns
-    before it: of a square BLAS would make but half of the product, more slowly.
+    early: for a square, BLAS would compute only half of the product, and more slowly.
     """
     turned, features = z.transpose(0, 2, 1), z.shape[2]
     whole, high = np.empty((len(z), size, size), z.dtype), min(_STRIP, 4 * math.ceil(features / 8))
@@ -343,7 +343,7 @@ def release_centre(run: UserReleases, *, share: float, means: UserVectors = _use
     return held.mean(found, dimension=features, radius=radius, square=square).value
 
 
-def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geometry, Crowd]:
+def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geometry, People]:
     """Release centre and spread in the coordinates of the round before, up to three times.
 
     Returned are also the users in these coordinates (:class:`Whitened`).
@@ -353,10 +353,11 @@ def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geo
     >>> from quorate.accounting.account import Account
     >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(20_000, 2))
     >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
-    >>> run = UserReleases.start(people, Account.open(epsilon=20.0, delta=1e-6))
+    >>> account = Account.open(epsilon=20.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> geometry, turned = release_in_rounds(run)
-    >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1), bool(0.9 < turned.X.std() < 1.1)
-    (True, True)
+    >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1), turned.n_features
+    (True, 2)
     >>> bool(np.abs(geometry.whitening - 2.0 * np.eye(2)).max() < 0.2)
     True
     """
@@ -433,8 +434,8 @@ def _lie_by_count(users: UserData) -> bool:
 class Whitened:
     """The same users with the records ``whitening @ (x - centre)``, in 32 bits.
 
-    Where a user's gradient is a product over all of the user's records, their numbers lie feature
-    by feature, which such products pass over in four fifths of the time.
+    If a user's gradient is a product over all of the user's records, the records are stored column
+    by column, which takes four fifths of the time.
 
     ``whitening`` is a symmetric matrix, or a number if it is the same in all directions. With
     ``centre=None`` users are :class:`~quorate.models.coordinates.one_round.Centred` already; they

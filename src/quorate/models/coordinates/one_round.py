@@ -7,7 +7,7 @@ that there is one round, by about a twentieth of the way or more. That much is l
 as spread, and is some 400,000 times what rounding does.
 
 Beyond :data:`~quorate.models.coordinates.geometry.MOST_FEATURES` features only one number is
-bought, the typical squared distance from the centre.
+released, the typical squared distance from the centre.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.people import People
 from quorate.models.coordinates.geometry import (
     MOST_FEATURES,
     SMALLEST_SPREAD,
@@ -31,7 +32,6 @@ from quorate.models.coordinates.geometry import (
 from quorate.models.losses import alike_users, in_one_thread
 from quorate.releases.user_releases import WIDE, UserReleases
 from quorate.users import UserData
-from quorate.users.crowd import Crowd
 from quorate.users.store import minus_row, records_at, rounded_users, row_lengths
 
 __all__ = ["Centred", "MeanSquares", "release_in_one_round"]
@@ -48,20 +48,21 @@ _AT_ONCE = 2**18
 
 def release_in_one_round(
     run: UserReleases, *, centred: bool, by_count: bool = False
-) -> tuple[Geometry, Crowd]:
+) -> tuple[Geometry, People]:
     """Release the centre (if ``centred``) and the spread of the features.
 
-    Returned are also the users in these coordinates.
+    Also returns the users in these coordinates.
 
     Examples
     --------
     >>> from quorate.accounting.account import Account
     >>> rows = np.random.default_rng(0).normal(5.0, 0.5, size=(20_000, 2))
     >>> people = UserData(rows, offsets=np.arange(0, 20_001, 2))
-    >>> run = UserReleases.start(people, Account.open(epsilon=20.0, delta=1e-6))
+    >>> account = Account.open(epsilon=20.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> geometry, turned = release_in_one_round(run, centred=True)
-    >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1), bool(0.9 < turned.X.std() < 1.1)
-    (True, True)
+    >>> bool(np.abs(geometry.centre - 5.0).max() < 0.1), turned.n_features
+    (True, 2)
     """
     features, budget = run.data.n_features, float(run.account.square)
     if features > MOST_FEATURES:
@@ -167,6 +168,6 @@ class MeanSquares:
     centre: Vector
 
     def __call__(self, users: UserData) -> Vector:
-        """Return one number a user."""
+        """Return one number per user."""
         squares = row_lengths(users.X - self.centre) ** 2
         return users.user_sums(squares[:, None]) / np.maximum(users.record_counts(), 1)[:, None]

@@ -1,8 +1,7 @@
-"""Into released coordinates with gradients and parameters, for users whose records stay outside.
+"""Transform gradients and parameters to released coordinates instead of the records.
 
-Where records are not worth turning once and for all
-(:class:`~quorate.models.coordinates.geometry.Whitened`), each gradient is turned by itself, and so
-are the parameters of an earlier fit.
+If transforming all records once (:class:`~quorate.models.coordinates.geometry.Whitened`) is not
+worth its cost, each gradient is transformed instead, and so are the parameters of an earlier fit.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def inward(geometry: Geometry, theta: Vector, loss: LinearLoss) -> Vector:
 
 
 def pull_back(geometry: Geometry, gradients: Vector, loss: LinearLoss) -> Vector:
-    """Return gradients in the coordinates of a geometry, one row a user."""
+    """Return gradients in the coordinates of a geometry, one row per user."""
     features = geometry.centre.size
     shaped = gradients.reshape(-1, features + loss.intercept)
     result = np.empty_like(shaped)

@@ -16,6 +16,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +51,8 @@ Vector = NDArray[np.float64]
 
 # Part of the largest curvature that a loss is taken to have along the way of a descent.
 _LEAST_CURVED = 0.5
-# A curvature that exceeds its bound by so many standard deviations of the noise is believed.
-_DOUBT = 2.0
+# How often a whole run may take noise for a curvature above its bound.
+_FALSE_ALARM = 0.05
 # How much more is shrunk when noise costs a part of all that could be gained.
 _WARY = 400.0
 # A descent is given up when its noise costs this part of all that could be gained.
@@ -70,8 +71,8 @@ class OptimizerState:
 
     ``weight`` is the total weight of the iterates in ``average``; ``first`` and ``second`` hold
     whatever moments an optimiser keeps. ``noise`` is the root mean square length of the noise in
-    the first gradient, 0 if it is not known; ``size`` and ``chosen`` are what an optimiser settles
-    at its first step: how long its steps are, and which iterate it will return.
+    the first gradient, 0 if it is not known; ``size`` is how far the last step went for each unit
+    of its gradient, and ``chosen`` which iterate will be returned, if that is settled beforehand.
 
     >>> OptimizerState.start(np.zeros(2), steps=10).step
     0
@@ -105,7 +106,9 @@ class OptimizerState:
             noise=noise,
         )
 
-    def moved(self, theta: Vector, *, weight: float, first: Vector | None = None) -> OptimizerState:
+    def moved(
+        self, theta: Vector, *, weight: float, size: float = 0.0, first: Vector | None = None
+    ) -> OptimizerState:
         """Return the state at ``theta``, which joins the average with ``weight``."""
         total = self.weight + weight
         average = self.average
@@ -120,14 +123,16 @@ class OptimizerState:
             step=self.step + 1,
             steps=self.steps,
             noise=self.noise,
-            size=self.size,
+            size=size,
             chosen=self.chosen,
         )
 
-    def blended(self, theta: Vector, *, share: float) -> OptimizerState:
+    def blended(self, theta: Vector, *, share: float, size: float) -> OptimizerState:
         """Return the state at ``theta``, which takes this share of the average."""
         average = self.average + (theta - self.average) * share
-        return replace(self, theta=theta, average=average, weight=1.0, step=self.step + 1)
+        return replace(
+            self, theta=theta, average=average, weight=1.0, step=self.step + 1, size=size
+        )
 
 
 class Optimizer(ABC):
@@ -239,12 +244,14 @@ class AveragedDescent(Optimizer):
         """Step against the gradient."""
         if self.constants == "published" and self.radius is not None:
             drag = state.noise * math.sqrt(state.steps) / (2.0 * self.radius)
-            theta = projected(state.theta - gradient / (curvature + drag), self.radius)
-            return state.moved(theta, weight=1.0)
-        velocity = self.momentum * state.first - self.step_size / curvature * gradient
+            size = 1.0 / (curvature + drag)
+            theta = projected(state.theta - size * gradient, self.radius)
+            return state.moved(theta, weight=1.0, size=size)
+        size = self.step_size / curvature
+        velocity = self.momentum * state.first - size * gradient
         averaged = state.step >= (1.0 - self.tail) * state.steps
         weight = precision if averaged else 0.0
-        return state.moved(state.theta + velocity, weight=weight, first=velocity)
+        return state.moved(state.theta + velocity, weight=weight, size=size, first=velocity)
 
     def aggregate(self, state: OptimizerState) -> Vector:
         """Return the average, in the ball.
@@ -311,6 +318,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     longest: float = math.inf,
     worth: float = math.inf,
     agreed: float = 0.0,
+    falling: bool = False,
     doubtful: Callable[[Minimum], bool] | None = None,
     progress: bool | None = None,
 ) -> Minimum:
@@ -319,22 +327,25 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     ``shrinkage`` adds a penalty of the size at which it removes more noise than signal: this times
     (variance of the noise) / (squared length of the first gradient). With very little signal this
     ends near ``initial`` = 0, the constant model. A ``curvature`` that released gradients show to
-    be too low is raised on the way. ``longest`` is how long a mean gradient can be at the start, as
-    far as it is known. ``worth`` is the largest gain that anybody hopes for: if after a quarter of
-    the steps the noise of the whole run would cost a good part of it, the rest is not drawn, and
-    ``Minimum.given_up`` says so; ``doubtful`` is asked the same after the first step and halfway,
-    about what was released so far. Steps are longer where gradients are shorter than ``agreed``.
+    be too low is raised on the way. ``falling`` says that in some direction it may be many times
+    higher, and lets steps fall where noise would hide that. ``longest`` is how long a mean gradient
+    can be at the start, as far as it is known. ``worth`` is the largest gain that can be expected.
+    If after a quarter of the steps the noise of the whole run would cost a large part of it, the
+    descent stops, and ``Minimum.given_up`` says so. ``doubtful`` makes the same decision after the
+    first step and halfway, from what was released so far. Steps are longer where gradients are
+    shorter than ``agreed``.
 
     Examples
     --------
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> from quorate.models.optimization.gradients import ClippedGradients
     >>> from quorate.models.regression_losses import SquaredLoss
     >>> from quorate.users import UserData
     >>> people = UserData(np.ones((5000, 1)), np.full(5000, 2.0), offsets=np.arange(5001))
     >>> account = Account.open(epsilon=8.0, delta=1e-6)
     >>> minimum = descend(
-    ...     UserReleases.start(people, account),
+    ...     UserReleases.start(People(people, account.relation), account),
     ...     SquaredLoss(intercept=False),
     ...     steps=10,
     ...     optimizer=AveragedDescent(),
@@ -349,7 +360,7 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
     state = OptimizerState.start(initial, steps=steps)
     penalized = ~loss.unpenalized(run.data.n_features)
     signal = 0.0
-    steep = _Steepness(curvature)
+    steep = _Steepness(curvature, steps=steps)
     trace: list[TraceStep] = []
     path: list[DescentStep] = []
     for step in follow(range(steps), label="private descent", show=progress):
@@ -371,7 +382,11 @@ def descend(  # noqa: PLR0913 - what a descent may know beforehand
             length = min(square, longest**2)
             signal = max(length, noisy.radius**2 / theta.size)
             state = replace(state, noise=noisy.noise * math.sqrt(theta.size))
-        bound = curvature if optimizer.keeps_curvature else steep.after(theta, noisy)
+        bound = curvature
+        if not optimizer.keeps_curvature:
+            bound = steep.after(theta, noisy, size=state.size)
+        if falling:
+            bound *= _fall(noisy, step, signal=signal)
         cost = theta.size * noisy.whole**2 / (2.0 * _LEAST_CURVED * curvature)
         if step == steps // 4 and cost > _HOPELESS * worth:
             return Minimum(
@@ -432,29 +447,52 @@ def _pace(agreed: float, radius: float) -> float:
     return min(_FASTEST, max(1.0, math.sqrt(agreed / radius)))
 
 
+def _fall(noisy: ReleasedGradient, step: int, *, signal: float) -> float:
+    """Return by how much a step is shorter than the first, if nobody knows the largest curvature.
+
+    Steps that fall as one over the root of their number (as those of Proposition 3 for a run of
+    that length) end up short enough for any curvature, and an average of their later points is as
+    good as one of the best constant step (Polyak, Juditsky 1992). They fall in proportion to the
+    noise of a gradient over the length of the first one, wholly where noise is as long: without
+    noise a curvature that is too low is seen at once, and steps that need not fall are faster.
+    """
+    drowned = min(1.0, noisy.noise * math.sqrt(noisy.value.size / signal))
+    return 1.0 + drowned * (math.sqrt(step + 1.0) - 1.0)
+
+
 class _Steepness:
     """The bound of the curvature, raised where released gradients show that it is too low.
 
     Between two points a gradient changes by the curvature times their distance. If it changed by
     more, beyond the known noise of both gradients, steps as long as the bound allows would
-    overshoot, each farther than the last. This costs nothing: it looks at released numbers only.
+    overshoot, each farther than the last. This costs nothing, because it uses
+    released numbers only.
+
+    The step from one point to the next went along the noise n of the gradient at the first one, by
+    ``size`` times n, and the change of the gradients contains -n. Their product is therefore too
+    large by ``size`` x |n|^2, of which the mean is known and is taken off; what is left of it and
+    the noise of the next gradient have a standard deviation of at most the distance times the
+    root of (own noise^2 + 2 x earlier noise^2), as |n|^2 has a variance of twice its mean squared
+    over the dimension. One run in twenty may take noise for curvature in one of its ``steps``.
     """
 
-    def __init__(self, bound: float) -> None:
+    def __init__(self, bound: float, *, steps: int) -> None:
         self.bound = bound
+        self._doubt = NormalDist().inv_cdf(1.0 - _FALSE_ALARM / steps)
         self._last: tuple[Vector, ReleasedGradient] | None = None
 
-    def after(self, theta: Vector, noisy: ReleasedGradient) -> float:
-        """Return the bound after one more gradient."""
+    def after(self, theta: Vector, noisy: ReleasedGradient, *, size: float) -> float:
+        """Return the bound after one more gradient, taken after a step of ``size``."""
         if self._last is not None:
             before, other = self._last
             moved = theta - before
-            length = math.sqrt(moved @ moved)
-            if length > 0.0:
-                seen = float(moved @ (noisy.value - other.value)) / length**2
-                sure = seen - _DOUBT * math.hypot(noisy.noise, other.noise) / length
-                if sure > self.bound:
-                    self.bound = min(seen, 2.0 * self.bound)
+            square = float(moved @ moved)
+            if square > 0.0:
+                along = float(moved @ (noisy.value - other.value))
+                seen = (along - size * theta.size * other.noise**2) / square
+                unsure = math.hypot(noisy.noise, math.sqrt(2.0) * other.noise) / math.sqrt(square)
+                if seen - self._doubt * unsure > self.bound:
+                    self.bound = seen
         self._last = theta, noisy
         return self.bound
 
@@ -462,8 +500,8 @@ class _Steepness:
 def follow(steps: range, *, label: str, show: bool | None = None) -> Iterator[int]:
     """Yield the steps; draw a bar on the error stream if it is a terminal: batch jobs stay quiet.
 
-    Their number is public, so the bar shows nothing about people. ``show`` overrules the look at
-    the terminal.
+    Their number is public, so the bar shows nothing about people. ``show`` overrides the check for
+    a terminal.
 
     >>> list(follow(range(3), label="fit"))
     [0, 1, 2]

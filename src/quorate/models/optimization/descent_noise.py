@@ -12,9 +12,9 @@ So H is read off the later two thirds of the descent (:func:`released_curvature`
 what is expected, and its uncertainty is taken off. Nothing but released numbers enters, so that all
 of this is free: the error of coefficients, and the choice of a constant in their place. The squared
 way of a descent that noise alone made has the trace of the covariance as its mean. A way that is no
-longer shows nothing, and noise would cost what the way seems to gain. The covariance is a cautious
-one: ways that noise alone made are mostly shorter than it says, and those of few people who agree
-begin a little below it, too (see ``SHOWN``).
+longer shows nothing, and noise would cost what the way seems to gain. The covariance is
+conservative: coefficients that consist of noise alone are mostly shorter than it says, and those of
+few users who agree may be slightly below it too (see ``SHOWN``).
 
 A regression on a path that its own noise made sees too much curvature, by about
 :math:`(4 - 3rh)/(rT)` [1]_; this is taken off, too.
@@ -180,7 +180,7 @@ def error_of_covariance(covariance: Vector, *, outputs: int, intercept: bool) ->
 def parameter_noise(
     minimum: Minimum, loss: LinearLoss, geometry: Geometry, *, whitened: bool, sampled: bool
 ) -> Vector | str:
-    """Return the covariance of the parameters that a descent ended at, or why nobody can tell.
+    """Return the covariance of the final parameters of a descent, or why it is unknown.
 
     ``whitened`` tells that users were enough for a second moment that can be relied on, ``sampled``
     that steps saw samples of the users, whose own scatter nobody released.

@@ -1,9 +1,10 @@
 """The plan of a linear model for few users: one scale, no search, steps that carry their own clip.
 
 A second moment has too many entries for few users, and a search for a radius costs more than it
-saves. What is bought instead is one number, the size of a typical record, by a few looks that
-gallop from a public guess; where it can be seen, the mean of the records; and steps whose clip
-follows from free lifts (:mod:`quorate.models.optimization.lifted_gradients`).
+saves. Instead one number is released, the size of a typical record, by a few noisy comparisons that
+double a public guess. If it can be estimated well enough, the mean of the records is released too.
+The clipping norm of the steps then follows from free lifts
+(:mod:`quorate.models.optimization.lifted_gradients`).
 """
 
 from __future__ import annotations
@@ -86,9 +87,11 @@ def release_scale(run: UserReleases, *, centred: bool) -> Geometry:
     Examples
     --------
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> rows = np.random.default_rng(0).normal(3.0, 1.0, size=(4000, 2))
     >>> people = UserData(rows, offsets=np.arange(0, 4001, 4))
-    >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+    >>> account = Account.open(epsilon=4.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> geometry = release_scale(run, centred=True)
     >>> bool(np.abs(geometry.centre - 3.0).max() < 1.0), bool(0.2 < geometry.whitening < 5.0)
     (True, True)
@@ -129,11 +132,13 @@ def release_misfit(
     For squares that is by how much predictions miss.
 
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> from quorate.models.regression_losses import SquaredLoss
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(5.0, 3.0, 4000)
     >>> people = UserData(np.zeros((4000, 1)), y, offsets=np.arange(0, 4001, 4))
-    >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+    >>> account = Account.open(epsilon=4.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> as_they_are = Geometry(np.zeros(1), np.ones(()))
     >>> at = np.array([0.0, 5.0])
     >>> 1.0 < release_misfit(run, SquaredLoss(), as_they_are, at, guess=1.0) < 9.0
@@ -175,9 +180,9 @@ def few_user_descent(
 ) -> Minimum:
     """Descend with clips that follow from lifts.
 
-    ``bounded`` says that slopes of the loss are; else they are looked for from the ``spread`` of
-    users' mean targets on, if it is known. With all the ``records`` of a user they cannot be much
-    larger, and what coefficients may gain is at most what is missed now.
+    ``bounded`` says that the slopes of the loss are bounded. Otherwise their range is searched for,
+    starting at the ``spread`` of users' mean targets, if it is known. With all the ``records`` of a
+    user they cannot be much larger, and what coefficients may gain is at most what is missed now.
     """
     loss = few_user_loss(inner, geometry, bounded=bounded)
     steepest = inner.first_slope
@@ -205,6 +210,7 @@ def few_user_descent(
         longest=longest_start(inner) if bounded else math.inf,
         worth=worth,
         agreed=_AGREED * inner.first_slope if bounded else 0.0,
+        falling=True,  # one scale for all directions says nothing about the steepest one
         doubtful=doubtful,
         progress=progress,
     )
@@ -224,7 +230,7 @@ def longest_start(loss: LinearLoss) -> float:
 
 
 def _look(run: UserReleases) -> float:
-    """Return the share of the whole that one look costs."""
+    """Return the share of the budget that one comparison costs."""
     noise = _LOOK * run.n_users * run.account.mu
     return min(_DEAREST_LOOK, max(_CHEAPEST_LOOK, 1.0 / noise**2))
 

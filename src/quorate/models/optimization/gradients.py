@@ -1,4 +1,4 @@
-"""Released gradients: what the account of a descent buys, and for what that can suffice (U5).
+"""Released gradients of a descent, and when their noise is small enough to be useful (U5).
 
 A descent spends its account on clipped means of user gradients. :class:`ClippedGradients` clips
 each user's gradient to a ball around zero whose radius was found privately, and finds a smaller one
@@ -387,9 +387,11 @@ class ClippedGradients(GradientRelease):
     Examples
     --------
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> from quorate.models.regression_losses import SquaredLoss
     >>> people = UserData(np.ones((4000, 1)), np.ones(4000), offsets=np.arange(4001))
-    >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+    >>> account = Account.open(epsilon=4.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> gradients = ClippedGradients().start(run, SquaredLoss(), steps=4)
     >>> released = gradients.release(np.zeros(2), 0)
     >>> bool(np.all(released.value < -0.3)), released.radius < 2.0

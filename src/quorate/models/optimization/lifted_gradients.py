@@ -61,9 +61,11 @@ class LiftedGradients(GradientRelease):
     Examples
     --------
     >>> from quorate.accounting.account import Account
+    >>> from quorate.core.people import People
     >>> from quorate.models.regression_losses import SquaredLoss
     >>> people = UserData(np.ones((4000, 1)), np.ones(4000), offsets=np.arange(4001))
-    >>> run = UserReleases.start(people, Account.open(epsilon=4.0, delta=1e-6))
+    >>> account = Account.open(epsilon=4.0, delta=1e-6)
+    >>> run = UserReleases.start(People(people, account.relation), account)
     >>> gradients = LiftedGradients(radius=8.0).start(run, SquaredLoss(), steps=6)
     >>> radii = [gradients.release(np.zeros(2), step).radius for step in range(6)]
     >>> radii[0], radii[-1] < 2.0
@@ -134,10 +136,10 @@ class _WithPlace:
 class LocalSteps(PreconditionedLoss):
     """The mean of the gradients that a user meets on a few steps of their own.
 
-    With few users every noisy step counts. Each user takes ``count`` steps along their own
-    gradients first, and gives back the way per step: near the start it is a gradient, farther on it
-    has turned towards what the user's records ask for. Slopes of the loss must be bounded, or own
-    steps may run away.
+    With few users every noisy step counts. Each user first takes ``count`` gradient steps on their
+    own records and returns the mean step. Close to the start this is a gradient; with more steps it
+    points towards the user's own optimum. Slopes of the loss must be bounded, or own steps may run
+    away.
 
     Examples
     --------

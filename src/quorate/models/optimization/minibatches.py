@@ -11,11 +11,12 @@ import math
 from fractions import Fraction
 
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Gaussian, Relation
 from quorate.mechanisms.user_sample import UserSample
 from quorate.releases.user_releases import NoisyMean, UserReleases, bounded_mean
-from quorate.users.crowd import Crowd, Statistic
+from quorate.users.crowd import Statistic
 
 __all__ = ["SETUP_SHARE", "check_public_steps", "open_sampled_run", "sampled_mean", "setup_mu"]
 
@@ -34,7 +35,7 @@ def setup_mu(account: Account) -> float:
 
 
 def open_sampled_run(
-    data: Crowd,
+    data: People,
     account: Account,
     *,
     rate: float,
@@ -48,7 +49,8 @@ def open_sampled_run(
     >>> from quorate.users import UserData
     >>> people = UserData([[1.0], [3.0]], offsets=[0, 1, 2])
     >>> account = Account.open(epsilon=1.0, delta=1e-6)
-    >>> run = open_sampled_run(people, account, rate=0.1, steps=5)
+    >>> asked = People(people, Relation.REPLACE)
+    >>> run = open_sampled_run(asked, account, rate=0.1, steps=5)
     >>> run.sample.rate, round(account.mu, 3)
     (0.1, 0.13)
     """
@@ -89,7 +91,7 @@ def sampled_mean(run: UserReleases, statistic: Statistic) -> NoisyMean:
     if sample is None:
         raise ParameterError("Expected a run with minibatches, got one of full batches.")
     account = sample.draw(run.account)
-    sampled = run.data.take_ranked(account.members(run.data.n_users))
+    sampled = account.people(run.data)
     # For a user who comes or stays away the sensitivity is the radius; the accountant knows
     # what replacement adds.
     return bounded_mean(

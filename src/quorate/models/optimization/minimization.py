@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Relation
 from quorate.models.losses import Loss
@@ -74,7 +75,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
     -------
     For n users whose gradients spread by :math:`\tau` the noise of the whole run is about
     :math:`2\tau\sqrt d/(n\mu)` in the gradient, :math:`\mu` = ``gdp_mu(epsilon, delta)``; with m
-    records a user :math:`\tau` falls as :math:`1/\sqrt m`.
+    records per user :math:`\tau` falls as :math:`1/\sqrt m`.
 
     Complexity
     ----------
@@ -131,6 +132,7 @@ def minimize(  # noqa: PLR0913 - the common keywords
         check_public_steps(steps=steps, records=records, relation=relation)
     if not isinstance(data, Crowd):
         raise SchemaError(f"Expected a UserData, got {type(data).__name__}.")
+    people = People(data, relation)
     dimension = loss.dimension(data.n_features)
     theta = initial_point(initial, dimension)
     if steps is not None:
@@ -140,15 +142,15 @@ def minimize(  # noqa: PLR0913 - the common keywords
     account = Account.open(epsilon=epsilon, delta=delta, relation=relation, unit=data.unit)
     if batch_rate is not None and steps is None:
         steps = plan_steps(
-            n_users=data.n_users,
+            n_users=people.n_users,
             mu=setup_mu(account),
             records=float(records),
             dimension=dimension,
         )
     if batch_rate is None:
-        run = UserReleases.start(data, account)
+        run = UserReleases.start(people, account)
     else:
-        run = open_sampled_run(data, account, rate=batch_rate, steps=steps)
+        run = open_sampled_run(people, account, rate=batch_rate, steps=steps)
     if steps is None:
         steps = plan_steps(
             n_users=run.n_users,

@@ -12,7 +12,7 @@ loss of curvature H on a set of diameter R and T gradients whose noise has a mea
   :math:`\mu` times their step;
 * otherwise: :math:`\min(1/H, R\sqrt{2/T}/\nu)` and an iterate at random; where the projection never
   acts its mean squared gradient is at most :math:`2H^2R^2/T + 2\nu HR\sqrt{2/T}`, because each step
-  gains half its length times the squared gradient but for :math:`H\nu^2/2` times its square, and
+  gains half its length times the squared gradient minus :math:`H\nu^2/2` times its square, and
   nothing more than :math:`\Delta \le HR^2` can be gained ([4]_).
 
 References
@@ -104,7 +104,7 @@ class RestartedDescent(Optimizer):
             size *= min(1.0, 2.0 * self.condition / (2.0 * self.condition + since))
         theta = projected(state.theta - size * gradient, self.radius)
         position = state.step + 1 if since < 0 else since + 1
-        moved = state.moved(theta, weight=float(position))
+        moved = state.moved(theta, weight=float(position), size=size)
         if state.step + 1 == half:
             return replace(moved, theta=moved.average, weight=0.0)
         return moved
@@ -114,7 +114,9 @@ class RestartedDescent(Optimizer):
     ) -> OptimizerState:
         falling = 1.0 if since < 0 else min(1.0, 2.0 * self.condition / (since + 3.0))
         theta = projected(state.theta - falling / curvature * gradient, self.radius)
-        moved = state.blended(theta, share=min(1.0, falling / self.condition))
+        moved = state.blended(
+            theta, share=min(1.0, falling / self.condition), size=falling / curvature
+        )
         return replace(moved, theta=moved.average) if since == -1 else moved
 
 
@@ -175,7 +177,8 @@ class RandomIterateDescent(Optimizer):
                 chosen=int(public_generator(self.random_state).integers(state.steps)),
                 size=self._length(state, gradient, curvature=curvature),
             )
-        moved = state.moved(projected(state.theta - state.size * gradient, self.radius), weight=0.0)
+        theta = projected(state.theta - state.size * gradient, self.radius)
+        moved = state.moved(theta, weight=0.0, size=state.size)
         if state.step == state.chosen:
             return replace(moved, average=state.theta, weight=1.0)
         return moved

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from quorate import _validate
 from quorate.accounting.account import Account
-from quorate.accounting.account_parts import disjoint_groups
+from quorate.accounting.account_parts import cut_by_draws, disjoint_groups
 from quorate.accounting.costs import gdp_mu
+from quorate.core.people import People
 from quorate.exceptions import NotEnoughUsersError
 from quorate.models.losses import Loss
 from quorate.models.optimization.descent import (
@@ -266,14 +267,17 @@ class PhasedMinimizer:
         dimension = loss.dimension(data.n_features)
         phases = self.plan(n_users=data.n_users, dimension=dimension)
         theta = initial_point(initial, dimension)
-        order = np.argsort(data.public_draws(self.random_state), kind="stable")
         generator = public_generator(self.random_state)
         account = Account.open(epsilon=self.epsilon, delta=self.delta, unit=data.unit)
         groups = disjoint_groups(account, len(phases))
-        start, minimum = 0, None
-        for phase, group in zip(phases, groups, strict=True):
-            part = data.take(order[start : start + phase.n_users])
-            start += phase.n_users
+        parts = cut_by_draws(
+            People(data, account.relation),
+            [phase.n_users for phase in phases],
+            groups,
+            random_state=self.random_state,
+        )
+        minimum = None
+        for phase, part, group in zip(phases, parts, groups, strict=True):
             minimum = descend(
                 UserReleases.start(part, group),
                 loss,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,8 +164,7 @@ class _WinsorizedRun(GradientRun):
         grid = choose_grid(Box(-reach, reach), n_users=mechanism.n_users)
         # Through the engine, which cuts each coordinate and keeps quiet about records.
         bounded = BoundedVectors(gradients_at(self._loss, theta), grid.bound)
-        steps = self._run.data.votes(bounded, grid)
-        vectors = grid.decode(steps, count=0.0)
+        vectors = self._run.data.encoded(bounded, grid).map(partial(grid.decode, count=0.0))
         rotation = Rotation.random(mechanism.dimension, random_state=self._generator)
         value = mechanism.release(vectors, rotation=rotation, account=self._run.account)
         noise = mechanism.coordinate.noise_scale * math.sqrt(2.0)

@@ -21,16 +21,20 @@ from typing import ClassVar
 import numpy as np
 
 from quorate import _validate
+from quorate.accounting.costs import gdp_mu
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.stable_choice import StableChoice, truncated_laplace_mass
 from quorate.planning.limits import fixed_users_floor, representation_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.base import Task
 from quorate.planning.tasks.rules import check_error_level
+from quorate.protocols.shuffling.count_noise import selection_bound
+from quorate.protocols.simulate import MOST_BUCKETS
 from quorate.stability.stable_learner import REPORTS, SEEDS, choose_selection
 
 __all__ = [
     "AgreementTask",
+    "BucketAgreementTask",
     "LocalAgreementTask",
     "ShuffleAgreementTask",
     "best_share",
@@ -47,6 +51,7 @@ _UNDER_A_BAD_SEED = 5.0
 _RIVALS = 4
 # Beyond so many users the binomial tails are negligible and sums over them long.
 _MANY = 4_000
+_MOST_USERS = 2**40
 
 
 def usual_share(sharpness: float, records: int) -> float:
@@ -84,7 +89,7 @@ def central_failure(
     delta: float,
     relation: Relation,
 ) -> float:
-    """Return the chance that a trusted server misses what this share of the users names.
+    """Return the probability that a trusted server misses what this share of the users names.
 
     Votes are binomial, losing votes are spread over four rivals, and the selection is summed up
     exactly.
@@ -197,7 +202,8 @@ class AgreementTask(Task):
     def _allowed(self, epsilon: float) -> float:
         """Return how often the choice may be missed, given the share that is planned with.
 
-        Under a seed that is worse than nine of ten half may fail, because the others hardly do.
+        With a seed that is worse than nine of ten, half of the runs may fail, because with other
+        seeds hardly any do.
         """
         if self.plurality is None and not self._selection_is_pure(epsilon):
             return min(0.5, _UNDER_A_BAD_SEED * self.beta)
@@ -352,3 +358,88 @@ class ShuffleAgreementTask(LocalAgreementTask):
         """Return the report of the shuffle model."""
         report = REPORTS["shuffle"]
         return report.name, report.reason + self._advice(users, epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketAgreementTask(LocalAgreementTask):
+    """The same through a shuffler by counts of buckets, ``StableLearner(reports="buckets")``.
+
+    Counts are never above the truth, so only the noise of the crowd's own bucket can make it lose:
+    the users needed do not grow with the number of hypotheses (Theorem 35 of Ghazi et al. (2021)),
+    of which there are at most 2^14.
+
+    Examples
+    --------
+    >>> task = BucketAgreementTask(size=2**14, records=1024, delta=1e-6)
+    >>> task.error(130, 1.0) <= 0.03
+    True
+    """
+
+    name: ClassVar[str] = "agreement-buckets"
+
+    def needed(self, epsilon: float, *, share: float) -> float:
+        """Return the fewest users whose votes are ahead by more than the noise of one bucket.
+
+        Votes fall short, or noise is larger, with half of what is allowed each; as everywhere the
+        votes of others are spread over four rivals.
+        """
+        if self.delta == 0 or self.size > MOST_BUCKETS:
+            return math.inf
+        doubt = self._allowed(epsilon) / 2
+        return _users_ahead(_bucket_noise(epsilon, self.delta, doubt), share, doubt)
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return the messages of the shuffle model."""
+        report = REPORTS["buckets"]
+        return report.name, report.reason + self._advice(users, epsilon)
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return Theorem 35 by Lemma 36 with its constants: all users but a tenth agree."""
+        del error
+        if self.delta == 0 or epsilon > 1:
+            return PublishedBound(
+                users=math.inf,
+                theorem="Theorem 35",
+                holds=False,
+                note="Ghazi, Kumar, Manurangsi (2021), stated for delta > 0 and epsilon up to 1",
+            )
+        ahead = selection_bound(epsilon, self.delta, beta=self.beta / 3)
+        return PublishedBound(
+            users=ahead / 0.8,
+            theorem="Theorem 35",
+            holds=False,
+            note="Ghazi, Kumar, Manurangsi (2021), for users with very many records",
+        )
+
+
+@lru_cache(maxsize=4096)
+def _users_ahead(noise: float, share: float, doubt: float) -> float:
+    """Return the fewest users of whom a share is ahead by ``noise``, but for a chance of doubt."""
+    from scipy.special import bdtr
+
+    def ahead(users: int) -> bool:
+        least = (_RIVALS * noise + users) / (_RIVALS + 1)
+        return bool(bdtr(math.floor(least), users, share) <= doubt)
+
+    many = 1
+    while not ahead(many):
+        many *= 2
+        if many > _MOST_USERS:
+            return math.inf
+    low, high = many // 2, many
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if ahead(middle) else (middle, high)
+    return float(high)
+
+
+def _bucket_noise(epsilon: float, delta: float, beta: float) -> float:
+    """Return what the noise of one bucket exceeds with probability ``beta``, to some percent.
+
+    Counts with little noise of its own kind are Poisson, of mean and variance v. In the limit of
+    many a replaced user, who moves two of them by one, is hidden by v = 2 / mu^2; an empty bucket
+    that stays empty asks for v = ln(1/delta), and half of that is added on the way.
+    """
+    empty = math.log(1.0 / delta)
+    variance = max(empty, 2.0 / gdp_mu(epsilon, delta) ** 2 + empty / 2.0)
+    return variance + NormalDist().inv_cdf(1.0 - beta) * math.sqrt(variance)

@@ -172,7 +172,7 @@ class Task(ABC):
         )
 
     def with_records(self, records: int) -> Self:
-        """Return the same task with another number of records a user."""
+        """Return the same task with another number of records per user."""
         return self._variant(records, self.delta)
 
     @cached_property
@@ -286,7 +286,7 @@ class LearningTask(PeopleTask):
     Parameters
     ----------
     alike : bool, default=False
-        Whether users are alike, as the learner is told; then nothing lies ``between`` them.
+        Whether users are alike, as stated to the learner; then ``between`` is zero.
     """
 
     alike: bool = False

@@ -22,6 +22,7 @@ from fractions import Fraction
 from typing import Any
 
 from quorate.learners.generalization import agnostic_users
+from quorate.learners.occam import agnostic_occam_users
 from quorate.planning.learner_bounds import item_learner_records, user_learner_users
 from quorate.planning.limits import (
     corollary_3_users,
@@ -65,7 +66,7 @@ _PEOPLE = 1.0
 def label_preference(excess: float, *, records: int, error_level: float) -> tuple[float, float]:
     """Return margin and share between the best rule and one that errs ``excess`` more often.
 
-    Where two rules differ the better one errs with chance ``error_level``, so they differ in a
+    Where two rules differ the better one errs with probability ``error_level``, so they differ in a
     share excess / (1 - 2 error_level) of the records. The numbers of a user's records for and
     against are nearly independent Poisson variables.
 
@@ -167,7 +168,7 @@ def regret_excess(
     records: int,
     share: Fraction = Fraction(1, 2),
 ) -> float:
-    r"""Return the excess that a choice by (capped) regret keeps, whoever the users are.
+    r"""Return a bound on the excess of a choice by (capped) regret, for all users.
 
     ``reach`` is users x epsilon, or twice that where users are added or removed; ``share`` is that
     of :class:`~quorate.learners.scores.CappedRegret`. With a cap of a share c of the records an
@@ -194,7 +195,7 @@ def people_excess(
 
     Records of one user replace people only in part, as for a mean: n users with a share ``between``
     of the variance between them are worth ``N = n / (between + (1 - between) / records)`` records.
-    Where the best rule errs with chance :math:`\eta`, rules are told apart up to
+    Where the best rule errs with probability :math:`\eta`, rules are distinguished up to
     :math:`\ln(1/\beta)/(N (1 - 2\eta)^2)`, and up to :math:`\sqrt{\ln(1/\beta)/2N}` in any case.
 
     >>> known = dict(users=2000, records=3, between=0.5, beta=0.1)
@@ -210,7 +211,7 @@ def label_divergence(excess: float, *, error_level: float) -> tuple[float, float
     """Return divergence and distance, per record, of two worlds whose best rules differ.
 
     The rules differ on a share p = excess / (1 - 2 error_level) of the records, where each errs
-    with chance ``error_level`` in its own world.
+    with probability ``error_level`` in its own world.
 
     >>> label_divergence(0.1, error_level=0.0)
     (inf, 0.1)
@@ -223,7 +224,7 @@ def label_divergence(excess: float, *, error_level: float) -> tuple[float, float
 
 
 def unavoidable_excess(*, users: int, records: int, error_level: float, beta: float) -> float:
-    """Return the excess below which two rules cannot be told apart, even in the open.
+    """Return the excess below which two rules cannot be distinguished, even in the open.
 
     The sampling term of :func:`rule_limit`: n m records of :func:`label_divergence` must add up to
     ln(1 / (4 beta)).
@@ -289,14 +290,16 @@ def published_agnostic(
 ) -> PublishedBound:
     """Return what is proved to suffice for an agnostic learner.
 
-    One record a user: Theorem 3.4 of Kasiviswanathan et al., with ln(3/beta). More: Theorem 4.6 of
-    Li, Wang, Ye by its own steps: Lemma 4.1 makes an excess of alpha a gap of sqrt(m) alpha / 700
-    in the share of users with more than t mistakes, Lemma 4.3 lets all shares be within a quarter
-    of it, and the exponential mechanism may lose another quarter.
+    One record a user: Theorem 3.4 of Kasiviswanathan et al., with ln(3/beta). Also evaluates
+    Theorem 4.6 of Li, Wang, Ye step by step. Lemma 4.1 turns an excess of alpha into a gap of
+    sqrt(m) alpha / 700 in the share of users with more than t mistakes. By Lemma 4.3 all shares are
+    within a quarter of this gap. The exponential mechanism may lose another quarter.
     """
     beta = task.beta
     if task.records == 1:
-        users = _per_rule(log_size, beta) * max(1 / (epsilon * error), 1 / error**2)
+        users = float(
+            agnostic_occam_users(log_size=log_size, alpha=error, beta=beta, epsilon=epsilon)
+        )
         theorem = "Theorem 3.4 of Kasiviswanathan et al. (2011)"
         return PublishedBound(users=users, theorem=theorem, holds=True, note="any distribution")
     gap = min(1.0, math.sqrt(task.records) * error) / 700.0 / 4.0

@@ -113,7 +113,7 @@ class SharesTask(_DistributionTask):
     size : int, default=10
         Categories.
     alike : bool, default=False
-        Whether nobody is unlike the others, as the estimator is told.
+        Whether all users are alike, as stated to the estimator.
 
     Examples
     --------

@@ -109,7 +109,7 @@ class SmallestErrorTask(_ProvedTask):
 class ParityTask(_ProvedTask):
     """A parity of Boolean features, as in :class:`~quorate.learners.ParityLearner`.
 
-    Inputs are whatever they are, and labels come from a parity. Inputs that are fair coins need far
+    The inputs are arbitrary, and the labels come from a parity. Inputs that are fair coins need far
     fewer users; ``sufficient`` says how many.
 
     Parameters

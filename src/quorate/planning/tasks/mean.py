@@ -153,7 +153,7 @@ class MeanTask(PeopleTask):
 
     @property
     def _total(self) -> float:
-        """Standard deviation of single records, whoever they are of."""
+        """Standard deviation of single records over all users."""
         return math.hypot(self.scale, self.heterogeneity or 0.0)
 
     @property

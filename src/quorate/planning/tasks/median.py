@@ -48,7 +48,7 @@ def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 @dataclass(frozen=True, kw_only=True)
 class MedianTask(Task):
-    """The median over users of one value a user, as in :class:`~quorate.means.PrivateMedian`.
+    """The median over users of one value per user, as in :class:`~quorate.means.PrivateMedian`.
 
     The error is the rank error: how far the share of all users (not only those who take part)
     below the released value is from one half. The law of the mechanism is evaluated on normally

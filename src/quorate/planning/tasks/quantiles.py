@@ -44,10 +44,10 @@ def _cells(level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def level_error(level: float, *, users: int, rate: float, outside: float, beta: float) -> float:
-    """Return what the rank of a private quantile of normal values is off by, but for ``beta``.
+    """Return what the rank of a private quantile of normal values is off by, except for ``beta``.
 
-    ``rate`` is what one user's rank costs in the exponent, ``outside`` how much of the public range
-    lies beyond all values on either side, in standard deviations.
+    ``rate`` is the change of the exponent per user of rank, and ``outside`` is how much of the
+    public range lies beyond all values on either side, in standard deviations.
 
     >>> middle, end = (
     ...     level_error(level, users=1000, rate=0.4, outside=100.0, beta=0.1)
@@ -87,7 +87,7 @@ def level_error(level: float, *, users: int, rate: float, outside: float, beta: 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantilesTask(MedianTask):
-    """Quantiles over users of one value a user, as in :class:`~quorate.means.UserQuantiles`.
+    """Quantiles over users of one value per user, as in :class:`~quorate.means.UserQuantiles`.
 
     The error is the largest rank error of all of them: how far the share of users below an answer
     is from what it should be. The levels are evenly spaced: three are the quartiles.

@@ -56,7 +56,7 @@ class SelectTask(LearningTask):
     between : float, optional
         Share of the variance of such differences that lies between people; by default a half.
     alike : bool, default=False
-        Whether users are alike, as the selector is told; then nothing lies ``between`` them.
+        Whether users are alike, as stated to the selector; then ``between`` is zero.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class SelectTask(LearningTask):
         return _MAJORITY * self.deviation * math.sqrt(self.share_between)
 
     def _unavoidable(self, users: int) -> float:
-        """Return the excess below which two candidates cannot be told apart even in the open.
+        """Return the excess below which two candidates cannot be distinguished even in the open.
 
         The two-valued differences of :meth:`lower`, whose divergence is at least twice the square
         of error / sqrt(scale^2 + error^2).
@@ -172,7 +172,7 @@ class SelectTask(LearningTask):
         return math.log(1.0 / self.beta)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return the error of simpler ways, by name."""
+        """Return the error of simpler methods, by name."""
         found = super().baselines()
         if self._route(1, 1.0).name != "exponential":
             found["clip to range"] = self.sums_error

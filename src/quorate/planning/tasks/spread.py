@@ -35,7 +35,7 @@ _OF_SQUARES = math.sqrt(2.0)
 
 
 def _radius(dimension: int) -> float:
-    """Return how far people reach, in deviations, with what is spent on looking for it.
+    """Return how far people reach, in deviations, with what is spent on searching for it.
 
     Measured likewise: single squares are more skewed than many of them together.
     """

@@ -109,7 +109,7 @@ class HeldTask(Task):
 
     @property
     def _places(self) -> tuple[float, ...]:
-        """Where the length may come out, over what was looked for."""
+        """Where the length may come out, over what was searched for."""
         return _ANYWHERE
 
     @abstractmethod

@@ -63,7 +63,7 @@ def _shares(records: int, error_level: float) -> tuple[float, float]:
     """Return the shares of users whose own best cut-offs include the best one, or a far-away one.
 
     Half of a user's records lie on each side of the best cut-off on average; moving away from it,
-    mistakes go up with chance 1 - eta and down with chance eta at every record.
+    mistakes go up with probability 1 - eta and down with probability eta at every record.
     """
     m = min(records, _LONG_WALK)
     up = 1.0 - error_level
@@ -108,7 +108,7 @@ class ThresholdTask(RuleTask):
     error_level : float, default=0.1
         Error of the best cut-off.
     alike : bool, default=False
-        Whether users are alike, as the learner is told; then nothing lies ``between`` them.
+        Whether users are alike, as stated to the learner; then ``between`` is zero.
 
     Examples
     --------

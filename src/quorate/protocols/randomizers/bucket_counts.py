@@ -1,7 +1,7 @@
 """Counts of buckets by anonymous messages alone: users add a little noise of their own (G11).
 
 The protocol of the paper (Algorithms 7 and 8 in every bucket). It sends about mean x buckets /
-users messages a user, and with ``complement`` one for every bucket besides, so the single hashed
+users messages per user, and with ``complement`` one for every bucket besides, so the single hashed
 report is the default of learners; these counts come with a proved error. A message is the name of a
 bucket and nothing else; only the shuffled crowd of them is private.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import _validate
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Approximate, Guarantee, Relation, Trust
 from quorate.noise import NoiseSource, ambient_noise
@@ -89,7 +89,7 @@ class BucketCounts:
         paper does (Lemmas 36 and 38); more noise, by ``beta``, is a post-processing of less. The
         noise lies with the users: whoever stays away takes a
         share of it out of *every* bucket, so the number of messages alone would tell, and
-        ``Relation.ADD_REMOVE`` is refused. Who has nothing to say sends the noise without a bucket.
+        ``Relation.ADD_REMOVE`` is refused. A user without a value sends noise only.
 
     Utility
     -------
@@ -243,7 +243,7 @@ class BucketCounts:
             raise NotEnoughUsersError(
                 f"Expected {self.users} users, which is part of the promise, got {len(values)}."
             )
-        noise = Account.of_release(account, self).pay(self.event)
+        noise = noise_for(Account.of_release(account, self), self.event)
         totals = np.zeros(self.buckets, dtype=np.int64)
         for value in values.tolist():
             totals += self.respond(value, noise=noise)
@@ -264,7 +264,7 @@ class BucketCounts:
         return np.maximum(self.bounds(totals), 0)
 
     def error_bound(self, beta: float) -> int:
-        """Return how far a bucket's bound is from the truth, except with chance ``beta``."""
+        """Return how far a bucket's bound is from the truth, except with probability ``beta``."""
         whole = CountNoise(self.noise.r * self.users / self.honest_users, self.noise.p)
         return whole.quantile(beta)
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from quorate import _validate
 from quorate._validate import float_up
-from quorate.accounting.account import Account
+from quorate.accounting.account import Account, noise_for
 from quorate.accounting.rounding import exp_down
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Guarantee, Pure, Relation, Trust
@@ -164,7 +164,7 @@ class HashedResponse:
 
     Complexity
     ----------
-    One word of 64 random bits a user for 2^14 candidates; one message, one round.
+    One word of 64 random bits per user for 2^14 candidates; one message, one round.
 
     Parameters
     ----------
@@ -287,12 +287,12 @@ class HashedResponse:
         return self._width * (self.bits + 1)
 
     def respond(self, values: NDArray[np.int64], *, account: Account | None = None) -> Reports:
-        """Return one report for each user; whoever names no candidate answers with coins.
+        """Return one report for each user; a user without a candidate reports random bits.
 
         Every user answers once, so all of them together cost each of them :attr:`event`.
         """
         values = candidates_of(values, wide=self.wide)
-        noise = Account.of_release(account, self).pay(self.event)
+        noise = noise_for(Account.of_release(account, self), self.event)
         return self.from_words(values, noise.uniform_words(len(values) * self.words))
 
     def from_words(self, values: NDArray[np.int64], words: NDArray[np.uint64]) -> Reports:

@@ -57,7 +57,7 @@ class HashedAnswer(Randomizer):
         return answers
 
     def probability(self, answer: Any, value: Any) -> float:
-        """Return the chance of (masks, answer, level) for ``value``."""
+        """Return the probability of (masks, answer, level) for ``value``."""
         masks, told, level = answer
         response, candidate = self.response, int(self._candidates([value])[0])
         allowed = response.prefix_masks[level]

@@ -5,7 +5,7 @@ of level, masks and answer, whoever sends it. Show an adversary every report of 
 *not* of that kind, and how many are: a number :math:`C \sim Bin(n - 1, \gamma)` of uniform reports
 is left to hide in, :math:`M = C + 1` with the user's own [1]_. Against uniform reports, the
 shuffled M have the density :math:`\frac1M \sum_i f_x(z_i)` with :math:`f_x = \gamma + (1 - \gamma)
-l\,[y = h_a(x)]` and :math:`l = 2^s`. So two candidates are told apart by at most
+l\,[y = h_a(x)]` and :math:`l = 2^s`. So two candidates are distinguished by at most
 
 .. math::
    \delta(\varepsilon) \le E_C \frac1M E \max\bigl(0,\; \gamma M (1 - e^\varepsilon)
@@ -15,7 +15,7 @@ where :math:`N_b` reports agree with both candidates and :math:`N_0, N_1` with o
 candidates that differ have equal hashes with probability exactly :math:`1/l`, so
 :math:`(N_b, N_0, N_1)` is multinomial with chances
 :math:`1/l^2, (l - 1)/l^2, (l - 1)/l^2`, and the formula is symmetric in the two candidates. With
-several levels a pair whose first prefixes are the same cannot be told apart by a share of the
+several levels a pair whose first prefixes are the same cannot be distinguished by a share of the
 reports; every such share is priced and the worst one taken.
 
 How the sum is cut, always upwards:
@@ -279,7 +279,7 @@ def _both_starts(trials: int, chance: float) -> NDArray[np.int64]:
 
 
 def _both_chances(starts: NDArray[np.int64], trials: NDArray[np.int64], chance: float) -> Floats:
-    """Return the chance of each block of matches with both, one row for each number of trials."""
+    """Return the probability of each block of matches, one row per number of trials."""
     from scipy.special import bdtr
 
     edges = np.where(

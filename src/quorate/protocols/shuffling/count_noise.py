@@ -165,7 +165,7 @@ def selection_bound(epsilon: float, delta: float, *, beta: float) -> float:
 
 
 def histogram_bound(epsilon: float, delta: float, *, beta: float, users: int) -> float:
-    """Return how far every bucket of Lemma 37 is from the truth, except with chance ``beta``.
+    """Return how far every bucket of Lemma 37 is from the truth, except with probability ``beta``.
 
     At most ``users`` buckets are not empty and the empty ones are exact: each may fail with chance
     beta / users.
@@ -180,7 +180,7 @@ def histogram_bound(epsilon: float, delta: float, *, beta: float, users: int) ->
 def noise_delta(epsilon: float, noise: CountNoise, *, buckets: int = 2) -> float:
     """Return the delta of counts in which one user moves so many buckets by one message each.
 
-    Whoever is replaced leaves one bucket and enters another; whoever named none moves one.
+    A replaced user leaves one bucket and enters another; a user without a bucket changes one.
 
     >>> noise_delta(1.0, published_noise(1.0, 1e-6), buckets=1) < 1e-19
     True

@@ -87,7 +87,7 @@ class CentralOracle(QueryOracle):
     account : Account
         What pays.
     tried : bool, default=True
-        Whether a query is tried on made-up records first, so that a mistake in it is told.
+        Whether a query is first tried on made-up records, so that errors in it are reported.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class CentralOracle(QueryOracle):
 
     @property
     def weak(self) -> list[str]:
-        """The queries whose noise may exceed their tolerance, with a chance of 5 % in all."""
+        """The queries whose noise may exceed their tolerance, with a probability of 5 % in all."""
         queries = [query for batch in self.asked for query in batch]
         share = 0.05 / max(1, len(queries))
         return [
@@ -173,7 +173,7 @@ class CentralOracle(QueryOracle):
         ]
 
     def error_bound(self, beta: float) -> float:
-        """Return what the noise in no answer so far exceeds, except with chance ``beta``.
+        """Return what the noise in no answer so far exceeds, except with probability ``beta``.
 
         Under addition and removal the noise of the count takes half of ``beta``: an answer is a
         quotient, and the mean of values in [-1, 1] moves by at most the relative error of the

@@ -179,7 +179,7 @@ class ToCells:
         Parameters
         ----------
         people : Crowd
-            Who there is; their records are not looked at.
+            The users; their records are not read.
         places : array of integers
             The number of each record's person times the number of groups, plus the number of its
             group; -1 for a record without a group.

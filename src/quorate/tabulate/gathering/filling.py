@@ -103,7 +103,7 @@ def fill(
     Parameters
     ----------
     seat : callable
-        Returns the seats of a slice of the records, ``seats`` for nobody's.
+        Returns the row of the table of each record in a slice; ``seats`` for records of no user.
     read : callable
         Returns the numbers of their groups, ``groups`` for none, and their values, column by
         column.

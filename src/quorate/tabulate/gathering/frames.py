@@ -57,7 +57,7 @@ class FrameRecords:
     grouped: Callable[[Floats, Groups], Crowd]
 
     def people(self) -> Crowd:
-        """Return who there is, without their records."""
+        """Return the users, without their records."""
         return self._under(self.seats.numbered()[1])
 
     def cells_in_turn(self, change: ToCells) -> tuple[UserData, Callable[[], UserData]]:

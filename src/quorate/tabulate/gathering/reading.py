@@ -18,6 +18,7 @@ from quorate._validate import all_finite, is_frame
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.tabulate.conditions import Condition
 from quorate.tabulate.gathering.cells import GroupNumbers, ToCells
+from quorate.tabulate.gathering.coded_columns import Combined, condition_on, key_column
 from quorate.tabulate.gathering.frames import FrameRecords
 from quorate.tabulate.gathering.turns import beside
 from quorate.tabulate.keys import (
@@ -29,7 +30,7 @@ from quorate.tabulate.keys import (
     key_rows,
 )
 from quorate.users.crowd import Crowd
-from quorate.users.frames import check_features, floats, open_frame
+from quorate.users.frames import check_columns, check_features, floats, open_frame
 from quorate.users.grouping import group
 from quorate.users.id_forms import check_same_rows
 from quorate.users.labels import PrivateLabels, check_labelled
@@ -55,6 +56,8 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Holds = Callable[[Floats], NDArray[np.bool_]]
+"""Tells for each row whether it fulfils a condition."""
 
 
 def names_of(X: Any) -> tuple[str, ...]:
@@ -84,13 +87,13 @@ def names_of(X: Any) -> tuple[str, ...]:
 class _Selected:
     """Numbers the groups of the records that fulfil all conditions."""
 
-    conditions: tuple[tuple[int, Condition], ...]
+    conditions: tuple[Holds, ...]
     numbers: GroupNumbers
 
     def __call__(self, rows: Floats) -> NDArray[np.int64]:
         found = self.numbers(rows)
-        for column, condition in self.conditions:
-            found = np.where(condition.holds(rows[:, column]), found, -1)
+        for holds in self.conditions:
+            found = np.where(holds(rows), found, -1)
         return found
 
 
@@ -117,7 +120,7 @@ class Records:
     numbers : callable
         Finds the groups of records, once ``keys`` are known.
     keys : tuple
-        One row a group.
+        One row per group.
     conditions : tuple
     """
 
@@ -127,7 +130,7 @@ class Records:
     labels: list[LabelNumbers | PrivateLabels] = field(default_factory=list)
     numbers: GroupNumbers = field(default_factory=_OneGroup)
     keys: tuple[Row, ...] = ((),)
-    conditions: tuple[tuple[int, Condition], ...] = ()
+    conditions: tuple[Holds, ...] = ()
 
     @property
     def crowd(self) -> Crowd:
@@ -195,12 +198,11 @@ class Reading:
         if not self.columns:
             return
         known = names_of(X)
-        for name in self.columns:
-            if name not in known:
-                raise SchemaError(f"Expected a column {name!r}, the table has {sorted(known)}.")
         if isinstance(X, Crowd):
-            self._crowd_keys()
+            check_columns([*self.values, *(self.by if self.keys is None else ())], known)
+            self._crowd_columns(known)
             return
+        check_columns(self.columns, known)
         empty = without_rows(X)
         if empty is not None:
             self._columns(open_frame(empty, self.columns), 0)
@@ -273,31 +275,27 @@ class Reading:
             found[outside] = -1
         return [np.zeros(length, dtype=np.int64) if found is None else found], []
 
-    def _crowd_keys(self) -> tuple[Labels, ...]:
-        keys = self.keys or ()
-        wanted = [*keys, *(c.labels for c in self.where if c.labels is not None)]
-        for label in (label for labels in wanted for label in labels):
-            if isinstance(label, str):
-                raise SchemaError(
-                    "A crowd holds numbers: expected keys and values of conditions to be numbers, "
-                    "too. Pass a frame, with users=, for others."
-                )
-        return keys
+    def _crowd_columns(self, names: Sequence[str]) -> tuple[GroupNumbers, tuple[Holds, ...]]:
+        """Return what finds the groups of a crowd's records, and their conditions."""
+        found = [key_column(names, *each) for each in zip(self.by, self.keys or (), strict=False)]
+        conditions = tuple(condition_on(names, condition) for condition in self.where)
+        if not found:
+            return _OneGroup(), conditions
+        columns, labels = zip(*found, strict=True)
+        return Combined(tuple(columns), tuple(map(len, labels))), conditions
 
     def _of_crowd(self, crowd: Crowd) -> Records:
-        place = {name: i for i, name in enumerate(names_of(crowd))}
-        conditions = tuple((place[c.column], c) for c in self.where)
-        records = Records(
+        names = names_of(crowd)
+        numbers, conditions = self._crowd_columns(names)
+        return Records(
             crowd,
-            {name: place[name] for name in self.values},
-            tuple(place[name] for name in self.by),
+            {name: names.index(name) for name in self.values},
+            tuple(names.index(name) for name in self.by) if self.keys is None else (),
             [LabelNumbers() for _ in self.by],
-            _Selected(conditions, _OneGroup()),
-            conditions=conditions,
+            _Selected(conditions, numbers),
+            key_rows(self.keys) if self.keys else ((),),
+            conditions,
         )
-        if self.keys is None or not self.by:
-            return records
-        return records.with_keys(key_rows(self._crowd_keys()))
 
 
 def _chosen(column: Any, condition: Condition) -> NDArray[np.bool_]:

@@ -155,6 +155,6 @@ def _differ(values: NDArray[Any]) -> bool:
 
 
 def _views(texts: Any) -> Pieces:
-    """Return the pieces of each view: length and text, or what stands in for a long one."""
+    """Return the fields of each string view: length, and the text or a reference to it."""
     pieces = np.frombuffer(texts.buffers()[1], np.uint32).reshape(-1, _PIECES)
     return pieces[texts.offset : texts.offset + len(texts)]

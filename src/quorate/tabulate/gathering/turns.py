@@ -1,4 +1,4 @@
-"""Work that is done beside other work where a table is long."""
+"""Background work for long tables."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MANY_ROWS = 1 << 17
 def beside(work: Callable[[], Made], *, rows: int) -> Callable[[], Made]:
     """Begin ``work`` in a thread of its own if there are many rows; return what waits for it.
 
-    What it raises is raised to whoever waits. Nothing that ``work`` does may depend on what is done
-    beside it: so the same comes out by one thread and by two.
+    Its exceptions are raised in the waiting caller. Nothing that ``work`` does may depend on what
+    is done beside it: so the same comes out by one thread and by two.
 
     >>> found = beside(lambda: 1 + 1, rows=10)
     >>> found()

@@ -1,0 +1,201 @@
+"""How far one user moves a vector of integers: exact lengths, under one relation.
+
+A sealed number carries its moves from where it was computed to where it is opened, so nobody in
+between states a sensitivity. The lengths are integers or fractions and never too small.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from quorate.exceptions import ParameterError
+from quorate.grid import Boxed, Grid
+from quorate.guarantees import Relation
+from quorate.simplex import Shares
+
+__all__ = ["GridMoves", "Length", "Moves"]
+
+Length = int | Fraction
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The largest change of a vector of integers by one user.
+
+    Parameters
+    ----------
+    l1 : int or Fraction
+        Sum of the absolute changes of all coordinates.
+    l2_squared : int or Fraction
+        Sum of the squared changes.
+    largest : int or Fraction
+        Change of one coordinate.
+    spread : int or Fraction
+        Change of the difference of two coordinates: what a choice by scores depends on. At most
+        twice ``largest``, and equal to it if all coordinates move in one direction.
+
+    Examples
+    --------
+    >>> counts = Moves.of_counts(3)
+    >>> counts.l1, counts.l2_squared, counts.largest, counts.spread
+    (3, 3, 1, 1)
+    >>> counts.times(-2).l2_squared
+    12
+    """
+
+    l1: Length
+    l2_squared: Length
+    largest: Length
+    spread: Length
+
+    def __post_init__(self) -> None:
+        for length in (self.l1, self.l2_squared, self.largest, self.spread):
+            if not (isinstance(length, int | Fraction) and length >= 0):
+                raise ParameterError(f"Expected exact lengths >= 0, got {length!r}.")
+
+    @classmethod
+    def of_counts(cls, coordinates: int) -> Moves:
+        """Return the moves of counts of users up to increasing thresholds.
+
+        One user owns one value: every count up to it changes, in one direction, by at most 1.
+        """
+        return cls(coordinates, coordinates, 1, 1)
+
+    @classmethod
+    def of_tally(cls, relation: Relation) -> Moves:
+        """Return the moves of a tally of one label a user.
+
+        A user who is replaced leaves one cell and enters another.
+
+        >>> Moves.of_tally(Relation.REPLACE).l1
+        2
+        """
+        cells = 2 if relation is Relation.REPLACE else 1
+        return cls(cells, cells, 1, cells)
+
+    @classmethod
+    def of_scores(cls, bound: int, *, coordinates: int, one_sided: bool) -> Moves:
+        """Return the moves of scores, each of which one user moves by at most ``bound``.
+
+        ``one_sided``: the scores move in one direction, as when each user adds at least nothing
+        and the relation is addition and removal.
+        """
+        spread = bound if one_sided else 2 * bound
+        return cls(coordinates * bound, coordinates * bound**2, bound, spread)
+
+    def times(self, factor: int) -> Moves:
+        """Return the moves of ``factor`` times the vector."""
+        size = abs(int(factor))
+        return Moves(
+            self.l1 * size, self.l2_squared * size**2, self.largest * size, self.spread * size
+        )
+
+    def plus(self, other: Moves) -> Moves:
+        """Return the moves of a sum of two vectors: the same user moves both.
+
+        >>> Moves(3, 9, 3, 3).plus(Moves(4, 16, 4, 4)).l2_squared
+        Fraction(49, 1)
+        """
+        cross = _root_up(Fraction(self.l2_squared) * Fraction(other.l2_squared))
+        square = self.l2_squared + other.l2_squared + 2 * cross
+        return Moves(
+            self.l1 + other.l1,
+            square,
+            self.largest + other.largest,
+            self.spread + other.spread,
+        )
+
+    def beside(self, other: Moves) -> Moves:
+        """Return the moves of the two vectors put one after the other."""
+        largest = max(self.largest, other.largest)
+        spread = max(self.spread, other.spread, self.largest + other.largest)
+        return Moves(
+            self.l1 + other.l1,
+            self.l2_squared + other.l2_squared,
+            largest,
+            min(spread, 2 * largest),
+        )
+
+    def of_some(self, coordinates: int) -> Moves:
+        """Return the moves of this many of the coordinates, whichever they are.
+
+        >>> Moves.of_counts(16).of_some(1).l2_squared
+        1
+        """
+        return Moves(
+            min(self.l1, coordinates * self.largest),
+            min(self.l2_squared, coordinates * self.largest**2),
+            self.largest,
+            self.spread,
+        )
+
+    def of_one(self, length: Length) -> Moves:
+        """Return the moves of a single number that moves by at most ``length``."""
+        return Moves(length, length**2, length, length)
+
+
+class GridMoves(Moves):
+    """The moves of a sum of contributions on a grid: those that its bound proves.
+
+    They are computed when somebody asks, since every step of a descent makes a sum.
+
+    >>> from quorate.grid import Interval
+    >>> moves = GridMoves(Grid(Interval(-1.0, 1.0), step=0.25), Relation.REPLACE)
+    >>> moves.l1, moves.largest, moves.cube
+    (8, 8, (1, 8))
+    """
+
+    def __init__(self, grid: Grid, relation: Relation) -> None:
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "relation", relation)
+
+    grid: Grid
+    relation: Relation
+
+    @property
+    def l1(self) -> int:
+        """Largest L1 norm of a change."""
+        return self.grid.l1_sensitivity(self.relation)
+
+    @property
+    def l2_squared(self) -> int:
+        """Largest squared L2 norm of a change."""
+        return self.grid.l2_sensitivity_squared(self.relation)
+
+    @property
+    def largest(self) -> int:
+        """Largest change of one coordinate: no more than either norm, two users, or the box."""
+        sides = 2 if self.relation is Relation.REPLACE else 1
+        whole = min(self.l1, math.isqrt(self.l2_squared), sides * self.grid.max_steps)
+        return min(whole, self.cube[1])
+
+    @property
+    def spread(self) -> int:
+        """Largest change of a difference: at most the L1 norm."""
+        return min(self.l1, 2 * self.largest)
+
+    @cached_property
+    def cube(self) -> tuple[int, int]:
+        """How many coordinates lie in a box, and by how much one of them, or all others, move."""
+        if isinstance(self.grid.bound, Boxed):
+            return self.grid.bound.cube_in_steps(self.grid.step, self.relation)
+        return 0, self.l1
+
+    @cached_property
+    def balance(self) -> tuple[int, int]:
+        """How many coordinates are shares of one whole, and by how much mass moves."""
+        if isinstance(self.grid.bound, Shares):
+            return self.grid.bound.balance_in_steps(self.grid.step, self.relation)
+        return 0, self.l1
+
+    def __repr__(self) -> str:
+        return f"GridMoves({self.grid!r}, {self.relation!r})"
+
+
+def _root_up(square: Fraction) -> Fraction:
+    """Return a fraction whose square is at least ``square``."""
+    product = square.numerator * square.denominator
+    return Fraction(math.isqrt(product - 1) + 1 if product else 0, square.denominator)

@@ -1,0 +1,275 @@
+"""Users whose rows stay inside: public facts and sealed answers come out.
+
+An estimator gets :class:`People` and asks questions. A question takes a function of one user's
+records and a bound. The function runs here, on the parts where the rows lie; what it returns is
+clipped and rounded here; and the answer is sealed together with how far one user moves it.
+
+The duty of a function is that of every statistic: the row that it returns for a user is, to the
+last bit, a function of this user's records and of public numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate.core.moves import Moves
+from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows, seal_total
+from quorate.exceptions import ParameterError, SchemaError, SealedError
+from quorate.grid import Grid
+from quorate.guarantees import Relation
+from quorate.users.crowd import (
+    Crowd,
+    Statistic,
+    call_quietly,
+    check_statistic,
+    counts_up_to,
+    encode_users,
+    sum_users,
+)
+from quorate.users.data import UserData, ordered_users
+
+__all__ = ["People", "PerUser"]
+
+Integers = NDArray[np.int64]
+# One row of numbers, or one number, for each user.
+PerUser = Callable[[UserData], NDArray[Any]]
+
+# Vectors of a part of the users, as floats, stay below this number of entries.
+_PART = 2**20
+# Vectors of all users that are kept rather than computed again: at most 128 megabytes.
+_KEPT = 2**24
+# Under add/remove nothing public follows the number of users: grids have room for this many.
+_MANY_USERS = 2**31
+
+
+class People:
+    """Whole users, wherever they lie, under one relation of neighbours.
+
+    Parameters
+    ----------
+    crowd : UserData or another crowd
+    relation : Relation
+
+    Examples
+    --------
+    >>> from quorate.grid import Interval
+    >>> data = UserData.from_arrays([[1.0], [5.0], [3.0]], users=["ann", "bob", "ann"])
+    >>> people = People(data, Relation.REPLACE)
+    >>> people
+    People(n_features=1, target=False, unit='user')
+    >>> people.counts(UserData.record_counts, [1, 2])
+    Sealed(shape=(2,), one user moves a coordinate by at most 1)
+    """
+
+    __slots__ = ("__crowd", "among", "relation")
+
+    def __init__(self, crowd: Crowd, relation: Relation, *, among: object | None = None) -> None:
+        if not isinstance(crowd, Crowd):
+            raise ParameterError(f"Expected users, got {type(crowd).__name__}.")
+        self.__crowd = crowd
+        self.relation = relation
+        self.among = among
+
+    # Public facts.
+
+    @property
+    def n_users(self) -> int:
+        """How many users there are: public under replacement, and refused otherwise."""
+        if self.relation is not Relation.REPLACE:
+            raise SealedError(
+                "The number of users is private under addition and removal. Release a count, or "
+                "use size_bound, which is public."
+            )
+        return self.__crowd.n_users
+
+    @property
+    def size_bound(self) -> int:
+        """A public number of users that sums have room for."""
+        return self.__crowd.n_users if self.relation is Relation.REPLACE else _MANY_USERS
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.__crowd.n_features
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there are targets."""
+        return self.__crowd.has_target
+
+    @property
+    def unit(self) -> str:
+        """The word for what is protected."""
+        return self.__crowd.unit
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, if the table had any."""
+        return self.__crowd.feature_names
+
+    def __repr__(self) -> str:
+        known = f"n_features={self.n_features}, target={self.has_target}, unit={self.unit!r}"
+        return f"People({known})"
+
+    # Other people, by public rules.
+
+    def derive(self, change: Callable[[UserData], UserData], *, keep: bool = False) -> People:
+        """Return the same users with other records: ``change`` of each part, where it lies."""
+        return self._of(self.__crowd.derive(change, keep=keep))
+
+    def keeping(self, vectors: PerUser, *, dimension: int) -> tuple[People, PerUser]:
+        """Return the same users and a function, such that vectors are computed only once.
+
+        Only where they fit into memory; otherwise what was given is returned.
+        """
+        crowd = self.__crowd
+        if not isinstance(crowd, UserData) or crowd.n_users * dimension > _KEPT:
+            return self, vectors
+        found = call_quietly(lambda: _in_batches(crowd, vectors, dimension))
+        if found is None or found.shape != (crowd.n_users, dimension):
+            return self, vectors  # what is wrong is told where the vectors are asked for
+        each = np.arange(crowd.n_users + 1)
+        held = ordered_users(found, None, each, crowd.keys(), crowd.unit, None)
+        return self._of(held), _own_rows
+
+    # Questions.
+
+    def total(self, statistic: Statistic, grid: Grid) -> Sealed:
+        """Add up one bounded vector a user; its moves are those that the grid proves."""
+        check_statistic(statistic, grid)
+        work = partial(sum_users, statistic=statistic, grid=grid)
+        if getattr(statistic, "batched", True):
+            halves = self.__crowd.add_up(_InBatches(work, grid.bound.dimension))
+        else:
+            halves = self.__crowd.add_up(work, whole=True)
+        return seal_total(grid.join(halves), grid, self.relation, self.among)
+
+    def counts(self, values: PerUser, thresholds: ArrayLike, *, dimension: int = 1) -> Sealed:
+        """Count the users whose number is at most each of the increasing public thresholds.
+
+        NaN is beyond all. ``dimension`` says how many numbers a user takes on the way.
+        """
+        public = np.asarray(thresholds, dtype=np.float64)
+        work = _Counted(values, public)
+        found = self.__crowd.add_up(_InBatches(work, dimension))
+        return seal(found, Moves.of_counts(public.size), self.relation, self.among)
+
+    def tally(self, labels: PerUser, size: int) -> Sealed:
+        """Count the users whose label is 0, 1, ... below ``size``; other labels are in no cell."""
+        found = self.__crowd.add_up(_Tallied(labels, size))
+        return seal(found, Moves.of_tally(self.relation), self.relation, self.among)
+
+    def each(self, values: PerUser) -> SealedRows:
+        """Return one number, or one row of them, for each user."""
+        empty = np.asarray(values(self.__crowd.nobody()))
+        parts = self.__crowd.map(_Rows(values))
+        return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
+
+    def encoded(self, statistic: Statistic, grid: Grid) -> SealedRows:
+        """Return the bounded vector of each user, in steps of ``grid``."""
+        check_statistic(statistic, grid)
+        parts = self.__crowd.map(partial(encode_users, statistic=statistic, grid=grid))
+        empty = np.empty((0, grid.bound.dimension), np.int64)
+        return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
+
+    # For the core.
+
+    def _some_of(
+        self, places: Integers, relation: Relation, among: object, *, ranked: bool
+    ) -> People:
+        """Return some of the users, whom only the account ``among`` may ask about."""
+        crowd = self.__crowd
+        chosen = crowd.take_ranked(places) if ranked else crowd.take(places)
+        return People(chosen, relation, among=among)
+
+    def _of(self, crowd: Crowd) -> People:
+        return People(crowd, self.relation, among=self.among)
+
+    def _held_crowd(self) -> Crowd:
+        """Return the crowd; for questions, which are part of the core."""
+        return self.__crowd
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise SealedError(
+            "People cannot be copied or saved: their rows stay inside. Keep the UserData instead."
+        )
+
+    __copy__ = __deepcopy__ = __getstate__ = _refuse
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        self._refuse()
+
+
+@dataclass(frozen=True)
+class _InBatches:
+    """Adds up ``work`` over so few users at a time that their vectors fit into little memory."""
+
+    work: Callable[[UserData], Integers]
+    dimension: int
+
+    def __call__(self, users: UserData) -> Integers:
+        few = max(1, _PART // max(1, self.dimension))
+        if users.n_users <= few:
+            return self.work(users)
+        return sum(map(self.work, users.batches(users=few)), start=self.work(users.nobody()))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    values: PerUser
+
+    def __call__(self, part: UserData) -> NDArray[Any]:
+        found = call_quietly(lambda: np.asarray(self.values(part)))
+        if found is None or found.shape[:1] != (part.n_users,) or found.dtype.kind not in "fiub":
+            raise SchemaError("Expected numbers, one row a user; what was found is withheld.")
+        return found
+
+
+@dataclass(frozen=True)
+class _Counted:
+    values: PerUser
+    thresholds: NDArray[np.float64]
+
+    def __call__(self, part: UserData) -> Integers:
+        if part.n_users == 0:
+            return np.zeros(len(self.thresholds), dtype=np.int64)
+        found = _Rows(self.values)(part)
+        if found.ndim != 1:
+            raise SchemaError("Expected one number a user; what was found is withheld.")
+        return counts_up_to(found, self.thresholds)
+
+
+@dataclass(frozen=True)
+class _Tallied:
+    labels: PerUser
+    size: int
+
+    def __call__(self, part: UserData) -> Integers:
+        if part.n_users == 0:
+            return np.zeros(self.size, dtype=np.int64)
+        found = _Rows(self.labels)(part)
+        if found.ndim != 1:
+            raise SchemaError("Expected one label a user; what was found is withheld.")
+        inside = found[(found >= 0) & (found < self.size)].astype(np.int64)
+        return np.bincount(inside, minlength=self.size).astype(np.int64)
+
+
+def _in_batches(users: UserData, vectors: PerUser, dimension: int) -> NDArray[np.float64]:
+    if users.n_records <= _PART:
+        return np.asarray(vectors(users), dtype=np.float64)
+    found = np.empty((users.n_users, dimension))
+    start = 0
+    for part in users.batches(_PART):
+        found[start : start + part.n_users] = vectors(part)
+        start += part.n_users
+    return found
+
+
+def _own_rows(users: UserData) -> NDArray[np.float64]:
+    return users.X

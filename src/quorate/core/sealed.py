@@ -1,0 +1,394 @@
+"""Numbers about people that nobody outside the core can read.
+
+A :class:`Sealed` is a vector of integers about all users together, with how far one user moves it.
+:class:`SealedRows` is one row of numbers for each user. Neither can be printed, compared, branched
+on, turned into a number or an array, iterated, copied or pickled. So code outside the core can
+neither leak one by accident nor claim another sensitivity for it: only an account opens a
+:class:`Sealed`, and it reads the sensitivity off the seal.
+
+A seal is closed under the few operations whose effect on the sensitivity is known. Each is one
+sentence of proof, written beside it.
+
+Python keeps no secrets from somebody who looks for them: whoever reads a private attribute can
+read the numbers. What is refused is every honest mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from quorate.core.moves import GridMoves, Moves
+from quorate.exceptions import ParameterError, RelationMismatchError, SealedError
+from quorate.grid import SUM_LIMIT, Grid
+from quorate.guarantees import Relation
+
+__all__ = [
+    "Sealed",
+    "SealedRows",
+    "check_rows",
+    "opened",
+    "opened_rows",
+    "seal",
+    "seal_rows",
+    "seal_total",
+]
+
+Integers = NDArray[np.int64]
+
+# What may be added to a number of 62 bits without leaving 64.
+_ROOM = SUM_LIMIT - 1
+
+# Whoever holds it is in the core. A test over the imports keeps it there.
+_KEY = object()
+
+
+class _Closed:
+    """Refuses whatever would show what is inside."""
+
+    __slots__ = ()
+    _how: ClassVar[str]
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SealedError(
+            f"A {type(self).__name__} is a private number: it cannot be printed, compared, "
+            f"iterated, branched on, converted, copied or saved. {self._how}"
+        )
+
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = _refuse
+    __iter__ = __contains__ = __len__ = __array__ = __array_ufunc__ = __array_function__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = _refuse
+    __copy__ = __deepcopy__ = __getstate__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __mod__ = __pow__ = __abs__ = __round__ = _refuse
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if hasattr(self, name):  # each is set once, when the seal is made
+            raise SealedError(f"What a {type(self).__name__} says of itself cannot be changed.")
+        object.__setattr__(self, name, value)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        self._refuse()
+
+    def __format__(self, how: str) -> str:
+        return repr(self)
+
+
+class Sealed(_Closed):
+    """Integers about people, and how far one user moves them.
+
+    It is made by a question (:class:`~quorate.core.People`) and opened by an account.
+
+    Attributes
+    ----------
+    moves : Moves
+    relation : Relation
+
+    Examples
+    --------
+    >>> counts = seal(np.array([3, 8]), Moves.of_counts(2), Relation.REPLACE)
+    >>> counts
+    Sealed(shape=(2,), one user moves a coordinate by at most 1)
+    >>> (10 * counts[0] - 5).moves.largest
+    10
+    >>> int(counts[0])
+    Traceback (most recent call last):
+        ...
+    quorate.exceptions.SealedError: A Sealed is a private number: it cannot be printed, compared,
+    iterated, branched on, converted, copied or saved. Release it through an account, with a
+    mechanism such as LaplaceSum, NoisySearch or ChooseBest.
+    """
+
+    __slots__ = ("__numbers", "among", "moves", "relation")
+    _how = (
+        "Release it through an account, with a mechanism such as LaplaceSum, NoisySearch or "
+        "ChooseBest."
+    )
+
+    def __init__(
+        self,
+        key: object,
+        numbers: Integers,
+        moves: Moves,
+        relation: Relation,
+        among: object | None = None,
+    ) -> None:
+        if key is not _KEY:
+            raise SealedError("Only a question to People makes a Sealed: ask people.total(...).")
+        self.__numbers = numbers
+        self.moves = moves
+        self.relation = relation
+        self.among = among
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the numbers; public."""
+        return self.__numbers.shape
+
+    def __repr__(self) -> str:
+        return f"Sealed(shape={self.shape}, one user moves a coordinate by at most {self._reach})"
+
+    @property
+    def _reach(self) -> str:
+        return f"{float(self.moves.largest):.6g}"
+
+    # Operations whose effect on the sensitivity is known.
+
+    def __add__(self, other: Any) -> Sealed:
+        """Add public integers, which move nothing, or another seal about the same people."""
+        if isinstance(other, Sealed):
+            self._check_same(other)
+            added = np.clip(other.__numbers, -_ROOM, _ROOM)
+            return self._with(_saturated(self.__numbers + added), self.moves.plus(other.moves))
+        return self._with(_saturated(self.__numbers + _public(other)), self.moves)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Sealed:
+        """Turn the signs around: lengths of changes stay."""
+        return self._with(-self.__numbers, self.moves)
+
+    def __sub__(self, other: Any) -> Sealed:
+        """Subtract public integers or another seal about the same people."""
+        return self.__add__(-other if isinstance(other, Sealed) else -_public(other))
+
+    def __rsub__(self, other: Any) -> Sealed:
+        return (-self).__add__(other)
+
+    def __mul__(self, factor: int) -> Sealed:
+        """Multiply all coordinates with one public integer."""
+        if isinstance(factor, bool) or not isinstance(factor, int | np.integer):
+            raise ParameterError(f"Expected an integer factor, got {type(factor).__name__}.")
+        if factor in (0, 1):
+            return self if factor else self._with(0 * self.__numbers, self.moves.times(0))
+        most = SUM_LIMIT // abs(int(factor))
+        inside = np.clip(self.__numbers, -most, most)
+        return self._with(inside * int(factor), self.moves.times(int(factor)))
+
+    __rmul__ = __mul__
+
+    def __getitem__(self, place: int | slice) -> Sealed:
+        """Return one or several neighbouring coordinates: fewer of them move no further."""
+        if not isinstance(place, int | np.integer | slice) or self.__numbers.ndim != 1:
+            raise ParameterError("Expected one integer or a slice of a sealed vector.")
+        chosen = self.__numbers[place if isinstance(place, slice) else slice(place, place + 1)]
+        if not isinstance(place, slice) and not chosen.size:
+            raise ParameterError(f"Expected a place below {self.shape[0]}, got {place}.")
+        return self._with(chosen, self.moves.of_some(chosen.size))
+
+    def sum(self) -> Sealed:
+        """Return the sum of all coordinates, which moves by at most the L1 length."""
+        total = sum(self.__numbers.tolist())
+        return self._one(max(-SUM_LIMIT, min(total, SUM_LIMIT)), self.moves.of_one(self.moves.l1))
+
+    def max(self) -> Sealed:
+        """Return the largest coordinate: it moves no further than any coordinate."""
+        return self._one(self.__numbers.max(), self.moves.of_one(self.moves.largest))
+
+    def min(self) -> Sealed:
+        """Return the smallest coordinate: it moves no further than any coordinate."""
+        return self._one(self.__numbers.min(), self.moves.of_one(self.moves.largest))
+
+    def maximum(self, other: Sealed) -> Sealed:
+        """Return the larger of two vectors in each coordinate: it moves as one of them does."""
+        self._check_same(other)
+        a, b = self.moves, other.moves
+        moves = Moves(
+            a.l1 + b.l1,
+            a.l2_squared + b.l2_squared,
+            max(a.largest, b.largest),
+            2 * max(a.largest, b.largest),
+        )
+        return self._with(np.maximum(self.__numbers, other.__numbers), moves)
+
+    def beside(self, other: Sealed) -> Sealed:
+        """Return the two vectors one after the other."""
+        self._check_same(other)
+        joined = np.concatenate([self.__numbers, other.__numbers])
+        return self._with(joined, self.moves.beside(other.moves))
+
+    def clip(self, low: int, high: int) -> Sealed:
+        """Cut each coordinate to public limits, which brings no two of them further apart."""
+        return self._with(np.clip(self.__numbers, low, high), self.moves)
+
+    # For the core.
+
+    def _open(self, key: object) -> Integers:
+        if key is not _KEY:
+            self._refuse()
+        return self.__numbers
+
+    def _one(self, number: Any, moves: Moves) -> Sealed:
+        return self._with(np.array([number], dtype=np.int64), moves)
+
+    def _with(self, numbers: Integers, moves: Moves) -> Sealed:
+        return Sealed(_KEY, numbers, moves, self.relation, self.among)
+
+    def _check_same(self, other: Sealed) -> None:
+        if self.relation is not other.relation or self.among is not other.among:
+            raise RelationMismatchError(
+                "Two sealed numbers about other people, or under another relation, cannot be "
+                "combined: one user would move them in other ways than either seal says."
+            )
+
+
+class SealedRows(_Closed):
+    """One row of numbers for each user, or for each of several pairs of users.
+
+    A user owns at most one row (or half of the row of a pair): whoever is replaced changes one row.
+    What is made of the rows is a :class:`Sealed`.
+
+    Examples
+    --------
+    >>> ages = seal_rows(np.array([31.0, 45.0, 28.0]), Relation.REPLACE)
+    >>> ages
+    SealedRows(shape of a row=(), one row a user)
+    >>> ages.counts([30.0, 40.0])
+    Sealed(shape=(2,), one user moves a coordinate by at most 1)
+    """
+
+    __slots__ = ("__rows", "among", "paired", "relation")
+    _how = (
+        "Ask it for counts, a tally or a total, or give it to a mechanism such as PrivateQuantile."
+    )
+
+    def __init__(
+        self,
+        key: object,
+        rows: NDArray[Any],
+        relation: Relation,
+        *,
+        paired: bool = False,
+        among: object | None = None,
+    ) -> None:
+        if key is not _KEY:
+            raise SealedError("Only a question to People makes SealedRows: ask people.each(...).")
+        self.__rows = rows
+        self.relation = relation
+        self.paired = paired
+        self.among = among
+
+    def __repr__(self) -> str:
+        whose = "pair of users" if self.paired else "user"
+        return f"SealedRows(shape of a row={self.__rows.shape[1:]}, one row a {whose})"
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a row has; public."""
+        return 1 if self.__rows.ndim == 1 else int(self.__rows.shape[1])
+
+    def map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> SealedRows:
+        """Return ``function`` of the rows, each of which depends on its own row alone.
+
+        That is the duty of every statistic; what it returns has as many rows.
+        """
+        from quorate.users.crowd import call_quietly
+
+        rows = self.__rows
+        found = call_quietly(lambda: np.asarray(function(rows)))
+        if found is None or found.shape[:1] != rows.shape[:1] or found.dtype.kind not in "fiub":
+            raise SealedError(
+                "Expected a function that returns one row of numbers for each row; what went wrong "
+                "is withheld. Try it on made-up rows."
+            )
+        return self._with(found)
+
+    def column(self, place: int) -> SealedRows:
+        """Return one number of each row."""
+        if self.__rows.ndim != 2 or not 0 <= place < self.__rows.shape[1]:
+            raise ParameterError(f"Expected a column below {self.dimension}, got {place}.")
+        return self._with(np.ascontiguousarray(self.__rows[:, place]))
+
+    def present(self) -> SealedRows:
+        """Return the rows without NaN: who has one is absent, and owns no row."""
+        rows = self.__rows
+        unknown = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, np.bool_)
+        return self._with(rows[~(unknown if rows.ndim == 1 else unknown.any(axis=1))])
+
+    def counts(self, thresholds: ArrayLike) -> Sealed:
+        """Count the rows up to each of the increasing thresholds; NaN is beyond all.
+
+        A row is one user's, or a pair's: who is replaced moves each count by at most 1.
+        """
+        from quorate.users.crowd import counts_up_to
+
+        public = np.asarray(thresholds, dtype=np.float64)
+        return self._sealed(counts_up_to(self.__rows, public), Moves.of_counts(public.size))
+
+    def tally(self, size: int) -> Sealed:
+        """Count the rows that hold 0, 1, ... below ``size``; others are in no cell."""
+        rows = self.__rows
+        inside = rows[(rows >= 0) & (rows < size)].astype(np.int64)
+        return self._sealed(np.bincount(inside, minlength=size), Moves.of_tally(self.relation))
+
+    def total(self, grid: Grid) -> Sealed:
+        """Add up the rows, clipped and rounded by ``grid``."""
+        return seal_total(grid.encode_sum(self.__rows), grid, self.relation, self.among)
+
+    def _open(self, key: object) -> NDArray[Any]:
+        if key is not _KEY:
+            self._refuse()
+        return self.__rows
+
+    def _sealed(self, numbers: Integers, moves: Moves) -> Sealed:
+        return Sealed(_KEY, np.asarray(numbers, np.int64), moves, self.relation, self.among)
+
+    def _with(self, rows: NDArray[Any]) -> SealedRows:
+        return SealedRows(_KEY, rows, self.relation, paired=self.paired, among=self.among)
+
+
+# What only the core may call. ``tests/core_border.py`` lists who imports these names.
+
+
+def seal(numbers: Any, moves: Moves, relation: Relation, among: object | None = None) -> Sealed:
+    """Seal integers whose moves the caller has proved."""
+    return Sealed(_KEY, _saturated(np.asarray(numbers, np.int64)), moves, relation, among)
+
+
+def seal_total(
+    totals: Integers, grid: Grid, relation: Relation, among: object | None = None
+) -> Sealed:
+    """Seal a sum of contributions that ``grid`` has encoded."""
+    return Sealed(_KEY, totals, GridMoves(grid, relation), relation, among)
+
+
+def seal_rows(
+    rows: Any, relation: Relation, *, paired: bool = False, among: object | None = None
+) -> SealedRows:
+    """Seal rows of which one user owns one, or half of one."""
+    return SealedRows(_KEY, np.asarray(rows), relation, paired=paired, among=among)
+
+
+def opened(sealed: Sealed) -> Integers:
+    """Return the numbers; for an account that has written down what they cost."""
+    return sealed._open(_KEY)
+
+
+def check_rows(rows: SealedRows, relation: Relation) -> None:
+    """Refuse rows under another relation than the mechanism's that is given them."""
+    if rows.relation is not relation:
+        raise RelationMismatchError(
+            f"These rows are about neighbours that {rows.relation.value}, the mechanism hides "
+            f"those that {relation.value}."
+        )
+
+
+def opened_rows(rows: SealedRows) -> NDArray[Any]:
+    """Return the rows; for a question that bounds what it makes of them."""
+    return rows._open(_KEY)
+
+
+def _public(value: Any) -> Integers:
+    """Return public integers, cut so that a sum with a sealed one fits into 64 bits."""
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iub":
+        raise ParameterError(f"Expected public integers, got dtype={numbers.dtype}.")
+    return np.asarray(np.clip(numbers, -_ROOM, _ROOM), dtype=np.int64)
+
+
+def _saturated(numbers: Integers) -> Integers:
+    """Cut integers to 62 bits, which brings no two of them further apart; nothing wraps around."""
+    return np.asarray(np.clip(numbers, -SUM_LIMIT, SUM_LIMIT))

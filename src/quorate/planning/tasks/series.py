@@ -1,0 +1,128 @@
+"""Planning a table every period: how far people and sums by group are off, by public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from quorate import _validate
+from quorate.accounting.calibrate import gaussian_multiplier
+from quorate.exceptions import ParameterError
+from quorate.guarantees import Relation
+from quorate.planning.plan import PublishedBound
+from quorate.planning.solve import smallest_users
+from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.series.factors import Factor, best_factor
+from quorate.tabulate.released import tail_factor
+
+__all__ = ["SeriesTask"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesTask(Task):
+    """People by group and period, as in :class:`~quorate.series.UserSeries`.
+
+    The error is that of the number of people in one group and one period, as a share of an average
+    one: everybody is in ``touched`` periods and in one group. A sum is off by as much, as a share
+    of what as many people count for fully. Nobody is taken to hold more than they count for.
+
+    Parameters
+    ----------
+    size : int, default=10
+        Groups.
+    dimension : int, default=1
+        Columns that are added up beside the people.
+    horizon : int, default=52
+        Periods.
+    touched : int, default=4
+        In how many of them a person is.
+
+    Examples
+    --------
+    >>> task = SeriesTask(size=8, horizon=78, touched=3, dimension=0, delta=1e-6)
+    >>> round(task.error(20_000, 1.0), 3), task.way(20_000, 1.0)[0]
+    (0.125, 'independent')
+    """
+
+    size: int = 10
+    dimension: int = 1
+    horizon: int = 52
+    touched: int = 4
+    relation: Relation = Relation.ADD_REMOVE
+
+    name: ClassVar[str] = "series"
+    error_meaning: ClassVar[str] = (
+        "error of the people of an average group in one period, as a share of them"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _validate.positive_integer(size=self.size, horizon=self.horizon, touched=self.touched)
+        _validate.non_negative_integer(dimension=self.dimension)
+        if self.touched > self.horizon:
+            raise ParameterError(
+                f"Expected touched <= horizon={self.horizon}, got touched={self.touched}."
+            )
+
+    @property
+    def largest_error(self) -> float:
+        """Nothing in every cell."""
+        return 1.0
+
+    @cached_property
+    def _factor(self) -> Factor:
+        return best_factor("periods", horizon=self.horizon, touched=self.touched)
+
+    def _share(self, users: int, noise: float) -> float:
+        """Return what noise of a cell does not exceed, as a share of an average one."""
+        people = users * self.touched / (self.horizon * self.size)
+        tail = tail_factor("gaussian", beta=self.beta)
+        parts = math.sqrt(1 + self.dimension)
+        # Two people in two periods are the root of two further apart than one and nobody.
+        replaced = math.sqrt(2.0) if self.relation is Relation.REPLACE else 1.0
+        return min(self.largest_error, tail * noise * parts * replaced / people)
+
+    def error(self, users: int, epsilon: float) -> float:
+        """Return the error of a cell, by the law of the noise."""
+        if self.delta == 0:
+            raise ParameterError("A series has Gaussian noise: state delta > 0, such as 1e-6.")
+        noise = gaussian_multiplier(epsilon, self.delta)
+        return self._share(users, noise * self._factor.error("periods", self.touched))
+
+    def split_error(self, users: int, epsilon: float) -> float:
+        """Return the error where every period has an equal part of the budget."""
+        noise = gaussian_multiplier(epsilon, self.delta, count=self.horizon)
+        return self._share(users, noise)
+
+    def baselines(self) -> dict[str, ErrorModel]:
+        """Return the error of a budget that is split over the periods."""
+        return {"a budget split over the periods": self.split_error}
+
+    def way(self, users: int, epsilon: float) -> tuple[str, str]:
+        """Return which noise a series has, and what running totals would have."""
+        del users, epsilon
+        running = best_factor("running", horizon=self.horizon, touched=self.touched)
+        return self._factor.name, (
+            "periods have the least noise so; running totals have the least with "
+            f"{running.name} noise (view='running')."
+        )
+
+    def upper(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the users for whom the law of the noise suffices."""
+        users = smallest_users(lambda n: self.error(n, epsilon), error)
+        return PublishedBound(
+            users=None if users is None else float(users),
+            theorem="law of the noise",
+            holds=True,
+            note="whoever holds more than they count for is cut",
+        )
+
+    def lower(self, *, epsilon: float, error: float) -> PublishedBound:
+        """Return the floor for two crowds: all people in a group, or none."""
+        if error >= 0.5:
+            return PublishedBound(
+                users=1.0, theorem="no theorem", holds=True, note="half of a group always does"
+            )
+        return self.two_crowds(epsilon)

@@ -1,0 +1,190 @@
+"""From releases to curves: every statistic of every group, by period and as running totals.
+
+Everything here is computed from what was released and from public numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.mechanisms.stated_error import StatedError
+from quorate.series.design import Design, SeriesPart
+from quorate.tabulate.gathering.cells import ValueColumn
+from quorate.tabulate.released import (
+    CONFIDENCE,
+    Estimates,
+    Released,
+    arrow_table,
+    means,
+    tail_factor,
+    totals,
+)
+from quorate.tabulate.requests import Request
+
+__all__ = ["Asked", "SeriesError", "curves"]
+
+Floats = NDArray[np.float64]
+
+COVERS = (
+    "Privacy noise. What people hold beyond their length over the whole horizon is in no bound, "
+    "nor is the sampling of the people themselves."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesError(StatedError):
+    """What the errors of a series are about; public before the first period.
+
+    Attributes
+    ----------
+    standard_error : dict
+        Of each part of a cell (``records``, ``people``, columns), in a period, and at the end of
+        the horizon in a running total.
+    confidence : float
+        With this probability each number, by itself, is within its bound.
+
+    Examples
+    --------
+    >>> print(SeriesError(standard_error={"people": (8.4, 61.0)}))
+    standard errors: people 8.4 a period, 61 at the end of running totals
+    """
+
+    standard_error: dict[str, tuple[float, float]]
+    confidence: float = CONFIDENCE
+    covers: str = COVERS
+
+    @property
+    def coordinates(self) -> tuple[float, ...]:
+        """Empty: every number has a bound of its own."""
+        return ()
+
+    @property
+    def bound(self) -> float:
+        """Infinite for the series as a whole: each number has its own."""
+        return math.inf
+
+    @property
+    def worst(self) -> float:
+        """Infinite: nothing that was released says how much more some people hold."""
+        return math.inf
+
+    def __str__(self) -> str:
+        each = ", ".join(
+            f"{name} {period:.3g} a period, {end:.3g} at the end of running totals"
+            for name, (period, end) in self.standard_error.items()
+        )
+        return f"standard errors: {each}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a series should show.
+
+    Attributes
+    ----------
+    by : tuple of str
+    keys : tuple
+        One row a group.
+    requests : tuple of Request
+        Statistics of numbers.
+    labels : dict
+        From names to pairs of a column of labels and its public labels.
+    ranges : dict
+        From columns of numbers to their public ranges.
+    """
+
+    by: tuple[str, ...]
+    keys: tuple[tuple[Any, ...], ...]
+    requests: tuple[Request, ...]
+    labels: dict[str, tuple[str, tuple[Any, ...]]]
+    ranges: dict[str, tuple[float, float]]
+
+
+def curves(
+    released: list[NDArray[np.int64]], labels: list[str], asked: Asked, design: Design, view: str
+) -> Any:
+    """Return a table with one row for each period and group, three columns a statistic.
+
+    Parameters
+    ----------
+    released : list of arrays of integers
+        One a period, from the first on.
+    labels : list of str
+        The names of these periods.
+    asked : Asked
+    design : Design
+    view : {"periods", "running"}
+    """
+    noisy = np.array(released, dtype=np.float64).reshape(len(released), design.dimension)
+    seen = design.factor.view(noisy, view)
+    found = {
+        _name(part): _part(part, seen[:, start : start + part.cells], asked, design, view)
+        for start, part in zip(design.starts, design.parts, strict=True)
+    }
+    columns: dict[str, Estimates] = {}
+    for request in asked.requests:
+        columns[request.name] = _statistic(request, found)
+    for name, (column, each) in asked.labels.items():
+        for place, label in enumerate(each):
+            columns[f"{name}={label}"] = _share(found[f"labels {column}"], place, len(each))
+    rows = tuple((label, *key) for label in labels for key in asked.keys)
+    return arrow_table(("period", *asked.by), rows, columns)
+
+
+def _name(part: SeriesPart) -> str:
+    return part.kind if part.column is None else f"{part.kind} {part.column}"
+
+
+def _part(part: SeriesPart, steps: Floats, asked: Asked, design: Design, view: str) -> Released:
+    values = steps * design.step(part)
+    errors = np.repeat(design.errors(part, view)[: len(steps)], part.cells)
+    column = ValueColumn(0, *asked.ranges[str(part.column)]) if part.kind == "sum" else None
+    return Released(
+        values=values.ravel(),
+        errors=errors,
+        bounds=tail_factor("gaussian", beta=1 - CONFIDENCE) * errors,
+        cap=part.unit,
+        centre=part.centre,
+        column=column,
+    )
+
+
+def _statistic(request: Request, found: dict[str, Released]) -> Estimates:
+    if request.statistic == "users":
+        return found["people"]
+    if request.statistic == "count":
+        return found["records"]
+    sums = found[f"sum {request.column}"]
+    if request.statistic == "mean":
+        return means(sums, found["records"])
+    return totals(sums, found.get("records"))
+
+
+def _share(part: Released, place: int, size: int) -> Estimates:
+    r"""Return the share of one label among all labels, in each group: a ratio of noisy counts.
+
+    With counts k of all n, each off by noise of deviation s, the share :math:`p = k / n` is off by
+    about :math:`(z_k - p \sum_j z_j) / n`, whose deviation is
+    :math:`s \sqrt{1 - 2p + m p^2} / n` for m labels. Where noise may be all there is, nothing is
+    known but that a share lies between 0 and 1.
+    """
+    counts, noise = part.values.reshape(-1, size), part.errors.reshape(-1, size)[:, 0]
+    together = counts.sum(axis=1)
+    tail = tail_factor("gaussian", beta=1 - CONFIDENCE)
+    reach = tail * math.sqrt(size) * noise
+    known = together > reach
+    divisor = np.where(known, together, 1.0)
+    share = np.clip(np.where(known, counts[:, place] / divisor, 1.0 / size), 0.0, 1.0)
+    spread = noise * np.sqrt(np.maximum(1 - 2 * share + size * share**2, 0.0)) / divisor
+    # The divisor is off as well: it is at least what is left of it below the noise.
+    bounds = tail * spread * divisor / np.maximum(divisor - reach, 1e-300)
+    return Estimates(
+        values=share,
+        errors=np.where(known, np.minimum(spread, 1.0), 1.0),
+        bounds=np.where(known, np.minimum(bounds, 1.0), 1.0),
+    )

@@ -1,0 +1,274 @@
+r"""What people spend of one length for the whole horizon: the bounded numbers of one period.
+
+Private. Here, and in :mod:`quorate.series.store`, are the only numbers of a series that nobody may
+see: what each person adds in a period, and what each person has spent so far.
+
+What a person adds to period t is a vector of integers :math:`x_t` over all cells, in steps. Over
+the whole horizon they move what is released by :math:`\|Cx\|`, with the public matrix C of
+:mod:`quorate.series.factors`. It is kept at most the radius R: the person's *spent* square
+
+.. math:: q_t = q_{t-1} + G_{tt} \|x_t\|^2 + 2 \lceil\|x_t\|\rceil
+          \sum_{s<t} G_{ts} \lceil\|x_s\|\rceil, \qquad G = C^T C,
+
+is an upper bound of :math:`\|C(x_1, \ldots, x_t, 0, \ldots)\|^2`, by the inequality of Cauchy and
+Schwarz and because no entry of G is negative. It is an exact integer, and :math:`x_t` is scaled
+down so that it stays at most :math:`R^2`. So nobody leaves the radius, whatever they do and
+whenever; the proof is in ``docs/proofs/series.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.grid import Bound
+from quorate.guarantees import Relation
+
+__all__ = ["Bounded", "Entries", "HorizonBall", "Lookup", "bounded_period"]
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_LARGEST = 2.0**200
+# What floats may be off by, far beyond what a few thousand roundings can; integers decide in the
+# end, and a person who would exceed the radius by rounding adds nothing.
+_SHRUNK = 1.0 - 2.0**-30
+# Floats add up integers exactly below 2^53. Squares of a person are below 2^60 together and at most
+# 2^22 (cells), so halves of 31 bits are; what people add to a cell is below 2^31, so halves of 15
+# bits are, for 2^37 people.
+_SQUARES, _SUMS = 31, 15
+
+
+@dataclass(frozen=True, eq=False)
+class HorizonBall(Bound):
+    """Vectors over all cells of all periods of length at most ``radius``; one period of them.
+
+    Two vectors of length R are at most 2R apart, and at most the root of two times R if no
+    coordinate is negative, whichever periods they lie in.
+
+    >>> ball = HorizonBall(8, 3, 52, signed=False)
+    >>> [ball.change_in_steps(1.0, relation)[1] for relation in Relation]
+    [128, 64]
+    """
+
+    radius: int
+    dimension: int
+    horizon: int
+    signed: bool
+
+    def __post_init__(self) -> None:
+        centre = np.zeros(self.dimension)
+        centre.flags.writeable = False
+        object.__setattr__(self, "centre", centre)
+
+    def offsets_in_steps(self, values: Floats, step: float, *, out: Floats) -> None:
+        """Refuse: what fits depends on what was spent; see :func:`bounded_period`."""
+        raise NotImplementedError
+
+    def change_in_steps(self, step: float, relation: Relation) -> tuple[int, int]:
+        """Return the largest L1 norm and squared L2 norm of a change of all periods, in steps."""
+        times = 1 if relation is Relation.ADD_REMOVE else 4 if self.signed else 2
+        squared = int(times * (Fraction(self.radius) / Fraction(step)) ** 2)
+        return math.isqrt(self.dimension * self.horizon * squared), squared
+
+    def change(self, relation: Relation) -> tuple[float, float]:
+        """Return the largest L1 and L2 norm of a change of all periods, rounded up."""
+        plain, squared = self.change_in_steps(1.0, relation)
+        return float(plain + 1), math.sqrt(squared) * (1 + 2.0**-48)
+
+    @property
+    def largest_offset(self) -> float:
+        """Largest absolute value of a coordinate."""
+        return float(self.radius)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A number a person, by the hashes of their ids, which climb; nobody else has spent anything.
+
+    >>> Lookup(np.array([3, 7], np.uint64), np.array([5, 6])).of(np.array([7, 8], np.uint64))
+    array([6, 0])
+    """
+
+    people: Words
+    values: Integers
+
+    @classmethod
+    def empty(cls) -> Lookup:
+        """Return one of nobody."""
+        return cls(np.empty(0, np.uint64), np.empty(0, np.int64))
+
+    def of(self, people: Words) -> Integers:
+        """Return the numbers of some people, zero for who is not known."""
+        if not len(self.people):
+            return np.zeros(len(people), dtype=np.int64)
+        places = np.minimum(np.searchsorted(self.people, people), len(self.people) - 1)
+        return np.where(self.people[places] == people, self.values[places], 0)
+
+    def plus(self, people: Words, added: Integers) -> Lookup:
+        """Return the sum with numbers of other people, whose hashes climb too.
+
+        >>> Lookup.empty().plus(np.array([3], np.uint64), np.array([5])).values
+        array([5])
+        """
+        places = np.searchsorted(self.people, people)
+        known = np.zeros(len(people), dtype=np.bool_)
+        inside = places < len(self.people)
+        known[inside] = self.people[places[inside]] == people[inside]
+        values = self.values.copy()
+        values[places[known]] += added[known]
+        new = ~known
+        return Lookup(
+            np.insert(self.people, places[new], people[new]),
+            np.insert(values, places[new], added[new]),
+        )
+
+
+@dataclass(frozen=True)
+class Entries:
+    """What people hold in one period, unbounded: one entry for each person and cell.
+
+    Attributes
+    ----------
+    people : array of uint64
+        Hashes of ids.
+    owners : array of integers
+        The place in ``people`` of each entry's person; a person's entries in one fixed order.
+        Entries of one person and cell are added up.
+    cells : array of integers
+    values : array of floats
+        In steps; NaN counts as 0.
+    """
+
+    people: Words
+    owners: Integers
+    cells: Integers
+    values: Floats
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """One period, bounded: what is added up, who spent how much of their square, and lengths.
+
+    ``lengths`` are those of the integers that were added up, rounded up.
+    """
+
+    totals: Integers
+    spent: Lookup
+    lengths: Lookup
+
+
+def bounded_period(
+    entries: Entries,
+    spent: Lookup,
+    before: tuple[Lookup, ...],
+    *,
+    gram: Integers,
+    ball: HorizonBall,
+) -> Bounded:
+    """Scale everybody to what they have left, and add up.
+
+    Parameters
+    ----------
+    entries : Entries
+    spent : Lookup
+        Squares that people have spent in earlier periods.
+    before : tuple of Lookup
+        The lengths of earlier periods, for those whose entry of ``gram`` is not zero.
+    gram : array of integers
+        The row of C transposed times C of this period: earlier ones as in ``before``, then itself.
+    ball : HorizonBall
+
+    Examples
+    --------
+    Ann has 3 of 5 left in the length, as the square 16 of 25 is spent:
+
+    >>> ann = np.array([7], np.uint64)
+    >>> entries = Entries(ann, np.array([0]), np.array([1]), np.array([100.0]))
+    >>> ball = HorizonBall(5, 2, 52, signed=False)
+    >>> found = bounded_period(
+    ...     entries, Lookup(ann, np.array([16])), (), gram=np.array([1]), ball=ball
+    ... )
+    >>> found.totals, found.spent.values
+    (array([0, 2]), array([20]))
+    """
+    people, owners, cells, values = _together(entries, ball)
+    used, own = spent.of(people), int(gram[-1])
+    left = ball.radius**2 - used
+    cross = np.zeros(len(people), dtype=np.int64)
+    for weight, earlier in zip(gram[:-1].tolist(), before, strict=True):
+        cross += weight * earlier.of(people)
+    steps = _scaled(values, owners, _most(left, cross, own))
+    squares = _exact_sums(owners, steps * steps, len(people), half=_SQUARES)
+    lengths = _root_up(squares)
+    cost = own * squares + 2 * cross * lengths
+    fits = cost <= left
+    steps = np.where(fits[owners], steps, 0)
+    cost, lengths = np.where(fits, cost, 0), np.where(fits, lengths, 0)
+    return Bounded(
+        _exact_sums(cells, steps, ball.dimension, half=_SUMS),
+        spent.plus(people, cost),
+        Lookup(people, lengths),
+    )
+
+
+def _together(entries: Entries, ball: HorizonBall) -> tuple[Words, Integers, Integers, Floats]:
+    """Return people and their cells, each cell once: two ids with one hash are one person."""
+    from scipy import sparse
+
+    people, places = np.unique(entries.people, return_inverse=True)
+    values = np.clip(entries.values, -_LARGEST if ball.signed else 0.0, _LARGEST)
+    values[np.isnan(values)] = 0.0
+    shape = len(people), ball.dimension
+    table = sparse.coo_array((values, (places[entries.owners], entries.cells)), shape).tocsr()
+    owners = np.repeat(np.arange(len(people)), np.diff(table.indptr))
+    return people, owners, table.indices.astype(np.int64), table.data
+
+
+def _most(left: Integers, cross: Integers, own: int) -> Floats:
+    """Return how long a vector may be: the root of own n^2 + 2 (n + 1) cross = left, from below.
+
+    >>> _most(np.array([9, 0]), np.array([0, 0]), 1).round(6)
+    array([3., 0.])
+    """
+    room = np.maximum(left - 2 * cross, 0).astype(np.float64)
+    half = cross.astype(np.float64)
+    # As room / (half + root), which does not cancel.
+    root = half + np.sqrt(half * half + own * room)
+    return np.asarray(np.where(room > 0, room / np.maximum(root, 1.0), 0.0)) * _SHRUNK
+
+
+def _scaled(values: Floats, owners: Integers, most: Floats) -> Integers:
+    """Return everybody's entries as integers, pulled in to their length, towards zero."""
+    lengths = np.sqrt(np.bincount(owners, weights=values * values, minlength=len(most)))
+    factors = np.minimum(1.0, most / np.maximum(lengths, 1.0))
+    return np.trunc(values * factors[owners]).astype(np.int64)
+
+
+def _exact_sums(places: Integers, values: Integers, size: int, *, half: int) -> Integers:
+    """Add up integers by place: floats add up halves of them exactly.
+
+    >>> _exact_sums(np.array([0, 1, 0]), np.array([2**61, 5, -3]), 2, half=31).tolist()
+    [2305843009213693949, 5]
+    """
+    high, low = values >> half, values & ((1 << half) - 1)
+    upper = np.bincount(places, weights=high, minlength=size).astype(np.int64)
+    lower = np.bincount(places, weights=low, minlength=size).astype(np.int64)
+    return (upper << half) + lower
+
+
+def _root_up(squares: Integers) -> Integers:
+    """Return the smallest integers whose squares are at least these.
+
+    >>> _root_up(np.array([0, 1, 24, 25, 26, 2**60 - 1])).tolist()
+    [0, 1, 5, 5, 6, 1073741824]
+    """
+    roots = np.ceil(np.sqrt(squares.astype(np.float64))).astype(np.int64)
+    roots -= ((roots - 1) * (roots - 1) >= squares) & (roots > 0)
+    roots += roots * roots < squares
+    return np.asarray(roots)

@@ -1,0 +1,323 @@
+"""What a series remembers from one period to the next: one private file, and a key beside it.
+
+Private. The file holds what everybody has spent of their length, by keyed hashes of their ids
+(:mod:`quorate.series.id_hashes`), and the releases so far; with correlated noise also the exact
+totals that later releases need. Its owner alone can read it. The key lies in a file of its own, so
+that a copy of one of the two tells nothing about an id.
+
+A period is written in one transaction (SQLite, rollback journal, ``synchronous = EXTRA``) together
+with what people spent for it and a random word, its *state*. Only then the state is entered in the
+ledger, and only then the release is shown. So whatever ends the program, at any point:
+
+* before the transaction nothing happened, and whatever was drawn was never seen;
+* after it the release is there and is shown next time, as it was drawn;
+* a file that is older than the ledger, or gone, does not know the ledger's last state, and is
+  refused: people would have spent less than they did.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.exceptions import ParameterError, SeriesStoreError
+from quorate.guarantees import Numerics
+from quorate.protocols.device_memory import close_to_others
+from quorate.series.id_hashes import KEY_BYTES, numbers_for_texts, siphash
+from quorate.series.spending import Bounded, Lookup
+
+__all__ = ["Page", "Period", "SeriesStore"]
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+_APPLICATION_ID = 0x51525345  # "QRSE"
+_SCHEMA = (
+    "CREATE TABLE series (id TEXT NOT NULL, design TEXT NOT NULL, ids TEXT NOT NULL, "
+    "check_word INTEGER NOT NULL, charge INTEGER)",
+    "CREATE TABLE periods (number INTEGER PRIMARY KEY, state TEXT NOT NULL, "
+    "shown INTEGER NOT NULL, released BLOB NOT NULL, totals BLOB, numerics TEXT NOT NULL)",
+    "CREATE TABLE spent (period INTEGER PRIMARY KEY, people BLOB NOT NULL, numbers BLOB NOT NULL)",
+)
+# The row of squares spent so far; lengths of single periods stand under the periods.
+_SO_FAR = 0
+# How many seconds to wait for another writer.
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Period:
+    """One release: its number, its state, whether it was shown, and the noisy integers."""
+
+    number: int
+    state: str
+    shown: bool
+    released: Integers
+
+
+class Page:
+    """An open transaction on a store; what was written counts when it ends."""
+
+    def __init__(self, connection: sqlite3.Connection, key: bytes) -> None:
+        self._run = connection.execute
+        self._key = key
+
+    @property
+    def id(self) -> str:
+        """A random word for the series."""
+        return str(self._run("SELECT id FROM series").fetchone()[0])
+
+    @property
+    def charge(self) -> int | None:
+        """The number of the charge in the ledger, if there is one."""
+        found: int | None = self._run("SELECT charge FROM series").fetchone()[0]
+        return found
+
+    @charge.setter
+    def charge(self, charge: int) -> None:
+        self._run("UPDATE series SET charge = ?", (charge,))
+
+    @property
+    def kind_of_ids(self) -> str:
+        """Whether ids are integers or text; empty before the first period."""
+        return str(self._run("SELECT ids FROM series").fetchone()[0])
+
+    def last(self) -> Period:
+        """Return the last period that was written; number 0 if there is none."""
+        row = self._run(
+            "SELECT number, state, shown, released FROM periods ORDER BY number DESC"
+        ).fetchone()
+        return Period(0, "", shown=True, released=_numbers(b"")) if row is None else _period(row)
+
+    def state_before(self, number: int) -> str:
+        """Return the state of the period before this one, empty for the first."""
+        query = "SELECT state FROM periods WHERE number = ?"
+        row = self._run(query, (number - 1,)).fetchone()
+        return "" if row is None else str(row[0])
+
+    def shown(self) -> list[Integers]:
+        """Return what was released and shown, period by period."""
+        query = "SELECT number, state, shown, released FROM periods WHERE shown ORDER BY number"
+        return [_period(row).released for row in self._run(query)]
+
+    def numerics(self) -> set[Numerics]:
+        """Return of which kinds the noise of the releases was."""
+        return {Numerics(row[0]) for row in self._run("SELECT DISTINCT numerics FROM periods")}
+
+    def show(self, number: int) -> None:
+        """Remember that a release may be shown."""
+        self._run("UPDATE periods SET shown = 1 WHERE number = ?", (number,))
+
+    def hashes(self, words: Words) -> Words:
+        """Return what the store knows people by, whose ids these words stand for."""
+        return siphash(words, self._key)
+
+    def numbers(self, texts: Any) -> Any:
+        """Return ids that are text as integers that nobody can guess."""
+        return numbers_for_texts(texts, self._key)
+
+    def spent(self) -> Lookup:
+        """Return the squares that people have spent so far."""
+        return self._lookup(_SO_FAR)
+
+    def lengths(self, number: int) -> Lookup:
+        """Return the lengths of people in an earlier period."""
+        return self._lookup(number)
+
+    def totals(self) -> Integers:
+        """Return the exact totals of all periods so far, one row a period."""
+        rows = self._run("SELECT totals FROM periods ORDER BY number").fetchall()
+        return np.array([_numbers(row[0]) for row in rows], dtype=np.int64)
+
+    def write(
+        self,
+        number: int,
+        released: Integers,
+        bounded: Bounded,
+        *,
+        ids: str,
+        numerics: Numerics,
+        keep: bool,
+    ) -> None:
+        """Write a period down; with ``keep`` also what later releases of correlated noise need."""
+        state = os.urandom(16).hex()  # a word without a meaning, not noise
+        totals = _bytes(bounded.totals) if keep else None
+        row = (number, state, _bytes(released), totals, numerics.value)
+        self._run("INSERT INTO periods VALUES (?, ?, 0, ?, ?, ?)", row)
+        self._run("UPDATE series SET ids = ?", (ids,))
+        self._replace(_SO_FAR, bounded.spent)
+        if keep:
+            self._replace(number, bounded.lengths)
+
+    def _lookup(self, period: int) -> Lookup:
+        query = "SELECT people, numbers FROM spent WHERE period = ?"
+        row = self._run(query, (period,)).fetchone()
+        if row is None:
+            return Lookup.empty()
+        return Lookup(np.frombuffer(row[0], "<u8").astype(np.uint64), _numbers(row[1]))
+
+    def _replace(self, period: int, found: Lookup) -> None:
+        people = np.ascontiguousarray(found.people, dtype="<u8").tobytes()
+        row = (period, people, _bytes(found.values))
+        self._run("INSERT OR REPLACE INTO spent VALUES (?, ?, ?)", row)
+
+
+@dataclass(frozen=True)
+class SeriesStore:
+    """The store at ``path`` of the series with a design.
+
+    Parameters
+    ----------
+    path : path
+    design : str
+        A word for all public parameters: another series is refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> store = SeriesStore(Path(folder.name) / "series.sqlite", "a design")
+    >>> store.create()
+    >>> with store.page() as page:
+    ...     page.last().number, page.spent().people.size
+    (0, 0)
+    >>> [oct(path.stat().st_mode & 0o777) for path in sorted(Path(folder.name).iterdir())]
+    ['0o600', '0o600']
+    >>> folder.cleanup()
+    """
+
+    path: Path
+    design: str
+
+    @property
+    def key_path(self) -> Path:
+        """Where the key of the hashes lies."""
+        return self.path.with_name(f"{self.path.name}.key")
+
+    def exists(self) -> bool:
+        """Tell whether there is a file."""
+        return os.path.lexists(self.path)
+
+    def create(self) -> None:
+        """Make key and file, each whole or not at all, unless they are there."""
+        if self.exists():
+            return
+        _born_whole(self.key_path, os.urandom(KEY_BYTES))
+        key = self._key()
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+            made.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            for statement in _SCHEMA:
+                made.execute(statement)
+            row = (os.urandom(8).hex(), self.design, "", _check_word(key), None)
+            made.execute("INSERT INTO series VALUES (?, ?, ?, ?, ?)", row)
+            _born_whole(self.path, made.serialize())
+
+    @contextmanager
+    def page(self) -> Iterator[Page]:
+        """Open the file for one writer at a time; commit durably at the end, roll back on error."""
+        if not self.exists():
+            self._refuse("is not there")
+        close_to_others(self.path)
+        key = self._key()
+        try:
+            with closing(
+                sqlite3.connect(
+                    f"{self.path.resolve().as_uri()}?mode=rw",
+                    uri=True,
+                    timeout=_PATIENCE,
+                    isolation_level=None,
+                )
+            ) as connection:
+                connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("PRAGMA fullfsync = ON")  # macOS; no effect elsewhere
+                connection.execute("PRAGMA secure_delete = ON")
+                connection.execute("BEGIN IMMEDIATE")
+                self._check(connection, key)
+                yield Page(connection, key)
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            told = f"could not be read or written (SQLite says {code})"
+        else:
+            return
+        # Outside of the handler, so that nothing leads from the error to what was bound.
+        self._refuse(told)
+
+    def _check(self, connection: sqlite3.Connection, key: bytes) -> None:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            self._refuse("is not the store of a series")
+        design, word = connection.execute("SELECT design, check_word FROM series").fetchone()
+        if word != _check_word(key):
+            self._refuse(f"does not go with the key {self.key_path}")
+        if design != self.design:
+            self._refuse(
+                "belongs to a series with other parameters; those of a series are fixed before its "
+                "first period"
+            )
+
+    def _key(self) -> bytes:
+        try:
+            key = self.key_path.read_bytes()
+        except OSError:
+            key = b""
+        if len(key) != KEY_BYTES:
+            self._refuse(f"has lost its key {self.key_path}")
+        close_to_others(self.key_path)
+        return key
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise SeriesStoreError(
+            f"The store {self.path} {what}. Nothing was released: put the latest copy back, or "
+            "start another series, with a store of another name and a budget of its own."
+        )
+
+
+def _check_word(key: bytes) -> int:
+    """Return a word by which a store recognises its key."""
+    return int(siphash(np.zeros(1, np.uint64), key).view(np.int64)[0])
+
+
+def _period(row: tuple[Any, ...]) -> Period:
+    return Period(int(row[0]), str(row[1]), bool(row[2]), _numbers(row[3]))
+
+
+def _numbers(blob: bytes | None) -> Integers:
+    return np.frombuffer(blob or b"", "<i8").astype(np.int64)
+
+
+def _bytes(numbers: Integers) -> bytes:
+    return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
+
+
+def _born_whole(path: Path, content: bytes) -> None:
+    """Write a file of its owner that appears complete, unless another one is there."""
+    draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}.new")
+    try:
+        file = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with open(file, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(file)
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    except OSError as error:
+        raise ParameterError(
+            f"Expected a place where a store can be made, got {path} ({error.strerror})."
+        ) from None
+    finally:
+        draft.unlink(missing_ok=True)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -1,0 +1,65 @@
+"""The imports keep to the border of the core, private names included."""
+
+import pytest
+
+from core_border import (
+    CLOSED_OPERATIONS,
+    DEBT,
+    KEYS,
+    MODULES,
+    SEALED_ROOMS,
+    SOURCES,
+    TRUSTED,
+    entered,
+    imported,
+    main,
+)
+
+
+def those(look):
+    return {name for name, path in MODULES.items() if look(path.read_text())}
+
+
+def test_only_trusted_modules_seal_and_open():
+    assert those(lambda source: imported(source) & KEYS) <= TRUSTED
+
+
+def test_only_closed_operations_hold_a_source():
+    assert those(lambda source: imported(source) & SOURCES) <= CLOSED_OPERATIONS
+
+
+def test_only_the_core_goes_through_private_doors():
+    inside = {"core/people.py", "core/sealed.py", "accounting/account_parts.py"}
+    assert those(entered) <= inside
+
+
+@pytest.mark.parametrize("room", sorted(SEALED_ROOMS))
+def test_a_sealed_room_holds_no_crowd_and_claims_nothing(room):
+    ours = {name for name in MODULES if name.split("/")[0] == room}
+    private = {"Crowd", "claimed", "claimed_total", "as_rows"}
+    found = {name for name in ours if imported(MODULES[name].read_text()) & private}
+    assert found <= DEBT
+
+
+@pytest.mark.parametrize(
+    ("code", "look"),
+    [
+        ("from quorate.core.sealed import opened", lambda code: imported(code) & KEYS),
+        ("def f():\n    from quorate.core.sealed import _KEY", lambda code: imported(code) & KEYS),
+        ("from quorate.accounting.account import noise_for", lambda c: imported(c) & SOURCES),
+        ("total._Sealed__numbers", entered),
+        ("people._held_crowd().X", entered),
+    ],
+)
+def test_the_check_sees_a_module_that_crosses_the_border(code, look):
+    assert look(code)
+
+
+def test_lists_name_modules_that_there_are():
+    assert set(MODULES) >= TRUSTED | CLOSED_OPERATIONS | DEBT
+
+
+def test_the_report_names_every_trusted_module(capsys):
+    main()
+    printed = capsys.readouterr().out
+    assert [name for name in TRUSTED | CLOSED_OPERATIONS if name not in printed] == []

@@ -1,0 +1,309 @@
+"""Estimators that would leak by an honest mistake: each is refused, with what to do instead.
+
+Every cheat is a short estimator, as somebody might write it. Beside them stands an honest one,
+which shows that it is the mistake that is refused.
+"""
+
+import copy
+import logging
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from quorate import UserData
+from quorate.accounting.account import Account
+from quorate.accounting.account_parts import SampleAccount, disjoint_groups, halved, sum_of_groups
+from quorate.core.moves import Moves
+from quorate.core.people import People
+from quorate.core.sealed import Sealed
+from quorate.estimators import UserEstimator
+from quorate.exceptions import (
+    NumericalFailure,
+    QuorateError,
+    RelationMismatchError,
+    SealedError,
+)
+from quorate.grid import Grid, Interval
+from quorate.guarantees import Gaussian, Pure, Relation, Repeated, Subsampled
+
+SECRET = 31337.0
+DATA = UserData(np.array([[SECRET], [1.0], [2.0]]), offsets=[0, 1, 2, 3])
+GRID = Grid(Interval(0.0, 4e4, centre=0.0), step=1.0)
+
+
+class Means:
+    """One number a user."""
+
+    bound = GRID.bound
+
+    def __call__(self, users):
+        return users.user_means()
+
+
+class Fit(UserEstimator):
+    """Asks people for a total, and does something with it."""
+
+    def __init__(self, epsilon=1.0, *, delta=0.0, relation=Relation.REPLACE, cheat=None):
+        self.epsilon, self.delta, self.relation, self.cheat = epsilon, delta, relation, cheat
+        self.bounds = self.ledger = self.data_name = self.random_state = self.categories = None
+
+    def fit(self, X, y=None, *, users=None):
+        account = self._charge(X, y, users)
+        people = self._population(X, y, users)
+        self.found_ = self.cheat(people, account)
+        self.guarantee_ = self._promise(account)
+        return self
+
+
+def total(people):
+    return people.total(Means(), GRID)
+
+
+def honest(people, account):
+    """Release a sum once, with all that there is."""
+    return account.laplace(total(people), scale=4e4)
+
+
+def test_the_honest_estimator_is_let_through():
+    fitted = Fit(cheat=honest).fit(DATA)
+    assert fitted.found_.shape == (1,)
+    assert fitted.guarantee_.epsilon == 1.0
+
+
+def draws_twice(people, account):
+    seen = total(people)
+    return account.laplace(seen, scale=4e4) + account.laplace(seen, scale=4e4)
+
+
+def pays_little_and_draws(people, account):
+    return account.laplace(total(people), scale=1e-3)
+
+
+def asks_for_the_source(people, account):
+    return account.pay(Pure(1e-9)).discrete_laplace(np.zeros(1, np.int64), scale=1.0)
+
+
+def claims_a_sensitivity(people, account):
+    return account.laplace(total(people), sensitivity=1, scale=1.0)
+
+
+def writes_on_the_seal(people, account):
+    seen = total(people)
+    seen.moves = Moves(0, 0, 0, 0)
+    return account.laplace(seen, scale=1.0)
+
+
+def hands_over_its_own_numbers(people, account):
+    return account.laplace(np.array([31337]), scale=1.0)
+
+
+def keeps_rows(people, account):
+    return people.X
+
+
+def keeps_keys(people, account):
+    return people.keys()
+
+
+def branches(people, account):
+    return "many" if total(people) > 10 else "few"
+
+
+def counts_down(people, account):
+    return [0] * total(people)
+
+
+def converts(people, account):
+    return float(total(people))
+
+
+def compares_two(people, account):
+    return total(people) == total(people)
+
+
+def loops(people, account):
+    return [number + 1 for number in total(people)]
+
+
+def generates(people, account):
+    return next(number + 1 for number in total(people))
+
+
+def saves(people, account):
+    return pickle.dumps(total(people))
+
+
+def saves_people(people, account):
+    return pickle.dumps(people)
+
+
+def copies_people(people, account):
+    return copy.deepcopy(people)
+
+
+def copies_the_account(people, account):
+    return copy.deepcopy(account).laplace(total(people), scale=4e4)
+
+
+def averages(people, account):
+    return np.mean(total(people))
+
+
+def scales_by_a_float(people, account):
+    return account.laplace(total(people) * 0.001, scale=1.0)
+
+
+def forges(people, account):
+    return account.laplace(Sealed(None, np.array([31337]), None, Relation.REPLACE), scale=1.0)
+
+
+def asks_under_another_relation(people, account):
+    other = People(DATA, Relation.ADD_REMOVE)
+    return account.laplace(total(other), scale=4e4)
+
+
+def opens_a_second_account(people, account):
+    """What is not drawn from the account of the fit is not under its promise."""
+    return Fit._promise(Fit().draw_from(None), Account.open(epsilon=100.0))
+
+
+def takes_one_group_for_another(people, account):
+    groups = disjoint_groups(account, 2)
+    halves = halved(people, groups, random_state=0)
+    return groups[0].laplace(total(halves[1]), scale=4e4)
+
+
+def takes_everybody_for_a_group(people, account):
+    groups = disjoint_groups(account, 2)
+    return groups[0].laplace(total(people), scale=4e4)
+
+
+def adds_up_one_group_twice(people, account):
+    groups = disjoint_groups(account, 2)
+    half = total(halved(people, groups, random_state=0)[0])
+    return account.laplace(sum_of_groups([half, half]), scale=4e4)
+
+
+CHEATS = [
+    draws_twice,
+    pays_little_and_draws,
+    asks_for_the_source,
+    claims_a_sensitivity,
+    writes_on_the_seal,
+    hands_over_its_own_numbers,
+    keeps_rows,
+    keeps_keys,
+    branches,
+    counts_down,
+    converts,
+    compares_two,
+    loops,
+    generates,
+    saves,
+    saves_people,
+    copies_people,
+    copies_the_account,
+    averages,
+    scales_by_a_float,
+    forges,
+    asks_under_another_relation,
+    opens_a_second_account,
+    takes_one_group_for_another,
+    takes_everybody_for_a_group,
+    adds_up_one_group_twice,
+]
+
+
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.__name__)
+def test_it_is_refused(cheat):
+    assert len(CHEATS) >= 20
+    with pytest.raises((QuorateError, TypeError, AttributeError)) as refused:
+        Fit(cheat=cheat).fit(DATA)
+    assert "31337" not in str(refused.value)
+    assert not hasattr(refused.value, "__notes__")
+
+
+def test_a_number_in_an_exception_shows_nothing():
+    def raises(people, account):
+        raise ValueError("the total is", total(people))
+
+    with pytest.raises(QuorateError, match="withheld") as raised:
+        Fit(cheat=raises).fit(DATA)
+    assert "31337" not in repr(raised.value)
+    shown = str(ValueError("the total is", total(People(DATA, Relation.REPLACE))))
+    assert "the total is" in shown
+    assert "31337" not in shown
+
+
+def test_a_number_in_a_log_shows_nothing(caplog):
+    def logs(people, account):
+        logging.getLogger("mine").warning("total %s %r", total(people), people)
+        return honest(people, account)
+
+    Fit(cheat=logs).fit(DATA)
+    assert "Sealed" in caplog.text
+    assert "31337" not in caplog.text
+
+
+def test_a_thread_pays_for_what_it_draws():
+    found = []
+
+    def threaded(people, account):
+        seen = total(people)
+
+        def draw():
+            try:
+                found.append(account.laplace(seen, scale=4e4))
+            except NumericalFailure as refused:
+                found.append(refused)
+
+        threads = [threading.Thread(target=draw) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    Fit(cheat=threaded).fit(DATA)
+    assert sum(isinstance(each, np.ndarray) for each in found) == 1
+
+
+def test_the_number_of_users_is_private_under_add_remove():
+    def counts(people, account):
+        return people.n_users
+
+    assert Fit(cheat=counts).fit(DATA).found_ == 3
+    with pytest.raises(SealedError, match="private under addition"):
+        Fit(relation=Relation.ADD_REMOVE, cheat=counts).fit(DATA)
+
+
+def test_a_sample_is_asked_once_and_by_its_own_account():
+    account = Account.open(epsilon=1.0, delta=1e-6)
+    account.plan(Repeated(Subsampled(Gaussian(9.0), rate=0.5), 2))
+    people = People(DATA, Relation.REPLACE)
+    sample = SampleAccount(account, rate=0.5)
+    sampled = sample.people(people)
+    with pytest.raises((SealedError, RelationMismatchError)):
+        sample.gaussian(total(people), sigma=1e6)
+    sample.gaussian(total(sampled), sigma=9.1 * 4e4)
+    with pytest.raises(NumericalFailure, match="second release"):
+        sample.gaussian(total(sampled), sigma=9.1 * 4e4)
+    with pytest.raises(NumericalFailure, match="drawn once"):
+        sample.people(people)
+
+
+def test_a_subclass_that_says_less_is_not_believed():
+    """Whoever overrides what a mechanism says of itself pays what the seal says."""
+    from quorate.mechanisms.laplace import LaplaceSum
+
+    class Modest(LaplaceSum):
+        @property
+        def sensitivity(self):
+            return 1
+
+    def modest(people, account):
+        return Modest(grid=GRID, epsilon=1.0).release(total(people), count=0, account=account)
+
+    with pytest.raises(NumericalFailure, match="does not fit"):
+        Fit(cheat=modest).fit(DATA)

@@ -1,0 +1,117 @@
+"""Who may seal, open and draw; ``make core`` prints it with the sizes.
+
+Trusted modules make sealed numbers, open them or hold a source of noise; each has its proof beside
+it. Rooms in debt still compute private numbers and hand them to a mechanism with a claim. The
+lists only shrink; ``tests/core/test_border.py`` holds the imports to them.
+"""
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "quorate"
+MODULES = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.py"))}
+
+# What only trusted modules import.
+KEYS = {"seal", "seal_rows", "seal_total", "opened", "opened_rows", "_KEY"}
+SOURCES = {"noise_for", "sample_for"}
+TRUSTED = {
+    "accounting/account.py",
+    "accounting/account_parts.py",
+    "core/claims.py",
+    "core/people.py",
+    "core/sealed.py",
+    # Closed operations: choices along a line, whose losses are computed from rows.
+    "mechanisms/choices/noisy_rank.py",
+    "mechanisms/choices/quantiles.py",
+}
+CLOSED_OPERATIONS = {
+    "accounting/account.py",
+    "mechanisms/choices/ordered.py",
+    "mechanisms/choices/round_quantile.py",
+    "mechanisms/choices/stable_choice.py",
+    "mechanisms/choices/universe.py",
+    "mechanisms/local/local_oracle.py",
+    "mechanisms/parallel.py",
+    "mechanisms/parity.py",
+    "mechanisms/search/random_restarts.py",
+    "mechanisms/wrappers/mixture_release.py",
+    "mechanisms/wrappers/stable_release.py",
+    "mechanisms/wrappers/subsampled.py",
+    "protocols/randomizers/bucket_counts.py",
+    "protocols/randomizers/hashed.py",
+    "protocols/simulate.py",
+}
+# Private doors of people and seals; only the core goes through them.
+DOORS = {
+    "_held_crowd",
+    "_some_of",
+    "_open",
+    "_Sealed__numbers",
+    "_SealedRows__rows",
+    "_People__crowd",
+}
+# Rooms whose estimators ask People only: no crowd, no rows, no claim.
+SEALED_ROOMS = {"models", "releases"}
+# In a sealed room, who still holds a crowd, and why.
+DEBT = {
+    # Intervals of coefficients use the vectors of means, a room that is not sealed yet.
+    "models/sampling_error.py",
+    # The door of a fit: whether X is a crowd, and how many users it tells of.
+    "models/told.py",
+    # Public functions that take a crowd and wrap it.
+    "models/optimization/minimization.py",
+    "models/optimization/phased.py",
+}
+
+
+def imported(source):
+    """Return the names that a piece of code imports, wherever it does so."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.name for alias in node.names}
+    return names
+
+
+def entered(source):
+    """Return the private doors that a piece of code goes through."""
+    tree = ast.parse(source)
+    found = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    return found & DOORS
+
+
+CLAIMS = {"claimed", "claimed_total", "as_rows"}
+
+
+def code_lines(path: Path) -> int:
+    """Return how many lines hold code: no docstring, comment or empty line."""
+    source = path.read_text()
+    tree, kept = ast.parse(source), set()
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    prose = set()
+    for node in ast.walk(tree):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
+            first = node.body[0]
+            prose |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    for number, line in enumerate(source.splitlines(), start=1):
+        text = line.strip()
+        if text and not text.startswith("#") and number not in prose:
+            kept.add(number)
+    return len(kept)
+
+
+def main() -> None:
+    """Print the two lists and the debts."""
+    for title, names in (("seal and open", TRUSTED), ("hold a source", CLOSED_OPERATIONS)):
+        sizes = {name: code_lines(MODULES[name]) for name in sorted(names)}
+        print(f"\nModules that may {title}: {sum(sizes.values())} lines of code")
+        for name, size in sizes.items():
+            print(f"  {size:5d}  {name}")
+    claiming = [name for name, path in MODULES.items() if imported(path.read_text()) & CLAIMS]
+    print(f"\nModules whose numbers are sealed by a claim: {len(claiming)}")
+    for name in claiming:
+        print(f"         {name}")
+
+
+if __name__ == "__main__":
+    main()
