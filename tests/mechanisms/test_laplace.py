@@ -22,7 +22,7 @@ from quorate.grid import Ball, Box, Grid, Interval
 from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.sums import choose_grid
-from sealing import numbers_of
+from sealing import moved, numbers_of
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 every_relation = pytest.mark.parametrize("relation", Relation, ids=lambda r: r.name)
@@ -49,7 +49,17 @@ class HalfTheScale(LaplaceSum):
 
 
 class OneStepShort(LaplaceSum):
+    """Draws what a step less would need; the seal knows better."""
+
     sensitivity = property(lambda self: LaplaceSum.sensitivity.fget(self) - 1)
+
+
+class ShortSeal(OneStepShort):
+    """Says on the seal, too, that one user moves a step less."""
+
+    def _add_noise(self, sums, account):
+        short = moved(numbers_of(sums), self.sensitivity, relation=self.relation)
+        return super()._add_noise(short, account)
 
 
 def laplace_law(build, values):
@@ -99,13 +109,16 @@ class TestLaplacePrivacy:
         assert audit.tightness > 0.999
 
     @every_relation
-    @pytest.mark.parametrize("kind", [HalfTheNoise, OneStepShort])
+    @pytest.mark.parametrize("kind", [HalfTheNoise, ShortSeal])
     def test_too_little_noise_is_caught(self, kind, relation):
         assert not audit_laplace(honest(relation, kind), relation=relation, thorough=False).holds
 
     @every_relation
-    def test_a_scale_that_costs_more_than_is_promised_is_refused_by_the_account(self, relation):
-        twin = HalfTheScale(grid=COARSE, epsilon=2.0, relation=relation)
+    @pytest.mark.parametrize("kind", [HalfTheScale, OneStepShort])
+    def test_a_scale_that_costs_more_than_is_promised_is_refused_by_the_account(
+        self, kind, relation
+    ):
+        twin = kind(grid=COARSE, epsilon=2.0, relation=relation)
         with pytest.raises(NumericalFailure, match="nothing was drawn"):
             twin.release_values(np.zeros(3), count=3)
 

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
 from quorate.accounting.account import Account
@@ -20,9 +19,9 @@ def test_groups_hold_what_was_paid_once_and_not_more():
     for group in groups:
         assert group.relation is Relation.ADD_REMOVE
         assert group.declared.numerics is Numerics.VOID
-        group.laplace(moved(np.zeros(1, np.int64), 1), scale=2.0)
+        group.laplace(moved([0], 1, relation=Relation.ADD_REMOVE), scale=2.0)
         with pytest.raises(NumericalFailure):
-            group.laplace(moved(np.zeros(1, np.int64), 1), scale=2.0)
+            group.laplace(moved([0], 1, relation=Relation.ADD_REMOVE), scale=2.0)
 
 
 def test_what_does_not_fit_is_refused_and_opens_nothing():

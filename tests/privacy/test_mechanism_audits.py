@@ -29,6 +29,7 @@ from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.mechanisms.sums import GaussianSum
 from quorate.simplex import Vote
+from sealing import moved, numbers_of
 
 REPLACE, ADD_REMOVE = Relation.REPLACE, Relation.ADD_REMOVE
 
@@ -65,7 +66,7 @@ class Case:
 
 @cache
 def off_by_one(kind):
-    """Return the mechanism with a sensitivity that is one step too small."""
+    """Return the mechanism with a sensitivity that is one step too small, on the seal as well."""
 
     class Mistaken(kind):
         @property
@@ -75,6 +76,13 @@ def off_by_one(kind):
         @property
         def sensitivity_squared(self):
             return (math.isqrt(super().sensitivity_squared) - 1) ** 2
+
+        def _add_noise(self, sums, account):
+            squared = self.sensitivity_squared if hasattr(kind, "sensitivity_squared") else None
+            short = moved(
+                numbers_of(sums), self.sensitivity, squared=squared, relation=self.relation
+            )
+            return super()._add_noise(short, account)
 
     return Mistaken
 

@@ -11,6 +11,7 @@ from quorate.tabulate.gathering.cells import ValueColumn
 from quorate.tabulate.procedure import Procedure, in_sight, number_of_users
 from quorate.tabulate.released import totals
 from quorate.users import UserData
+from sealing import numbers_of
 
 COLUMN, BINARY = ValueColumn(2, 0.0, 8.0), ValueColumn(2, 0.0, 1.0)
 
@@ -85,7 +86,9 @@ def test_one_group_pays_for_all_parts_what_its_widest_one_costs(monkeypatch, rel
     monkeypatch.setattr(
         CubeSum,
         "_add_noise",
-        lambda self, sums, account: seen.append((self, sums)) or np.zeros_like(sums),
+        lambda self, sums, account: (
+            seen.append((self, numbers_of(sums))) or np.zeros(sums.shape, np.int64)
+        ),
     )
     low, high = (
         UserData([[0.0, 5.0, side * 5 * 4.0 / COLUMN.step]], offsets=[0, 1]) for side in (-1, 1)

@@ -17,6 +17,7 @@ from quorate.exceptions import ParameterError, QuorateError, SchemaError
 from quorate.mechanisms.laplace import CubeSum, LaplaceSum
 from quorate.mechanisms.sums import GaussianSum
 from quorate.noise import SeededNoise, use_noise
+from sealing import numbers_of
 
 KEYS = ["a", "b", "c", "d", "e"]
 STATISTICS = {
@@ -175,7 +176,7 @@ def sums(monkeypatch):
         add = kind._add_noise
 
         def spying(self, totals, account, add=add):
-            seen.append((self, totals.copy()))
+            seen.append((self, numbers_of(totals).copy()))
             return add(self, totals, account)
 
         monkeypatch.setattr(kind, "_add_noise", spying)
