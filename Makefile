@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # make test CONSTRAINTS=constraints.txt installs the versions that the tests of this commit ran with.
 CONSTRAINTS ?=
 
-.PHONY: demo test coverage check lint types bench mutants transcripts core docs dist release constraints walk pythons clean
+.PHONY: demo test coverage check lint types bench mutants transcripts core trace docs dist release constraints walk pythons clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -54,6 +54,10 @@ transcripts: $(STAMP)
 # How large the core is, and which modules cross its border.
 core: $(STAMP)
 	$(BIN)/python tests/core_border.py
+
+# The whole suite, watched: which modules outside of the core take something unsealed from people.
+trace: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m pytest -n 3 -q -p tracing
 
 # The site, offline, with the examples executed; any warning is an error. Every version has a folder
 # under docs/_build/html; to show several, keep what earlier versions built there.
