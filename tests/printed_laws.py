@@ -23,3 +23,14 @@ def permute_and_flip(losses, *, rate):
             law[place] += left * accepted[place]
             left *= 1.0 - accepted[place]
     return law
+
+
+def separating_limit(records, low, high):
+    """Return the t with the largest P[Bin(records, high) > t] - P[Bin(records, low) > t].
+
+    Lemma 4.1 of Li, Wang and Ye, by trying all of them; of equal ones the largest.
+    """
+    from scipy.stats import binom
+
+    gaps = [binom.sf(t, records, high) - binom.sf(t, records, low) for t in range(records)]
+    return max(range(records), key=lambda t: (round(gaps[t], 12), t))

@@ -216,6 +216,24 @@ class TestPapers:
         places = [place for each in generator().homes().values() for place in each]
         assert not any("reproducible" in place for place in places)
 
+    @pytest.mark.parametrize(
+        ("system", "statement", "module"),
+        [
+            ("K8", "Claim 5.9", "tests/queries/test_simulate.py::TestOneRound"),
+            ("G3", "Theorem 17", "tests/stability/test_proved_lists.py"),
+            ("G3", "Theorem 18", "tests/stability/test_proved_lists.py"),
+            ("G10", "Corollary 33", "tests/queries/algorithms/test_separators.py"),
+            ("G11", "Theorem 35", "tests/stability/test_stable_learner.py::TestBuckets"),
+        ],
+    )
+    def test_statements_that_were_cited_for_something_else(self, system, statement, module):
+        """Each stood beside tests of another statement; now one of its own checks it."""
+        tests = [
+            c.test for c in generator().claims() if (c.system, c.statement) == (system, statement)
+        ]
+        assert any(test.startswith(module) for test in tests)
+        assert not any("halfspaces" in test or "TestOptimalLearner" in test for test in tests)
+
     def test_every_claim_is_about_a_module_that_exists(self):
         generate = generator()
         for claim in generate.claims():

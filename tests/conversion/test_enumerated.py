@@ -184,8 +184,10 @@ def test_the_account_pays_and_wrong_use_is_refused():
         ItemToUser(law=None, outputs=3, n_users=5)
 
 
-@pytest.mark.parametrize("n_users", [25, 193])
-def test_sets_that_are_left_out_are_counted_before_anything_runs(n_users):
+@pytest.mark.parametrize(
+    ("n_users", "epsilon", "delta"), [(25, 3.0, 0.1), (193, 3.0, 0.1), (193, 1.0, 1e-6)]
+)
+def test_sets_that_are_left_out_are_counted_before_anything_runs(n_users, epsilon, delta):
     """25 users were accepted and did not finish; with 193 integers overflowed."""
     with pytest.raises(ParameterError, match="at most 1000 choices"):
-        ItemToUser(law=len, outputs=2, n_users=n_users, epsilon=3.0, delta=0.1)
+        ItemToUser(law=len, outputs=2, n_users=n_users, epsilon=epsilon, delta=delta)

@@ -361,7 +361,7 @@ def test_no_plan_needs_fewer_users_than_are_proved_to_be_needed(question):
 
 
 @pytest.mark.parametrize("users", [1, 2, 10, 1000])
-@pytest.mark.parametrize("dimension", [5, 5000, 10**6])
+@pytest.mark.parametrize("dimension", [5, 5000, 10**6, 10**10])
 def test_no_convex_loss_costs_more_than_answering_zero(users, dimension):
     """It was 2.44 R G: the drift of Proposition 5 may not leave the ball of gradients."""
     floor = limits.convex_floor(
@@ -383,3 +383,20 @@ def test_convex_floors_that_keep_the_condition_are_as_printed():
     assert drift + 10 * spread * d**0.5 <= 1.0
     floor = limits.convex_floor(dimension=d, users=n, records=m, epsilon=epsilon, **known)
     assert floor >= drift / 40
+
+
+def test_a_drift_beyond_the_condition_of_proposition_5_counts_up_to_it():
+    """B + 10 sigma sqrt(d) <= G: sigma up to G / (20 sqrt(d)), B up to G / 2; it was .29."""
+    d, n, epsilon, G, R = 10**12, 1000, 0.05, 3.0, 2.0
+    sigma = G / (20 * d**0.5)
+    assert d * sigma / (512 * n * epsilon) > G / 2
+    floor = limits.convex_floor(
+        dimension=d,
+        gradient_bound=G,
+        gradient_spread=10.0,
+        radius=R,
+        users=n,
+        records=1,
+        epsilon=epsilon,
+    )
+    assert floor == pytest.approx(R * (G / 2) / 40)

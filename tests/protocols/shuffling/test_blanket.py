@@ -212,6 +212,11 @@ class TestUsersWithoutACandidate:
         for f, hashed in itertools.product(balanced, range(self.WIDTH)):
             assert self.share(f, hashed) == Fraction(1, self.WIDTH)
 
+    def test_the_module_speaks_of_balanced_functions(self):
+        """It used to speak of all functions, for which the next test shows the opposite."""
+        paragraph = next(p for p in blanket.__doc__.split("\n\n") if "without a candidate" in p)
+        assert "*balanced* function" in paragraph
+
     def test_it_is_not_so_for_all_functions(self):
         """What the paragraph used to say: a constant one meets a hash always or never."""
         met = {self.share(f, 1) for f in self.functions()}
