@@ -9,8 +9,9 @@ is an unpaid look.
 import inspect
 import math
 from fractions import Fraction
+from functools import cache
 
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from measured_bill import Cost
 from quorate.distributions.categories.trimming import Trimmed
@@ -200,7 +201,7 @@ class Bill(SeededNoise):
         self._note(self.pure, cost)
         # The worst mechanism of this loss is randomised response: e^cost / (1 + e^cost) is told
         # from the rest as two normal laws mu apart are at their middle.
-        self._note(self.pure_squares, (2.0 * norm.isf(1.0 / (1.0 + math.exp(cost)))) ** 2)
+        self._note(self.pure_squares, (-2.0 * ndtri(1.0 / (1.0 + math.exp(cost)))) ** 2)
 
     def _note(self, book, cost):
         book[self.group] = book.get(self.group, 0.0) + cost
@@ -232,12 +233,13 @@ class Bill(SeededNoise):
         return min(apart, gaussian_epsilon(together, delta))
 
 
+@cache
 def gaussian_epsilon(mu, delta):
     """Return the smallest epsilon of ``mu``-GDP at ``delta``, by bisection of its definition."""
 
     def excess(epsilon):
         ratio = epsilon / mu
-        return norm.cdf(mu / 2 - ratio) - math.exp(epsilon) * norm.cdf(-mu / 2 - ratio) - delta
+        return ndtr(mu / 2 - ratio) - math.exp(epsilon) * ndtr(-mu / 2 - ratio) - delta
 
     low, high = 0.0, 1.0
     while excess(high) > 0:
