@@ -1,4 +1,4 @@
-"""Write ``docs/guarantees.md`` and ``docs/papers.md`` from the code, so that they cannot drift.
+"""Write ``guarantees.md``, ``papers.md`` and ``audit.md`` from the code, so that they cannot drift.
 
 Guarantees come from the *Privacy* sections of the classes. The index of the papers comes from
 docstrings, whose first paragraph names the ids of what they implement, and from tests, whose
@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import audit_page
 
 import quorate
 
@@ -251,3 +253,4 @@ def papers() -> str:
 if __name__ == "__main__":
     Path(__file__).with_name("guarantees.md").write_text(page())
     Path(__file__).with_name("papers.md").write_text(papers())
+    Path(__file__).with_name("audit.md").write_text(audit_page.page())
