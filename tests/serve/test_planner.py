@@ -107,10 +107,10 @@ def settings(count):
         yield name, held
 
 
-def test_its_figures_are_those_of_the_planner_for_200_settings(browser, address, asked):
+def test_its_figures_are_those_of_the_planner_for_80_settings(browser, address, asked):
     browser.open(address, width=1000)
     settle(browser)
-    for name, held in settings(200):
+    for name, held in settings(80):
         asked.clear()
         shown = browser.evaluate(
             f"(async () => {{ const held = {json.dumps(held)}; $('task').value = '{name}';"
