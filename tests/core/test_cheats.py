@@ -5,6 +5,7 @@ which shows that it is the mistake that is refused.
 """
 
 import copy
+import functools
 import logging
 import pickle
 import threading
@@ -186,6 +187,63 @@ def adds_up_one_group_twice(people, account):
     return account.laplace(sum_of_groups([half, half]), scale=4e4)
 
 
+def remembers_on_itself(people, account):
+    class Remembering(Means):
+        def __call__(self, users):
+            self.seen = users.X
+            return super().__call__(users)
+
+    return account.laplace(people.total(Remembering(), GRID), scale=4e4)
+
+
+def remembers_in_a_list(people, account):
+    seen = []
+
+    def counts(users):
+        seen.append(users.X)
+        return users.record_counts()
+
+    return account.laplace(people.counts(counts, [1.0]), scale=1.0)
+
+
+def remembers_in_a_variable(people, account):
+    largest = 0.0
+
+    def mean(users):
+        nonlocal largest
+        largest = users.X.max()
+        return users.user_means()[:, 0]
+
+    return account.laplace(people.each(mean).counts([1.0]), scale=1.0), largest
+
+
+def remembers_as_a_method(people, account):
+    class Notes:
+        def __init__(self):
+            self.kept = {}
+
+        def label(self, users):
+            self.kept[len(self.kept)] = users.X
+            return np.zeros(users.n_users, np.int64)
+
+    return account.laplace(people.tally(Notes().label, 2), scale=2.0)
+
+
+def remembers_in_a_part(people, account):
+    def noting(users, notes):
+        notes.append(users.X)
+        return users.user_means()
+
+    class Partly(Means):
+        def __init__(self):
+            self.work = functools.partial(noting, notes=[])
+
+        def __call__(self, users):
+            return self.work(users)
+
+    return account.laplace(people.encoded(Partly(), GRID).total(GRID), scale=4e4)
+
+
 CHEATS = [
     draws_twice,
     pays_little_and_draws,
@@ -213,6 +271,11 @@ CHEATS = [
     takes_one_group_for_another,
     takes_everybody_for_a_group,
     adds_up_one_group_twice,
+    remembers_on_itself,
+    remembers_in_a_list,
+    remembers_in_a_variable,
+    remembers_as_a_method,
+    remembers_in_a_part,
 ]
 
 
@@ -223,6 +286,19 @@ def test_it_is_refused(cheat):
         Fit(cheat=cheat).fit(DATA)
     assert "31337" not in str(refused.value)
     assert not hasattr(refused.value, "__notes__")
+
+
+def test_a_statistic_that_computes_public_numbers_once_is_let_through():
+    class Careful(Means):
+        @functools.cached_property
+        def weight(self):
+            return 1.0
+
+        def __call__(self, users):
+            return users.user_means() * self.weight
+
+    people = People(DATA, Relation.REPLACE)
+    assert people.total(Careful(), GRID).shape == (1,)
 
 
 def test_a_number_in_an_exception_shows_nothing():

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quorate.core.forgetting import forgetting
 from quorate.core.moves import Moves
 from quorate.core.sealed import Sealed, SealedRows, seal, seal_rows, seal_total
 from quorate.exceptions import ParameterError, SchemaError, SealedError
@@ -144,10 +145,11 @@ class People:
         """Add up one bounded vector a user; its moves are those that the grid proves."""
         check_statistic(statistic, grid)
         work = partial(sum_users, statistic=statistic, grid=grid)
-        if getattr(statistic, "batched", True):
-            halves = self.__crowd.add_up(_InBatches(work, grid.bound.dimension))
-        else:
-            halves = self.__crowd.add_up(work, whole=True)
+        with forgetting(statistic):
+            if getattr(statistic, "batched", True):
+                halves = self.__crowd.add_up(_InBatches(work, grid.bound.dimension))
+            else:
+                halves = self.__crowd.add_up(work, whole=True)
         return seal_total(grid.join(halves), grid, self.relation, self.among)
 
     def counts(self, values: PerUser, thresholds: ArrayLike, *, dimension: int = 1) -> Sealed:
@@ -157,24 +159,28 @@ class People:
         """
         public = np.asarray(thresholds, dtype=np.float64)
         work = _Counted(values, public)
-        found = self.__crowd.add_up(_InBatches(work, dimension))
+        with forgetting(values):
+            found = self.__crowd.add_up(_InBatches(work, dimension))
         return seal(found, Moves.of_counts(public.size), self.relation, self.among)
 
     def tally(self, labels: PerUser, size: int) -> Sealed:
         """Count the users whose label is 0, 1, ... below ``size``; other labels are in no cell."""
-        found = self.__crowd.add_up(_Tallied(labels, size))
+        with forgetting(labels):
+            found = self.__crowd.add_up(_Tallied(labels, size))
         return seal(found, Moves.of_tally(self.relation), self.relation, self.among)
 
     def each(self, values: PerUser) -> SealedRows:
         """Return one number, or one row of them, for each user."""
         empty = np.asarray(values(self.__crowd.nobody()))
-        parts = self.__crowd.map(_Rows(values))
+        with forgetting(values):
+            parts = self.__crowd.map(_Rows(values))
         return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
 
     def encoded(self, statistic: Statistic, grid: Grid) -> SealedRows:
         """Return the bounded vector of each user, in steps of ``grid``."""
         check_statistic(statistic, grid)
-        parts = self.__crowd.map(partial(encode_users, statistic=statistic, grid=grid))
+        with forgetting(statistic):
+            parts = self.__crowd.map(partial(encode_users, statistic=statistic, grid=grid))
         empty = np.empty((0, grid.bound.dimension), np.int64)
         return seal_rows(np.concatenate([empty, *parts]), self.relation, among=self.among)
 
