@@ -57,7 +57,7 @@ DEBT = {
     # Intervals of coefficients use the vectors of means, a room that is not sealed yet.
     "models/sampling_error.py",
     # The door of a fit: whether X is a crowd, and how many users it tells of.
-    "models/told.py",
+    "models/public_inputs.py",
     # Public functions that take a crowd and wrap it.
     "models/optimization/minimization.py",
     "models/optimization/phased.py",

@@ -78,7 +78,7 @@ def fit_of(task, suffix, column=None, cell=None):
     asked = dict(ASKED[task])
     own = {name: asked.pop(name) for name in ("target", "classes") if name in asked}
     columns = Columns(user=("patient",), features=asked.pop("features"), **own)
-    asked |= {"epsilon": 40.0, "delta": asked.get("delta", TASKS[task].usual_delta)}
+    asked |= {"epsilon": 40.0, "delta": asked.get("delta", TASKS[task].default_delta)}
     request = FitRequest(task=task, columns=columns, **asked)
 
     def run():

@@ -158,3 +158,10 @@ def test_refusals_that_no_test_reaches_are_listed(tmp_path):
     (tmp_path / "a.py").write_text("def f(x):\n    if x:\n        raise ValueError\n    return x\n")
     assert uncovered.unreached({"a.py": {"missing_lines": [3]}}, tmp_path) == ["a.py:3"]
     assert uncovered.unreached({"a.py": {"missing_lines": [4]}}, tmp_path) == []
+
+
+def test_the_extra_for_spark_brings_what_spark_needs_to_run_python():
+    """From a wheel with ``quorate[spark]`` every fit was refused: pandas was not found."""
+    [spark] = map(Requirement, PROJECT["project"]["optional-dependencies"]["spark"])
+    assert spark.name == "pyspark"
+    assert spark.extras == {"sql"}

@@ -48,7 +48,7 @@ asked = ["--task", "mean", "--user", "Patient", "--features", "Betrag", "--bound
 said, _ = quorate("fit", "bills.csv", *asked, *given, "--epsilon", "2", "--json")
 answer, truth = json.loads(said), sum(spent.values()) / len(spent)
 assert abs(answer["released"]["mean"]["Betrag"] - truth) < 200, (answer["released"], truth)
-assert answer["usable"]["share"] > 0.9, answer["usable"]
+assert answer["readable"]["share"] > 0.9, answer["readable"]
 
 # Read as a file of another country, hardly a cell is a number: the count says so, and nothing else.
 said, complaint = quorate(

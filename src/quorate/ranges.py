@@ -245,12 +245,12 @@ def as_bound(bounds: Any, dimension: int, names: Sequence[str] | None = None) ->
         )
     if isinstance(bounds, Bound):
         _check_dimension(bounds.dimension, dimension, "bounds")
-        return _of_usual_size(bounds, _SMALLEST, _LARGEST)
+        return _of_common_size(bounds, _SMALLEST, _LARGEST)
     lower, upper = as_limits(bounds, dimension, names)
     # In this order: a width beyond floats would warn.
     if not (np.all(np.maximum(upper, -lower) <= _LARGEST) and np.all(upper - lower >= _SMALLEST)):
         raise ParameterError(_unusual(_SMALLEST, _LARGEST))
-    return _of_usual_size(Box(lower, upper), _SMALLEST, _LARGEST)
+    return _of_common_size(Box(lower, upper), _SMALLEST, _LARGEST)
 
 
 def for_squares(bound: Bound) -> Bound:
@@ -259,7 +259,7 @@ def for_squares(bound: Bound) -> Bound:
     >>> for_squares(Interval(-1.0, 1.0)).dimension
     1
     """
-    return _of_usual_size(bound, _SMALLEST_SQUARED, _LARGEST_SQUARED)
+    return _of_common_size(bound, _SMALLEST_SQUARED, _LARGEST_SQUARED)
 
 
 def half_widths(bound: Bound) -> Vector:
@@ -351,7 +351,7 @@ def _check_dimension(found: int, dimension: int, name: str) -> None:
         )
 
 
-def _of_usual_size(bound: Bound, smallest: float, largest: float) -> Bound:
+def _of_common_size(bound: Bound, smallest: float, largest: float) -> Bound:
     reach = max(bound.l2_radius, float(np.abs(bound.centre).max()))
     if not (smallest <= bound.l2_radius and reach <= largest):
         raise ParameterError(_unusual(smallest, largest))

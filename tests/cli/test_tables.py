@@ -121,7 +121,7 @@ class TestFilesPeopleHave:
     def test_a_german_file_is_read_as_it_is_written(self, german, capsys):
         assert main(self.asked(german, "Köln,Ulm", *self.GERMAN, "--json")) == 0
         said = json.loads(capsys.readouterr().out)
-        assert said["usable"]["share"] > 0.9
+        assert said["readable"]["share"] > 0.9
         for row in said["released"]["rows"]:
             assert 1030 < row["Preis"] < 1080
             assert 3600 < row["visits"] < 4400
@@ -146,7 +146,7 @@ class TestFilesPeopleHave:
         capsys.readouterr()
         assert main(["fit", str(german), *given, "--keys", "Ulm", "--json"]) == 0
         said = json.loads(capsys.readouterr().out)
-        assert 0.4 < said["usable"]["share"] < 0.6
+        assert 0.4 < said["readable"]["share"] < 0.6
 
     def test_check_proposes_from_the_header_and_asks_for_the_rest(self, german, tmp_path, capsys):
         assert main(["check", str(german), "--user", "Patient", "--task", "table"]) == 0

@@ -341,7 +341,7 @@ def test_the_other_tasks_take_the_way_that_is_planned(task, delta):
         with use_noise(SeededNoise(0)):
             estimator.fit(example.X, example.y, users=example.users)
     except ParameterError:
-        assert delta == 0.0 or descriptor.usual_delta == 0.0
+        assert delta == 0.0 or descriptor.default_delta == 0.0
         return
     users = len(set(np.asarray(example.users).tolist()))
     wish = Wish(features=estimator.columns_ if hasattr(estimator, "columns_") else ("x",))

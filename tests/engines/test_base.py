@@ -5,7 +5,7 @@ import traceback
 import numpy as np
 import pytest
 
-from quorate.engines.base import Outcome, PartedCrowd, Schema, Task, part_numbers, results_of
+from quorate.engines.base import Outcome, PartedCrowd, PartWork, Schema, part_numbers, results_of
 from quorate.engines.memory import MemoryCrowd
 from quorate.exceptions import MixedArithmeticError, ParameterError, SchemaError
 from quorate.users import UserData
@@ -81,7 +81,7 @@ class TestParts:
 
 class TestTasks:
     def test_changes_come_before_the_work(self):
-        task = Task((_doubled,), lambda part, more: part.n_features + more)
+        task = PartWork((_doubled,), lambda part, more: part.n_features + more)
         assert task(people(), ((), (5,))).value == 7
 
     def test_places_are_checked(self):

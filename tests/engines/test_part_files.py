@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quorate.engines.base import Schema, Task
+from quorate.engines.base import PartWork, Schema
 from quorate.engines.layout import Layout
 from quorate.engines.part_files import PartFiles
 from quorate.engines.spool import Spool
@@ -43,11 +43,11 @@ class TestOrder:
         assert_same(part.load(), part.expected)
 
     def test_means_leave_the_records_as_they_came(self, part):
-        part.run(Task((), UserData.user_means), ((),))
+        part.run(PartWork((), UserData.user_means), ((),))
         assert files(part) == [".raw"]
 
     def test_the_order_is_written_down_when_it_was_needed(self, part):
-        part.run(Task((), lambda users: users.X.sum()), ((),))
+        part.run(PartWork((), lambda users: users.X.sum()), ((),))
         assert files(part) == [".npy"] * 4
         assert_same(part.load(), part.expected)
         assert part.load().in_order

@@ -40,11 +40,11 @@ def fitted(table, capsys, *more, task=MEAN):
         code = main(["fit", str(table), *task.split(), *map(str, more)])
     said = capsys.readouterr()
     assert code == 0, said.err
-    return without_usable(said.out)
+    return without_readable(said.out)
 
 
-def without_usable(printed):
-    said = {name: value for name, value in json.loads(printed).items() if name != "usable"}
+def without_readable(printed):
+    said = {name: value for name, value in json.loads(printed).items() if name != "readable"}
     follows = ("worst", "covers")
     return said | {"error": {k: v for k, v in said["error"].items() if k not in follows}}
 
@@ -164,7 +164,7 @@ def test_a_spark_master_of_its_own_by_its_address(standalone, folder, capsys):
         timeout=300,
     )
     assert run.returncode == 0, run.stderr[-2000:]
-    assert without_usable(run.stdout) == fitted(folder, capsys)
+    assert without_readable(run.stdout) == fitted(folder, capsys)
 
 
 def test_a_ledger_is_charged_before_a_cluster_reads(cluster, folder, capsys, tmp_path):

@@ -14,7 +14,7 @@ from quorate.models.coordinates.geometry import Geometry
 from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.losses import LogisticLoss, sigmoid
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import NoisyMean, UserReleases
+from quorate.releases.user_releases import ReleasedMean, UserReleases
 from quorate.users import UserData
 from sealing import start_run
 
@@ -162,27 +162,27 @@ class TestMovedIntercept:
     def test_predictions_hit_the_share(self):
         weights, normal = np.array([1.0, 2.0]), np.random.default_rng(0).normal(size=(100_000, 2))
         before = sigmoid(normal @ weights - 4.0).mean()
-        missed = NoisyMean(np.array([before - 0.2]), noise=1e-9)
+        missed = ReleasedMean(np.array([before - 0.2]), noise=1e-9)
         intercept, _ = moved_intercept(LogisticLoss(), np.append(weights, -4.0), missed)
         assert sigmoid(normal @ weights + intercept).mean() == pytest.approx(0.2, abs=0.015)
 
     @pytest.mark.parametrize("value", [0.0, 0.1, -0.1])
     def test_noise_moves_nothing(self, value):
-        missed = NoisyMean(np.array([value]), noise=0.1)
+        missed = ReleasedMean(np.array([value]), noise=0.1)
         assert moved_intercept(LogisticLoss(), np.zeros(3), missed) == (0.0, 0.0)
 
     def test_what_noise_does_to_it_is_stated(self):
         """Of 200 draws; a half or the double would be seen."""
         rng, found, stated = np.random.default_rng(0), [], []
         for value in rng.normal(0.2, 0.01, 200):
-            missed = NoisyMean(np.array([value]), noise=0.01)
+            missed = ReleasedMean(np.array([value]), noise=0.01)
             intercept, error = moved_intercept(LogisticLoss(), np.zeros(3), missed)
             found.append(intercept)
             stated.append(error)
         assert 0.6 < np.std(found) / np.mean(stated) < 1.4
 
     def test_no_pace_is_longer_than_the_longest(self):
-        missed = NoisyMean(np.array([0.9]), noise=1e-3)
+        missed = ReleasedMean(np.array([0.9]), noise=1e-3)
         intercept, _ = moved_intercept(LogisticLoss(), np.zeros(3), missed)
         assert -4.0 <= intercept < -2.0
 

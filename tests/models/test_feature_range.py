@@ -3,7 +3,7 @@
 import numpy as np
 
 from quorate.grid import Box
-from quorate.models.told import FeatureRange
+from quorate.models.public_inputs import FeatureRange
 
 RNG = np.random.default_rng(0)
 

@@ -16,7 +16,7 @@ from quorate.models.first_constant import (
 )
 from quorate.models.optimization import descent_noise, gradients
 from quorate.noise import SeededNoise, use_noise
-from quorate.releases.user_releases import NoisyMean
+from quorate.releases.user_releases import ReleasedMean
 from quorate.users import UserData
 from sealing import start_run
 
@@ -222,7 +222,7 @@ class TestEvenClasses:
     def test_the_difference_grows_evenly_with_what_is_seen(self):
         seen = np.linspace(0.0, 10.0, 101)
         kept = [
-            float(as_far_as_shown(NoisyMean(np.array([value]), noise=1.0), usual=0.0)[0])
+            float(as_far_as_shown(ReleasedMean(np.array([value]), noise=1.0), usual=0.0)[0])
             for value in seen
         ]
         assert kept == sorted(kept)
@@ -233,11 +233,13 @@ class TestEvenClasses:
     def test_nothing_is_moved_by_more_than_noise_moves_it(self, dimension):
         rng = np.random.default_rng(dimension)
         for away in rng.normal(size=(50, dimension)) * rng.uniform(0.0, 5.0, size=(50, 1)):
-            kept = as_far_as_shown(NoisyMean(away, noise=1.0), usual=0.0)
+            kept = as_far_as_shown(ReleasedMean(away, noise=1.0), usual=0.0)
             assert np.linalg.norm(kept - away) <= dimension**0.5 * (1.0 + 1e-12)
 
     def test_two_releases_are_better_than_one(self):
-        both = mean_of_both(NoisyMean(np.zeros(1), noise=1.0), NoisyMean(np.ones(1), noise=1.0))
+        both = mean_of_both(
+            ReleasedMean(np.zeros(1), noise=1.0), ReleasedMean(np.ones(1), noise=1.0)
+        )
         assert (both.value[0], both.noise) == (pytest.approx(0.5), pytest.approx(0.5**0.5))
 
 

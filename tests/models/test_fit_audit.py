@@ -19,7 +19,7 @@ from quorate.models import (
 )
 from quorate.models.coordinates import geometry, one_round
 from quorate.models.optimization import gradients
-from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases
+from quorate.releases.user_releases import BoundedVectors, ReleasedMean, UserReleases
 from quorate.users import UserData
 from sealing import numbers_of, rows_of
 
@@ -136,7 +136,7 @@ def broken_mean(run, mechanism, vectors, grid):
     # The seal says what the grid proves; the twin breaks it and believes the mechanism instead.
     totals = numbers_of(run.data.total(BoundedVectors(vectors, grid.bound), grid))
     total = mechanism.release(totals, count=0.0, account=run.account)
-    return NoisyMean(total / run.n_users, mechanism.standard_error / run.n_users)
+    return ReleasedMean(total / run.n_users, mechanism.standard_error / run.n_users)
 
 
 def with_a_radius_from_the_data(self, vectors, exponents, *, dimension, unit=1.0):

@@ -14,7 +14,7 @@ from quorate.models.coordinates.preconditioned import PreconditionedLoss
 from quorate.models.last_look import LastLook, Reach, look_share, reach_of, shortened_noise
 from quorate.models.losses import LogisticLoss
 from quorate.models.optimization.descent import descend
-from quorate.models.optimization.gradients import is_worth_a_look
+from quorate.models.optimization.gradients import is_worth_measuring
 from quorate.models.regression_losses import SquaredLoss
 from quorate.noise import SeededNoise, use_noise
 from quorate.users import UserData
@@ -111,10 +111,10 @@ class TestAccount:
 
     def test_very_many_are_not_asked(self):
         known = {"n_users": 600, "mu": 1.0, "relation": Relation.REPLACE}
-        assert is_worth_a_look(dimension=21, **known)
-        assert not is_worth_a_look(dimension=5, **known)
+        assert is_worth_measuring(dimension=21, **known)
+        assert not is_worth_measuring(dimension=5, **known)
         # Under add/remove half of the noise is needed.
-        assert not is_worth_a_look(dimension=11, **known | {"relation": Relation.ADD_REMOVE})
+        assert not is_worth_measuring(dimension=11, **known | {"relation": Relation.ADD_REMOVE})
 
     def test_where_it_is_not_wanted_the_descent_has_all_and_goes_the_whole_way(self):
         seen = []
@@ -195,7 +195,7 @@ def test_noise_shrinks_with_the_way_and_that_of_the_look_is_added():
 def lengths(kind, look, seeds=range(8)):
     """Return how long coefficients are that should be none, and whether a look was taken."""
     taken = []
-    whole = mock.patch.object(base, "is_worth_a_look", return_value=False)
+    whole = mock.patch.object(base, "is_worth_measuring", return_value=False)
     for seed in seeds:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(600, 12))

@@ -17,8 +17,8 @@ from quorate.models.optimization.descent_noise import (
     are_doubtful,
     are_drowned,
     are_only_noise,
+    distance_over_noise,
     parameter_noise,
-    way_over_noise,
 )
 from quorate.models.optimization.gradients import ClippedGradients, DescentStep, TraceStep
 from quorate.models.regression_losses import SquaredLoss
@@ -101,7 +101,7 @@ class TestMeasure:
     penalized = np.array([True] * 4 + [False])
 
     def over(self, noise):
-        return way_over_noise(self.minimum, noise, penalized=self.penalized)
+        return distance_over_noise(self.minimum, noise, penalized=self.penalized)
 
     def test_four_times_the_covariance_is_a_quarter(self):
         assert self.over(4.0 * np.eye(5)) == pytest.approx(self.over(np.eye(5)) / 4.0)
@@ -128,7 +128,7 @@ def test_the_more_few_users_tell_the_shorter_a_way_shows_something():
     """The covariance of 300 users with 100 records was fifty times too cautious."""
     minimum = descent(np.append(np.full(4, 3.0), 0.0), np.random.default_rng(3))
     penalized = np.array([True] * 4 + [False])
-    over = way_over_noise(minimum, np.eye(5), penalized=penalized)
+    over = distance_over_noise(minimum, np.eye(5), penalized=penalized)
     noise = 2.0 * over * np.eye(5)
 
     def shown(signal):

@@ -5,13 +5,13 @@ from typing import ClassVar
 
 from quorate.planning.advice import advise, doublings, warn
 from quorate.planning.plan import PublishedBound
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PlanTask
 
 NOTHING = PublishedBound(users=None, theorem="none", holds=False, note="")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PowerTask(Task):
+class PowerTask(PlanTask):
     """An error that falls as given powers of users, records and epsilon."""
 
     users_power: float = 0.5

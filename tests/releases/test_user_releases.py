@@ -91,7 +91,7 @@ class TestForeseen:
 
     def test_they_pay_when_they_are_released_and_the_same(self):
         ahead, later = started(people()), started(people())
-        sums = ahead.foresee(self.SQUARES, dimension=3, radius=2.0)
+        sums = ahead.draw_ahead(self.SQUARES, dimension=3, radius=2.0)
         assert ahead.account.square_left == ahead.account.square
         for square, mechanism in zip(self.SQUARES, sums, strict=True):
             mean = ahead.mean_by(mechanism, means)
@@ -103,7 +103,7 @@ class TestForeseen:
 
     def test_the_noise_is_that_which_was_drawn(self):
         run = started(people())
-        first, *_ = run.foresee(self.SQUARES, dimension=3, radius=2.0)
+        first, *_ = run.draw_ahead(self.SQUARES, dimension=3, radius=2.0)
         drawn = run.account._ahead._vectors[first.sigma] * first.grid.step
         totals = numbers_of(run.data.total(BoundedVectors(means, first.grid.bound), first.grid))
         mean = run.mean_by(first, means)
@@ -115,13 +115,13 @@ class TestForeseen:
             with use_noise(SeededNoise(3)):
                 run = started(people())
             if foreseen:
-                run.foresee(self.SQUARES, dimension=3, radius=2.0)
+                run.draw_ahead(self.SQUARES, dimension=3, radius=2.0)
             found.append(run.mean(means, dimension=3, radius=2.0, square=0.001).value.tolist())
         assert found[0] == found[1]
 
     def test_vectors_beyond_the_bound_are_clipped_as_ever(self):
         run = started(people())
-        (mechanism,) = run.foresee([0.05], dimension=3, radius=2.0)
+        (mechanism,) = run.draw_ahead([0.05], dimension=3, radius=2.0)
         mean = run.mean_by(mechanism, lambda users: np.full((users.n_users, 3), 1e9))
         assert np.linalg.norm(mean.value) < 2.0 + 20 * mean.noise
 

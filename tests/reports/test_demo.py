@@ -7,7 +7,7 @@ import pytest
 
 from quorate.exceptions import MissingExtraError
 from quorate.reports import demo
-from quorate.reports.demo import Way, run_demo
+from quorate.reports.demo import Method, run_demo
 from quorate.users import UserData
 
 
@@ -27,20 +27,21 @@ class TestPlayers:
             "table",
         ]
         for experiment in result.experiments:
-            assert [way.name for way in experiment.ways] == [
+            assert [way.name for way in experiment.methods] == [
                 "Quorate",
                 "one record per player",
                 "group privacy",
                 "no privacy",
             ]
-            assert all(np.isfinite(way.typical) and way.typical >= 0 for way in experiment.ways)
+            assert all(np.isfinite(way.typical) and way.typical >= 0 for way in experiment.methods)
             assert experiment.guarantee.unit == "player"
             assert experiment.guarantee.holds
 
     def test_the_answers_are_useful(self, result):
         """Crowds are fixed; only noise is left, whose limits here fail less than once in 10^6."""
         mean, _, regression, table = (
-            {way.name: way.typical for way in experiment.ways} for experiment in result.experiments
+            {way.name: way.typical for way in experiment.methods}
+            for experiment in result.experiments
         )
         assert mean["Quorate"] < 0.05
         assert mean["group privacy"] > mean["no privacy"]
@@ -72,7 +73,7 @@ class TestPlayers:
 
 
 def test_ways_tell_typical_and_worst_errors():
-    assert (Way("x", (3.0, 1.0, 2.0)).typical, Way("x", (3.0, 1.0, 2.0)).worst) == (2.0, 3.0)
+    assert (Method("x", (3.0, 1.0, 2.0)).typical, Method("x", (3.0, 1.0, 2.0)).worst) == (2.0, 3.0)
 
 
 def test_cut_off_errors_count_every_cut():

@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from quorate.reports.demo import DemoResult, Experiment, Way
+from quorate.reports.demo import DemoResult, Experiment, Method
 from quorate.reports.demo_page import demo_page, demo_tables
 from quorate.reports.figures import Intervals
 from quorate.reports.page import Picture, render
 
 WAYS = (
-    Way("Quorate", (0.3, 0.2)),
-    Way("one record per player", (0.5, 0.4)),
-    Way("group privacy", (4.0, 5.0)),
-    Way("no privacy", (0.0, 0.1)),
+    Method("Quorate", (0.3, 0.2)),
+    Method("one record per player", (0.5, 0.4)),
+    Method("group privacy", (4.0, 5.0)),
+    Method("no privacy", (0.0, 0.1)),
 )
 
 
@@ -27,7 +27,7 @@ def example(mean_fit, mean_plan):
                 guarantee=mean_fit.estimator.guarantee_,
                 header=("", "all players", "Quorate"),
                 rows=(("G", "1.0", "2.0"),),
-                ways=WAYS,
+                methods=WAYS,
                 forecast=mean_plan,
             ),
         )

@@ -151,9 +151,9 @@ def test_the_target_is_in_the_title(visits, make_request, mean_fit):
 
 def test_rows_that_could_not_be_read_are_told_of(mean_fit):
     assert "rows could be read" in render(fit_page(mean_fit))
-    little = replace(mean_fit, usable=replace(mean_fit.usable, share=0.1))
+    little = replace(mean_fit, readable=replace(mean_fit.readable, share=0.1))
     assert "That may be too little" in render(fit_page(little))
-    assert "could be read" not in render(fit_page(replace(mean_fit, usable=None)))
+    assert "could be read" not in render(fit_page(replace(mean_fit, readable=None)))
 
 
 def test_a_forecast_for_another_algorithm_says_so(mean_fit, mean_plan):

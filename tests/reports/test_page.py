@@ -7,7 +7,7 @@ import pytest
 
 from browser import CHROMIUM, open_browser
 from quorate.files.atomic import write_atomically
-from quorate.reports.demo import DemoResult, Experiment, Way
+from quorate.reports.demo import DemoResult, Experiment, Method
 from quorate.reports.demo_page import demo_page
 from quorate.reports.figures import Line, draw_curves
 from quorate.reports.fit_report import fit_page
@@ -110,7 +110,7 @@ def demo_example(plan, guarantee):
         guarantee=guarantee,
         header=("", "all", "Quorate"),
         rows=(("G", "1", "2"),),
-        ways=tuple(Way(name, (error,)) for name, error in errors.items()),
+        methods=tuple(Method(name, (error,)) for name, error in errors.items()),
         forecast=plan,
     )
     return DemoResult((experiment,))

@@ -355,11 +355,11 @@ class Account(OnceOnly):
         """
         return self._joint(total, "balance", scale)
 
-    def foresee(self, sigmas: Sequence[float], *, size: int) -> None:
+    def draw_ahead(self, sigmas: Sequence[float], *, size: int) -> None:
         """Draw the noise of Gaussian releases to come at once; each pays when it takes its vector.
 
         >>> account = Account.open(epsilon=1.0, delta=1e-6)
-        >>> account.foresee([50.0, 60.0], size=3)
+        >>> account.draw_ahead([50.0, 60.0], size=3)
         >>> account.event
         Nothing()
         """

@@ -262,12 +262,12 @@ class Descriptor:
         return self.target is not Target.NONE
 
     @property
-    def usual_delta(self) -> float:
+    def default_delta(self) -> float:
         """The delta that it takes if nobody says another: 0 where it can be purely private."""
         return float(inspect.signature(self.kind).parameters["delta"].default)
 
     @property
-    def usual_relation(self) -> Relation:
+    def default_relation(self) -> Relation:
         """The neighbours that it hides if nobody says others."""
         found = inspect.signature(self.kind).parameters.get("relation")
         return Relation.REPLACE if found is None else Relation(found.default)

@@ -257,7 +257,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
     from quorate.files.table_files import Columns, TableFile
     from quorate.ranges import Limit
     from quorate.reports.outputs import Outputs, Written
-    from quorate.tasks.fitting import FitRequest, usual_relation
+    from quorate.tasks.fitting import FitRequest, default_relation
     from quorate.tasks.fitting import fit as run
     from quorate.tasks.requests import read_request
 
@@ -297,7 +297,7 @@ def fit(  # noqa: PLR0913 - one option for each part of the request
             limits=tuple(Limit.parse(text) for text in bounds or ()),
             epsilon=epsilon,
             delta=delta,
-            relation=usual_relation(task, ledger, data_name)
+            relation=default_relation(task, ledger, data_name)
             if relation is None
             else Relation[relation.name],
             records=records,
@@ -350,10 +350,10 @@ def _print_fit(result: Fit, expected: Plan | None, written: Written, *, as_json:
         print_json(fit_summary(result, expected) | files)
         return
     said = answer(result.estimator, result.columns.features, result.columns.classes)
-    counted = () if result.usable is None else (str(result.usable),)
-    if result.usable is not None and result.usable.is_little:
+    counted = () if result.readable is None else (str(result.readable),)
+    if result.readable is not None and result.readable.is_little:
         # Numbers about rows that nobody could read look like any others: say so first.
-        print(f"Careful, before you read on: {result.usable}")
+        print(f"Careful, before you read on: {result.readable}")
         counted = ()
     print_table(said.caption, said.header, said.rows)
     for line in (said.sentence, *counted, said.error, str(result.estimator.guarantee_)):

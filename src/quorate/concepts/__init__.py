@@ -25,7 +25,7 @@ from quorate.concepts.labelings import Labelings, distinct_labelings
 from quorate.concepts.masked_parities import MaskedParity
 from quorate.concepts.mistake_events import BestRanges, MistakeEvents
 from quorate.concepts.numeric.halfspaces import Halfspace
-from quorate.concepts.numeric.intervals import Interval, Intervals
+from quorate.concepts.numeric.intervals import IntervalConcept, Intervals
 from quorate.concepts.numeric.points import Point, PointFunctions
 from quorate.concepts.numeric.rectangles import Rectangle, Rectangles
 from quorate.concepts.numeric.stumps import Stump, Stumps
@@ -48,7 +48,7 @@ __all__ = [
     "Disjunctions",
     "FiniteTable",
     "Halfspace",
-    "Interval",
+    "IntervalConcept",
     "Intervals",
     "Labelings",
     "Literals",

@@ -38,9 +38,9 @@ from quorate.users.data import UserData
 __all__ = [
     "DescribedCrowd",
     "Outcome",
+    "PartWork",
     "PartedCrowd",
     "Schema",
-    "Task",
     "added_outcomes",
     "guarded",
     "needs",
@@ -146,10 +146,10 @@ def needs(module: str, extra: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Task:
+class PartWork:
     """What runs on one part: changes first, then the work; nothing but its result comes out.
 
-    >>> Task((), UserData.record_counts)(Schema(n_features=1).nobody(), ()).value
+    >>> PartWork((), UserData.record_counts)(Schema(n_features=1).nobody(), ()).value
     array([], dtype=int64)
     """
 
@@ -237,11 +237,11 @@ class PartedCrowd(DescribedCrowd):
         self._arguments = ((),) * n_parts if arguments is None else arguments
 
     @abstractmethod
-    def _run(self, task: Task, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
+    def _run(self, task: PartWork, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
         """Run ``task`` on every stored part; results in the order of the parts."""
 
     @abstractmethod
-    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+    def _stored(self, task: PartWork, arguments: Sequence[Arguments], schema: Schema) -> Self:
         """Return a crowd whose stored parts are the values of ``task``."""
 
     @abstractmethod
@@ -270,7 +270,7 @@ class PartedCrowd(DescribedCrowd):
 
     def map(self, work: Callable[..., Result], each: Sequence[Any] | None = None) -> list[Result]:
         """Return ``work(part)``, or ``work(part, argument)``, of every part, in their order."""
-        task = Task(self._changes, work)
+        task = PartWork(self._changes, work)
         own = arguments_of(each, self._n_parts)
         arguments = [(*before, last) for before, last in zip(self._arguments, own, strict=True)]
         return results_of(self._run(task, arguments))
@@ -291,7 +291,7 @@ class PartedCrowd(DescribedCrowd):
             (*before, last) for before, last in zip(self._arguments, own, strict=True)
         )
         if keep:
-            return self._stored(Task(self._changes, change), arguments, schema)
+            return self._stored(PartWork(self._changes, change), arguments, schema)
         return self._changed(schema, (*self._changes, change), arguments)
 
     @cached_property

@@ -25,8 +25,8 @@ from quorate.engines.base import (
     Arguments,
     Outcome,
     PartedCrowd,
+    PartWork,
     Schema,
-    Task,
     added_outcomes,
     guarded,
     needs,
@@ -213,7 +213,7 @@ class DaskCrowd(PartedCrowd):
         round itself. What is asked only once is not worth the memory.
         """
         if self._changes and self._was_asked:
-            self._parts = self._submitted(Task(self._changes, _as_it_is), self._own_arguments())
+            self._parts = self._submitted(PartWork(self._changes, _as_it_is), self._own_arguments())
             self._changes, self._arguments = (), ((),) * self.n_parts
             self._groups = []
         self._was_asked = True
@@ -227,7 +227,7 @@ class DaskCrowd(PartedCrowd):
     ) -> NDArray[np.int64]:
         """Return the sum of the integers of all parts, added up on the workers first."""
         self._keep_changed_parts()
-        task = Task(self._changes, adding_up(work, whole=whole))
+        task = PartWork(self._changes, adding_up(work, whole=whole))
         arguments = self._own_arguments()
         outcomes = [
             self._on_group(_added_on_parts, task, group, arguments) for group in self._together()
@@ -239,7 +239,7 @@ class DaskCrowd(PartedCrowd):
             ]
         return sum(results_of(self._client.gather(outcomes)), start=work(self.nobody()))
 
-    def _submitted(self, task: Task, arguments: Sequence[Arguments]) -> list[Any]:
+    def _submitted(self, task: PartWork, arguments: Sequence[Arguments]) -> list[Any]:
         run = [task] * self.n_parts
         submitted: list[Any] = self._client.map(
             _on_part, run, self._parts, list(arguments), pure=False, retries=3
@@ -263,14 +263,14 @@ class DaskCrowd(PartedCrowd):
     def _on_group(
         self,
         work: Callable[..., Any],
-        task: Task,
+        task: PartWork,
         group: Sequence[int],
         arguments: Sequence[Arguments],
     ) -> Any:
         parts, own = [self._parts[i] for i in group], [arguments[i] for i in group]
         return self._client.submit(work, task, parts, own, pure=False, retries=3)
 
-    def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
+    def _run(self, task: PartWork, arguments: Sequence[Arguments]) -> list[Outcome]:
         groups = self._together()
         found = self._client.gather(
             [self._on_group(_on_parts, task, group, arguments) for group in groups]
@@ -282,7 +282,7 @@ class DaskCrowd(PartedCrowd):
         }
         return [outcomes[number] for number in range(self.n_parts)]
 
-    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+    def _stored(self, task: PartWork, arguments: Sequence[Arguments], schema: Schema) -> Self:
         return type(self)(self._client, self._submitted(task, arguments), schema)
 
     def _changed(
@@ -393,18 +393,18 @@ def _capped(kept: Outcome | None, share: Outcome, layout: Layout) -> Outcome:
 
 
 def _on_parts(
-    task: Task, parts: Sequence[Outcome], arguments: Sequence[Arguments]
+    task: PartWork, parts: Sequence[Outcome], arguments: Sequence[Arguments]
 ) -> list[Outcome]:
     return [_on_part(task, part, own) for part, own in zip(parts, arguments, strict=True)]
 
 
 def _added_on_parts(
-    task: Task, parts: Sequence[Outcome], arguments: Sequence[Arguments]
+    task: PartWork, parts: Sequence[Outcome], arguments: Sequence[Arguments]
 ) -> Outcome:
     return added_outcomes(_on_parts(task, parts, arguments))
 
 
-def _on_part(task: Task, part: Outcome, arguments: Arguments) -> Outcome:
+def _on_part(task: PartWork, part: Outcome, arguments: Arguments) -> Outcome:
     if part.refusal is not None:
         return part
     outcome = task(part.value, arguments)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from quorate import _validate
-from quorate.engines.base import Arguments, Outcome, PartedCrowd, Schema, Task, results_of
+from quorate.engines.base import Arguments, Outcome, PartedCrowd, PartWork, Schema, results_of
 from quorate.engines.layout import Layout
 from quorate.engines.part_files import PartFiles
 from quorate.engines.partition import ahead, partition
@@ -207,13 +207,13 @@ class FileCrowd(PartedCrowd):
             return super().sizes
         return tuple(ahead(PartFiles.count_users, self._parts, self._threads))
 
-    def _run(self, task: Task, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
+    def _run(self, task: PartWork, arguments: Sequence[Arguments]) -> Iterable[Outcome]:
         def run(pair: tuple[PartFiles, Arguments]) -> Outcome:
             return pair[0].run(task, pair[1])
 
         yield from ahead(run, zip(self._parts, arguments, strict=True), self._threads)
 
-    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+    def _stored(self, task: PartWork, arguments: Sequence[Arguments], schema: Schema) -> Self:
         place = Spool()
         files: list[PartFiles] = []
         results = (users for out in self._run(task, arguments) for users in results_of([out]))

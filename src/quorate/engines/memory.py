@@ -14,8 +14,8 @@ from quorate.engines.base import (
     Arguments,
     Outcome,
     PartedCrowd,
+    PartWork,
     Schema,
-    Task,
     part_numbers,
     results_of,
 )
@@ -56,7 +56,7 @@ class MemoryCrowd(PartedCrowd):
         super().__init__(Schema.of(data), n_parts)
         self._parts, self._threads = parts, threads
 
-    def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
+    def _run(self, task: PartWork, arguments: Sequence[Arguments]) -> list[Outcome]:
         if self._threads == 1:
             return [task(part, own) for part, own in zip(self._parts, arguments, strict=True)]
         with ThreadPoolExecutor(self._threads) as pool:
@@ -67,7 +67,7 @@ class MemoryCrowd(PartedCrowd):
             ]
             return [running.result() for running in tasks]
 
-    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+    def _stored(self, task: PartWork, arguments: Sequence[Arguments], schema: Schema) -> Self:
         made = self._changed(schema, (), ((),) * self.n_parts)
         made._parts = results_of(self._run(task, arguments))
         return made

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.engines.base import Arguments, Outcome, Schema, Task
+from quorate.engines.base import Arguments, Outcome, PartWork, Schema
 from quorate.engines.layout import Layout, Records
 from quorate.engines.spool import Spool
 from quorate.users.data import UserData, ordered_users
@@ -91,7 +91,7 @@ class PartFiles:
             return self._layout.users(self._arrivals(self._layout))
         return self._layout.together(_pieces(self._path("raw"), self._layout.dtype))
 
-    def run(self, task: Task, arguments: Arguments) -> Outcome:
+    def run(self, task: PartWork, arguments: Arguments) -> Outcome:
         """Run a task on the part; keep the order of the users if it was needed."""
         with self._lock:
             data = self.load()

@@ -27,8 +27,8 @@ from quorate.engines.base import (
     Arguments,
     Outcome,
     PartedCrowd,
+    PartWork,
     Schema,
-    Task,
     guarded,
     needs,
 )
@@ -169,7 +169,7 @@ class SparkCrowd(PartedCrowd):
         together = _mapped(brought, _PutTogether(layout), _BLOBS)
         return cls(_kept(together), n_parts, layout.schema)
 
-    def _run(self, task: Task, arguments: Sequence[Arguments]) -> list[Outcome]:
+    def _run(self, task: PartWork, arguments: Sequence[Arguments]) -> list[Outcome]:
         found = _mapped(self._together(), _OnParts(task, tuple(arguments)), _BLOBS).collect()
         outcomes = {row["part"]: pickle.loads(row["blob"]) for row in found}
         return [
@@ -178,7 +178,7 @@ class SparkCrowd(PartedCrowd):
         ]
 
     def _of_nobody(
-        self, task: Task, arguments: Arguments, others: Mapping[int, Outcome]
+        self, task: PartWork, arguments: Arguments, others: Mapping[int, Outcome]
     ) -> Outcome:
         """Return the outcome of a part without people, which is computed here.
 
@@ -201,7 +201,7 @@ class SparkCrowd(PartedCrowd):
             self._shared += [self._blobs.coalesce(few) if few < self.n_parts else self._blobs]
         return self._shared[0]
 
-    def _stored(self, task: Task, arguments: Sequence[Arguments], schema: Schema) -> Self:
+    def _stored(self, task: PartWork, arguments: Sequence[Arguments], schema: Schema) -> Self:
         blobs = _kept(_mapped(self._blobs, _OnParts(task, tuple(arguments)), _BLOBS))
         return type(self)(blobs, self.n_parts, schema)
 
@@ -306,7 +306,7 @@ class _PutTogether:
 class _OnParts:
     """Runs a task on the parts of a partition."""
 
-    task: Task
+    task: PartWork
     arguments: tuple[Arguments, ...]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:

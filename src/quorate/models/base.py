@@ -46,12 +46,12 @@ from quorate.models.optimization.gradients import (
     check_budget,
     check_records,
     has_few_users,
-    is_worth_a_look,
+    is_worth_measuring,
     model_feasibility,
     plan_steps,
 )
 from quorate.models.optimization.minibatches import check_public_steps, open_sampled_run, setup_mu
-from quorate.models.told import (
+from quorate.models.public_inputs import (
     FeatureRange,
     counted_once,
     public_sizes,
@@ -295,7 +295,7 @@ class LinearModel(MayBeConstant):
         needed = self._largest_slope is None if few else steps is None
         held = records() if needed or records.cache_info().currsize else None
         whole, look, bought, kept = run, None, None, None
-        if wanted and is_worth_a_look(
+        if wanted and is_worth_measuring(
             n_users=run.n_users, mu=account.mu, dimension=dimension, relation=self.relation
         ):
             look = LastLook(run) if held is None else LastLook(run, records=held)

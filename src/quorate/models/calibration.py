@@ -22,7 +22,7 @@ from quorate.grid import Interval
 from quorate.models.coordinates.geometry import WhitenedLoss
 from quorate.models.losses import LinearLoss
 from quorate.models.optimization.gradients import gradients_at, signal_of
-from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, bounded_mean
+from quorate.releases.user_releases import BoundedVectors, ReleasedMean, UserReleases, bounded_mean
 from quorate.users import UserData
 
 __all__ = ["Calibration", "calibration_share", "moved_intercept"]
@@ -94,7 +94,7 @@ class Calibration:
         left = float(run.account.square_left) - self.share * float(self.run.account.square)
         return replace(run, account=run.account.part_of(square=left))
 
-    def misses(self, loss: WhitenedLoss, data: People, theta: Vector) -> NoisyMean:
+    def misses(self, loss: WhitenedLoss, data: People, theta: Vector) -> ReleasedMean:
         """Release the mean slope by the intercept at ``theta``, for all that is left.
 
         ``data`` are the users of the run as ``loss`` sees them.
@@ -122,18 +122,18 @@ class Calibration:
         )
 
 
-def moved_intercept(loss: LinearLoss, theta: Vector, misses: NoisyMean) -> tuple[float, float]:
+def moved_intercept(loss: LinearLoss, theta: Vector, misses: ReleasedMean) -> tuple[float, float]:
     """Return the intercept at which nothing would be missed, and the error that noise gives to it.
 
     What noise alone may miss moves nothing. How far the intercept has to move follows from the
     curvature that normal features would have, pace by pace.
 
     >>> from quorate.models.losses import LogisticLoss
-    >>> missed = NoisyMean(np.array([0.5 - 0.1]), noise=1e-6)
+    >>> missed = ReleasedMean(np.array([0.5 - 0.1]), noise=1e-6)
     >>> intercept, error = moved_intercept(LogisticLoss(), np.zeros(2), missed)
     >>> round(intercept, 1), round(float(np.log(0.1 / 0.9)), 1), error < 1e-4
     (-2.1, -2.2, True)
-    >>> moved_intercept(LogisticLoss(), np.zeros(2), NoisyMean(np.array([0.1]), noise=0.2))
+    >>> moved_intercept(LogisticLoss(), np.zeros(2), ReleasedMean(np.array([0.1]), noise=0.2))
     (0.0, 0.0)
     """
     missed, intercept = float(misses.value[0]), float(theta[-1])

@@ -18,9 +18,9 @@ from quorate.models.base import LinearModel
 from quorate.models.class_losses import ClassWeighted, SmoothedHingeLoss, SoftmaxLoss
 from quorate.models.first_constant import as_far_as_shown
 from quorate.models.losses import LinearLoss, LogisticLoss, sigmoid
-from quorate.models.told import public_weights, refuse_weights
+from quorate.models.public_inputs import public_weights, refuse_weights
 from quorate.public_randomness import RandomState
-from quorate.releases.user_releases import NoisyMean
+from quorate.releases.user_releases import ReleasedMean
 
 __all__ = ["LinearSVC", "LogisticRegression"]
 
@@ -152,12 +152,12 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def _constant_reach(self) -> float:
         return 0.5 if len(self.classes) == 2 else 1.0
 
-    def _constant_offsets(self, means: NoisyMean) -> Vector:
+    def _constant_offsets(self, means: ReleasedMean) -> Vector:
         even = 0.0 if len(self.classes) == 2 else 1.0 / len(self.classes)
         shown = as_far_as_shown(means, usual=even)
-        return self._scores_of(self._shares_of(NoisyMean(shown, means.noise)))
+        return self._scores_of(self._shares_of(ReleasedMean(shown, means.noise)))
 
-    def _shares_of(self, means: NoisyMean) -> Vector:
+    def _shares_of(self, means: ReleasedMean) -> Vector:
         found = means.value + 0.5 if len(self.classes) == 2 else means.value
         least = max(_SMALLEST_SHARE, _SMALLEST_IN_NOISE * means.noise)
         least = min(least, 1.0 / len(self.classes))
@@ -166,7 +166,7 @@ class _LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def _shown_offsets(self, offsets: Vector, *, error: float) -> Vector:
         even = self._scores_of(np.full(len(self.classes), 1.0 / len(self.classes)))
-        return as_far_as_shown(NoisyMean(offsets, error), usual=even)
+        return as_far_as_shown(ReleasedMean(offsets, error), usual=even)
 
     def _scores_of(self, shares: Vector) -> Vector:
         """Return the offsets with which classes have these shares."""

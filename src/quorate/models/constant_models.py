@@ -17,7 +17,7 @@ from quorate.models.first_constant import FirstConstant, release_constant
 from quorate.models.losses import LinearLoss
 from quorate.models.optimization.gradients import TraceStep
 from quorate.models.predictions import FittedLinear
-from quorate.releases.user_releases import NoisyMean, UserReleases
+from quorate.releases.user_releases import ReleasedMean, UserReleases
 
 __all__ = ["MayBeConstant"]
 
@@ -37,11 +37,11 @@ class MayBeConstant(FittedLinear):
         """Return how long these rows can be."""
         return 1.0
 
-    def _constant_offsets(self, means: NoisyMean) -> Vector:
+    def _constant_offsets(self, means: ReleasedMean) -> Vector:
         """Return the offsets of the constant model from the noisy means."""
         raise NotImplementedError
 
-    def _shares_of(self, means: NoisyMean) -> Vector:
+    def _shares_of(self, means: ReleasedMean) -> Vector:
         """Return the shares of the classes from the noisy means, of a classifier."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class MayBeConstant(FittedLinear):
         zeros = np.zeros((loss.outputs, run.data.n_features))
         self._store(zeros, offsets if loss.intercept else np.zeros(loss.outputs))
 
-    def _bought_means(self, run: UserReleases, share: float | None = None) -> NoisyMean:
+    def _bought_means(self, run: UserReleases, share: float | None = None) -> ReleasedMean:
         """Return what a constant model averages for a share of the account, or for what is left."""
         targets, reach = self._constant_targets, self._constant_reach()
         return release_constant(run, targets, reach=reach, share=share)

@@ -20,7 +20,7 @@ from quorate.guarantees import Relation
 from quorate.means.routes.lifted_ball import LiftedBall
 from quorate.means.spread_belief import SpreadBelief
 from quorate.models.optimization.gradients import signal_of
-from quorate.releases.user_releases import BoundedVectors, NoisyMean, UserReleases, bounded_mean
+from quorate.releases.user_releases import BoundedVectors, ReleasedMean, UserReleases, bounded_mean
 from quorate.users import UserData
 
 __all__ = [
@@ -142,7 +142,7 @@ def release_first_constant(
     wanted = max(_CHEAPEST, (2.0 / (_NOISE * n * mu)) ** 2)
     if reach is None:
         look = min(_DEAREST, wanted) * whole
-        reach = run.gallop(_mean_targets, guess=1.0, dimension=1, square=look)
+        reach = run.widen(_mean_targets, guess=1.0, dimension=1, square=look)
     square = min(_DEAREST_OF_FEW if few else _DEAREST, wanted) * whole
     return FirstConstant(0.0, 0.0, reach).again(run, rounds=_ROUNDS, square=square)
 
@@ -153,7 +153,7 @@ def release_constant(
     *,
     reach: float,
     share: float | None = None,
-) -> NoisyMean:
+) -> ReleasedMean:
     """Spend a share of the account, or what is left, on the mean over users of mean targets.
 
     ``record_targets`` turns targets into rows of length at most ``reach``. Who has no record votes
@@ -201,40 +201,41 @@ def first_share(run: UserReleases) -> float:
     return min(_DEAREST_SHARE, max(_CHEAPEST, (1.0 / (_SHARE_NOISE * signal)) ** 2))
 
 
-def mean_of_present(noisy: NoisyMean, *, reach: float) -> NoisyMean:
+def mean_of_present(noisy: ReleasedMean, *, reach: float) -> ReleasedMean:
     """Return a mean over those who are there; the last column is ``reach`` for all others.
 
-    >>> mean_of_present(NoisyMean(np.array([0.3, 0.4]), noise=0.03), reach=1.0)
+    >>> mean_of_present(ReleasedMean(np.array([0.3, 0.4]), noise=0.03), reach=1.0)
     NoisyMean(value=array([0.5]), noise=0.05)
-    >>> mean_of_present(NoisyMean(np.array([0.3, 0.02]), noise=0.01), reach=1.0)
+    >>> mean_of_present(ReleasedMean(np.array([0.3, 0.02]), noise=0.01), reach=1.0)
     NoisyMean(value=array([0.3]), noise=0.01)
     """
     absent = float(noisy.value[-1])
     share = absent / reach if absent > _SEEN * noisy.noise else 0.0
     present = 1.0 - min(share, _MOST_ABSENT)
-    return NoisyMean(np.asarray(noisy.value[:-1] / present), noisy.noise / present)
+    return ReleasedMean(np.asarray(noisy.value[:-1] / present), noisy.noise / present)
 
 
-def mean_of_both(first: NoisyMean, again: NoisyMean) -> NoisyMean:
+def mean_of_both(first: ReleasedMean, again: ReleasedMean) -> ReleasedMean:
     """Return the best guess from two releases of one mean, and its noise.
 
-    >>> both = mean_of_both(NoisyMean(np.zeros(1), noise=3.0), NoisyMean(np.ones(1), noise=4.0))
+    >>> first, again = ReleasedMean(np.zeros(1), noise=3.0), ReleasedMean(np.ones(1), noise=4.0)
+    >>> both = mean_of_both(first, again)
     >>> both.value.round(2), both.noise
     (array([0.36]), 2.4)
     """
     whole = math.hypot(first.noise, again.noise)
     weight = (first.noise / whole) ** 2
     value = weight * again.value + (1.0 - weight) * first.value
-    return NoisyMean(np.asarray(value), first.noise * again.noise / whole)
+    return ReleasedMean(np.asarray(value), first.noise * again.noise / whole)
 
 
-def as_far_as_shown(noisy: NoisyMean, *, usual: float | Vector) -> Vector:
+def as_far_as_shown(noisy: ReleasedMean, *, usual: float | Vector) -> Vector:
     """Return a mean, or ``usual`` in each place where noise alone may have made the difference.
 
     What lies beyond the noise is kept as it is; between both the difference grows evenly. So the
     mean is moved by no more than the noise has, wherever it is.
 
-    >>> found = [NoisyMean(np.array([value]), noise=0.1) for value in (0.05, 0.1, -0.2, 0.3)]
+    >>> found = [ReleasedMean(np.array([value]), noise=0.1) for value in (0.05, 0.1, -0.2, 0.3)]
     >>> [round(float(as_far_as_shown(each, usual=0.0)[0]), 2) for each in found]
     [0.0, 0.0, -0.15, 0.3]
     """

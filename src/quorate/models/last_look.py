@@ -23,7 +23,7 @@ from quorate.core.people import People
 from quorate.grid import Box
 from quorate.models.coordinates.geometry import WhitenedLoss
 from quorate.models.optimization.descent import Minimum
-from quorate.models.optimization.descent_noise import SHOWN, way_over_noise
+from quorate.models.optimization.descent_noise import SHOWN, distance_over_noise
 from quorate.models.optimization.gradients import gradients_at, signal_of
 from quorate.releases.user_releases import BoundedVectors, UserReleases, bounded_mean
 from quorate.users import UserData
@@ -268,7 +268,7 @@ def evidence_of(
     """Return the squared way over one that shows something by itself; 1 if nobody can tell."""
     if isinstance(noise, str):
         return 1.0
-    return way_over_noise(minimum, noise, penalized=penalized) / shown_of(signal)
+    return distance_over_noise(minimum, noise, penalized=penalized) / shown_of(signal)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.models.base import LinearModel
 from quorate.models.losses import LinearLoss
+from quorate.models.public_inputs import refuse_weights, target_range
 from quorate.models.regression_losses import HuberLoss, SquaredLoss
-from quorate.models.told import refuse_weights, target_range
 from quorate.public_randomness import RandomState
-from quorate.releases.user_releases import NoisyMean
+from quorate.releases.user_releases import ReleasedMean
 
 __all__ = ["HuberRegression", "LinearRegression", "Ridge"]
 
@@ -242,7 +242,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             return np.zeros((len(targets), 1))
         return targets[:, None]
 
-    def _constant_offsets(self, means: NoisyMean) -> Vector:
+    def _constant_offsets(self, means: ReleasedMean) -> Vector:
         return np.clip(means.value, -1.0, 1.0)
 
     def _unit(self) -> float:

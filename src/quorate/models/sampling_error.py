@@ -35,8 +35,8 @@ from quorate.means.weighted_users import CrowdVectors
 from quorate.models.classification import LogisticRegression
 from quorate.models.coefficients import Coefficients
 from quorate.models.losses import sigmoid
+from quorate.models.public_inputs import target_range
 from quorate.models.regression import LinearRegression
-from quorate.models.told import target_range
 from quorate.users import UserData
 
 __all__ = ["SamplingError", "sampling_error"]

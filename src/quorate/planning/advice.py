@@ -7,7 +7,7 @@ twice the users with twice the records answers "where to collect".
 from __future__ import annotations
 
 from quorate.planning.plan import PublishedBound
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PlanTask
 
 __all__ = ["Doubling", "advise", "doublings", "warn"]
 
@@ -18,7 +18,7 @@ Doubling = tuple[str, float]
 _NOTICEABLE = 0.02
 
 
-def doublings(task: Task, *, users: int, epsilon: float) -> tuple[Doubling, ...]:
+def doublings(task: PlanTask, *, users: int, epsilon: float) -> tuple[Doubling, ...]:
     """Return which share of the error is left after doubling one thing, best first.
 
     >>> from quorate.planning.tasks.median import MedianTask
@@ -40,7 +40,7 @@ def _share(doubling: Doubling) -> float:
     return doubling[1]
 
 
-def advise(task: Task, *, users: int | None, epsilon: float | None) -> tuple[str, ...]:
+def advise(task: PlanTask, *, users: int | None, epsilon: float | None) -> tuple[str, ...]:
     """Say what changes the error most, and whether to collect users or records.
 
     >>> from quorate.planning.tasks.median import MedianTask
@@ -63,7 +63,7 @@ def advise(task: Task, *, users: int | None, epsilon: float | None) -> tuple[str
 
 
 def warn(
-    task: Task,
+    task: PlanTask,
     *,
     users: int | None,
     needed: int | None,

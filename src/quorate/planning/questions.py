@@ -13,7 +13,7 @@ from quorate.guarantees import Relation
 from quorate.planning.advice import Doubling, advise, doublings, warn
 from quorate.planning.plan import Baseline, Curve, Plan, PublishedBound
 from quorate.planning.solve import smallest_epsilon, smallest_users
-from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
+from quorate.planning.tasks.base import ErrorModel, PeopleTask, PlanTask
 from quorate.planning.tasks.series import SeriesTask
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TASKS", "TaskNumbers", "describe_task", "pilot_numbers", "plan", "task_kind"]
 
-_KINDS: dict[str, type[Task]] = {
+_KINDS: dict[str, type[PlanTask]] = {
     kind.name: kind
     for kind in (
         *(open_path(path) for each in CATALOGUE.values() for path in each.plans),
@@ -189,7 +189,7 @@ def pilot_numbers(pilot: UserVariation) -> tuple[float, int]:
     return between, max(1, math.floor(found.records[0]))
 
 
-def task_kind(task: str) -> type[Task]:
+def task_kind(task: str) -> type[PlanTask]:
     """Return the class that describes a task.
 
     >>> task_kind("median").error_meaning[:4]
@@ -199,7 +199,7 @@ def task_kind(task: str) -> type[Task]:
     return _KINDS[task]
 
 
-def describe_task(task: str, **numbers: Any) -> Task:
+def describe_task(task: str, **numbers: Any) -> PlanTask:
     """Return the task of that name; numbers that are ``None`` keep their defaults.
 
     >>> describe_task("median", records=4, domain=None).records
@@ -210,7 +210,7 @@ def describe_task(task: str, **numbers: Any) -> Task:
     given = {name: value for name, value in numbers.items() if value is not None}
     foreign = sorted(set(given) - known)
     if foreign:
-        shared = {field.name for field in fields(Task)}
+        shared = {field.name for field in fields(PlanTask)}
         raise ParameterError(
             f"The task {task!r} does not use {', '.join(foreign)}; it is described by "
             f"{', '.join(sorted(known - shared)) or 'nothing else'}."
@@ -219,7 +219,12 @@ def describe_task(task: str, **numbers: Any) -> Task:
 
 
 def _solve(
-    task: Task, solved_for: str, *, users: int | None, error: float | None, epsilon: float | None
+    task: PlanTask,
+    solved_for: str,
+    *,
+    users: int | None,
+    error: float | None,
+    epsilon: float | None,
 ) -> Plan:
     if epsilon is None and users is not None and error is not None:
         epsilon = _epsilon(task, users, error)
@@ -261,11 +266,11 @@ def _solve(
     )
 
 
-def _expected(task: Task, users: int | None, epsilon: float | None) -> float:
+def _expected(task: PlanTask, users: int | None, epsilon: float | None) -> float:
     return math.inf if users is None or epsilon is None else task.error(users, epsilon)
 
 
-def _epsilon(task: Task, users: int, error: float) -> float | None:
+def _epsilon(task: PlanTask, users: int, error: float) -> float | None:
     return smallest_epsilon(lambda epsilon: task.error(users, epsilon), error)
 
 
@@ -274,7 +279,7 @@ def _users(model: ErrorModel, epsilon: float, error: float) -> int | None:
 
 
 def _published(
-    task: Task, *, epsilon: float | None, error: float
+    task: PlanTask, *, epsilon: float | None, error: float
 ) -> tuple[PublishedBound, PublishedBound]:
     if epsilon is None or not 0 < error < math.inf:
         nothing = PublishedBound(
@@ -291,7 +296,7 @@ def _published(
 
 
 def _baselines(
-    task: Task, *, users: int | None, epsilon: float | None, error: float
+    task: PlanTask, *, users: int | None, epsilon: float | None, error: float
 ) -> tuple[Baseline, ...]:
     if epsilon is None:
         return ()
@@ -305,7 +310,7 @@ def _baselines(
     )
 
 
-def _curves(task: Task, *, users: int | None, epsilon: float | None) -> tuple[Curve, ...]:
+def _curves(task: PlanTask, *, users: int | None, epsilon: float | None) -> tuple[Curve, ...]:
     """Return errors from a sixteenth to sixteen times the planned users."""
     if users is None or epsilon is None:
         return ()

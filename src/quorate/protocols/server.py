@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quorate.exceptions import SchemaError
 from quorate.guarantees import Guarantee
 from quorate.protocols.messages import Batch, MessageFormat, Reason
-from quorate.protocols.randomizers.counts import Votes, count_votes, estimate_votes
+from quorate.protocols.randomizers.counts import EstimatedVotes, count_votes, estimate_votes
 from quorate.protocols.randomizers.hashed import Reports
 from quorate.protocols.randomizers.prefixes import find_popular
 from quorate.protocols.task import Role, Task
@@ -30,7 +30,7 @@ class Tally:
     Parameters
     ----------
     task : Task
-    popular : Votes
+    popular : EstimatedVotes
         The most popular candidates, the first of them the crowd's choice.
     accepted : int
         How many messages were counted.
@@ -52,7 +52,7 @@ class Tally:
     """
 
     task: Task
-    popular: Votes
+    popular: EstimatedVotes
     accepted: int
     dropped: dict[Reason, int]
     guarantees: dict[Role, Guarantee]
@@ -63,7 +63,7 @@ class Tally:
         """The candidate with the most estimated votes."""
         return self.popular.winner
 
-    def votes(self, candidates: NDArray[np.int64] | Sequence[int] | None = None) -> Votes:
+    def votes(self, candidates: NDArray[np.int64] | Sequence[int] | None = None) -> EstimatedVotes:
         """Return estimates with standard errors: of the given candidates, or of all of them."""
         response = self.task.response
         if candidates is not None:

@@ -17,7 +17,7 @@ from quorate.accounting.account import Account, noise_for
 from quorate.exceptions import NotEnoughUsersError, ParameterError
 from quorate.guarantees import Approximate, Guarantee, Pure, Relation, Trust
 from quorate.protocols.randomizers.bucket_counts import BucketCounts
-from quorate.protocols.randomizers.counts import Votes
+from quorate.protocols.randomizers.counts import EstimatedVotes
 from quorate.protocols.randomizers.hashed import HashedResponse, candidates_of
 from quorate.protocols.randomizers.prefixes import find_popular
 from quorate.protocols.reliability import shuffled_response
@@ -47,7 +47,7 @@ class Choice:
     ----------
     key : int
         The candidate with the most estimated votes.
-    votes : Votes
+    votes : EstimatedVotes
         Estimates of the most popular candidates, with standard errors.
     guarantee : Guarantee
         Against whoever sees the reports (local) or the shuffled reports (shuffle).
@@ -62,7 +62,7 @@ class Choice:
     """
 
     key: int
-    votes: Votes
+    votes: EstimatedVotes
     guarantee: Guarantee
     report: HashedResponse | BucketCounts
 
@@ -238,7 +238,7 @@ def bucket_choice(
     )
     totals = counts.messages(keys, account=account)
     deviation = np.full(candidates, counts.noise.deviation)
-    votes = Votes(np.arange(candidates), counts.counts(totals), deviation, len(keys))
+    votes = EstimatedVotes(np.arange(candidates), counts.counts(totals), deviation, len(keys))
     return Choice(counts.choose(totals), votes, replace(counts.guarantee, unit=unit), counts)
 
 

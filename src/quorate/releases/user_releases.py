@@ -34,7 +34,7 @@ __all__ = [
     "NARROW",
     "WIDE",
     "BoundedVectors",
-    "NoisyMean",
+    "ReleasedMean",
     "UserReleases",
     "UserVectors",
     "bounded_mean",
@@ -54,7 +54,7 @@ NARROW = np.arange(-5.5, 0.75, 0.25)
 """Candidates relative to a radius that was released before."""
 
 # Candidates when a public guess is at hand, and how many looks at them there are at most.
-_GALLOP = np.arange(-32.0, 33.0, 2.0)
+_WIDENING = np.arange(-32.0, 33.0, 2.0)
 _MOST_LOOKS = 9
 
 _LOG_GRID = Grid(Interval(-64.0, 64.0), step=2.0**-10)
@@ -125,7 +125,7 @@ def search_square(
 
 
 @dataclass(frozen=True)
-class NoisyMean:
+class ReleasedMean:
     """A released mean over users and the standard deviation of its noise in each coordinate."""
 
     value: Vector
@@ -215,7 +215,7 @@ class UserReleases:
         found = search.release_counts(counts, account=self.account)
         return float(2.0 ** shifted[found])
 
-    def gallop(self, vectors: UserVectors, *, guess: float, dimension: int, square: float) -> float:
+    def widen(self, vectors: UserVectors, *, guess: float, dimension: int, square: float) -> float:
         """Release a radius that holds about half of the users' vectors, up to a factor of four.
 
         Looks go up or down from ``guess`` in steps that double, and back by halves: few of them
@@ -224,10 +224,10 @@ class UserReleases:
         >>> people = UserData(np.full((900, 1), 300.0), offsets=np.arange(901))
         >>> account = Account.open(epsilon=5.0, delta=1e-6)
         >>> run = UserReleases.start(People(people, account.relation), account)
-        >>> run.gallop(UserData.user_means, guess=1.0, dimension=1, square=0.02)
+        >>> run.widen(UserData.user_means, guess=1.0, dimension=1, square=0.02)
         1024.0
         """
-        exponents = _GALLOP + math.log2(guess)
+        exponents = _WIDENING + math.log2(guess)
         thresholds = exponents / _LOG_GRID.step
         counts = self.data.counts(
             partial(_log_steps, vectors=vectors), thresholds, dimension=dimension
@@ -270,13 +270,13 @@ class UserReleases:
 
     def mean(
         self, vectors: UserVectors, *, dimension: int, radius: float, square: float
-    ) -> NoisyMean:
+    ) -> ReleasedMean:
         """Release the mean of the users' vectors, clipped to ``radius``, paying ``square``."""
         return self.mean_by(
             self.noisy_sum(dimension=dimension, radius=radius, square=square), vectors
         )
 
-    def mean_by(self, mechanism: GaussianSum, vectors: UserVectors) -> NoisyMean:
+    def mean_by(self, mechanism: GaussianSum, vectors: UserVectors) -> ReleasedMean:
         """Release the mean of the users' vectors by a mechanism of :meth:`noisy_sum`."""
         clipped = BoundedVectors(vectors, mechanism.grid.bound)
         return _mean_by(mechanism, self.data, clipped, self.account, self.n_users)
@@ -286,7 +286,7 @@ class UserReleases:
         multiplier = self.account.multiplier(square)
         return _noisy_sum(_ball(radius, dimension), multiplier, self.n_users, self.relation)
 
-    def foresee(
+    def draw_ahead(
         self, squares: Iterable[float], *, dimension: int, radius: float
     ) -> list[GaussianSum]:
         """Return the mechanisms of means to come, whose noise is drawn at once and paid later.
@@ -294,7 +294,7 @@ class UserReleases:
         >>> people = UserData(np.zeros((900, 1)), offsets=np.arange(901))
         >>> account = Account.open(epsilon=5.0, delta=1e-6)
         >>> run = UserReleases.start(People(people, account.relation), account)
-        >>> first, second = run.foresee([0.1, 0.2], dimension=1, radius=1.0)
+        >>> first, second = run.draw_ahead([0.1, 0.2], dimension=1, radius=1.0)
         >>> bool(abs(run.mean_by(second, UserData.user_means).value[0]) < 0.1)
         True
         >>> run.account.event.noise_multiplier == second.noise_multiplier
@@ -302,7 +302,7 @@ class UserReleases:
         """
         known = partial(self.noisy_sum, dimension=dimension, radius=radius)
         sums = [known(square=square) for square in squares]
-        self.account.foresee([each.sigma for each in sums], size=dimension)
+        self.account.draw_ahead([each.sigma for each in sums], size=dimension)
         return sums
 
 
@@ -338,7 +338,7 @@ def bounded_mean(
     multiplier: float,
     account: Account,
     n_users: float,
-) -> NoisyMean:
+) -> ReleasedMean:
     """Release the sum of a bounded statistic over ``n_users``, with Gaussian noise.
 
     >>> from quorate.engines import UserMeans
@@ -360,10 +360,10 @@ def bounded_mean(
 
 def _mean_by(
     mechanism: GaussianSum, data: People, statistic: Statistic, account: Account, n_users: float
-) -> NoisyMean:
+) -> ReleasedMean:
     totals = data.total(statistic, mechanism.grid)
     total = mechanism.release(totals, count=0.0, account=account)
-    return NoisyMean(total / n_users, mechanism.standard_error / n_users)
+    return ReleasedMean(total / n_users, mechanism.standard_error / n_users)
 
 
 def _log_steps(users: UserData, vectors: UserVectors) -> NDArray[np.int64]:

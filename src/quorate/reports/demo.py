@@ -31,7 +31,7 @@ from quorate.reports.figures import NORMAL_95, Intervals
 from quorate.tabulate.user_table import UserTable
 from quorate.users import UserData
 
-__all__ = ["DemoResult", "Experiment", "Way", "run_demo"]
+__all__ = ["DemoResult", "Experiment", "Method", "run_demo"]
 
 EPSILON, DELTA = 1.0, 1e-6
 CROWDS = 11
@@ -63,10 +63,10 @@ SEASON = {
 
 
 @dataclass(frozen=True)
-class Way:
+class Method:
     """A method, and its errors on several samples of users.
 
-    >>> Way("Quorate", (0.3, 0.1, 0.2)).typical
+    >>> Method("Quorate", (0.3, 0.1, 0.2)).typical
     0.2
     """
 
@@ -96,7 +96,7 @@ class Experiment:
     guarantee: Guarantee
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    ways: tuple[Way, ...]
+    methods: tuple[Method, ...]
     forecast: Plan
     chart: Intervals | None = None
     rule: tuple[tuple[float, float, int], ...] = ()
@@ -105,7 +105,7 @@ class Experiment:
     @property
     def kept(self) -> int:
         """The number of samples whose error was within the forecast."""
-        return sum(error <= self.forecast.error_expected for error in self.ways[0].errors)
+        return sum(error <= self.forecast.error_expected for error in self.methods[0].errors)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the experiment as plain data."""
@@ -116,7 +116,7 @@ class Experiment:
             "error_means": self.error_means,
             "users": self.users,
             "guarantee": self.guarantee.to_dict(),
-            "errors": {way.name: list(way.errors) for way in self.ways},
+            "errors": {method.name: list(method.errors) for method in self.methods},
             "forecast": self.forecast.error_expected,
             "kept": self.kept,
         }
@@ -171,7 +171,7 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
     def off(found: NDArray[np.float64], wanted: NDArray[np.float64] = truth) -> float:
         return float(np.linalg.norm((found - wanted) / most))
 
-    ways: dict[str, Callable[[UserData], float]] = {
+    methods: dict[str, Callable[[UserData], float]] = {
         QUORATE: lambda crowd: off(private(crowd).mean_),
         GROUP: lambda crowd: off(private(_seasons_alone(crowd), MOST_SEASONS).mean_, per_season),
         ONE_RECORD: lambda crowd: off(private(crowd.cap(1, random_state=0)).mean_),
@@ -206,7 +206,7 @@ def mean_experiment(batting: Any, crowds: int) -> Experiment:
             (name, f"{true:.2f}", f"{released:.2f}")
             for name, true, released in zip(BATTING, truth, shown.mean_, strict=True)
         ),
-        ways=_compare(ways, players, users, crowds),
+        methods=_compare(methods, players, users, crowds),
         forecast=forecast,
         chart=Intervals(
             "in a season",
@@ -241,7 +241,7 @@ def cut_off_experiment(salaries: Any, people: Any, crowds: int) -> Experiment:
     def excess(cut: float) -> float:
         return float(errors[int(cut)] - errors.min())
 
-    ways: dict[str, Callable[[UserData], float]] = {
+    methods: dict[str, Callable[[UserData], float]] = {
         QUORATE: lambda crowd: excess(private(crowd).threshold_),
         GROUP: lambda crowd: excess(private(_seasons_alone(crowd), MOST_SEASONS).threshold_),
         ONE_RECORD: lambda crowd: excess(private(crowd.cap(1, random_state=0)).threshold_),
@@ -273,7 +273,7 @@ def cut_off_experiment(salaries: Any, people: Any, crowds: int) -> Experiment:
             ("wrong guesses", f"{errors[best]:.1%}", f"{errors[found]:.1%}"),
             ("wrong without a rule", *(2 * (f"{min(errors[0], errors[-1]):.1%}",))),
         ),
-        ways=_compare(ways, players, users, crowds),
+        methods=_compare(methods, players, users, crowds),
         forecast=forecast,
         # Salaries beyond three times the cut-off would fill the picture with one colour.
         rule=((0.0, found * DOLLARS, 0), (found * DOLLARS, 3.0 * found * DOLLARS, 1)),
@@ -312,7 +312,7 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
         # In units of the residual's variance, as the planner counts with a scale of one.
         return (_loss(players, weights) - floor) / (2.0 * floor)
 
-    ways: dict[str, Callable[[UserData], float]] = {
+    methods: dict[str, Callable[[UserData], float]] = {
         GROUP: lambda crowd: excess(private(_seasons_alone(crowd), MOST_SEASONS)),
         ONE_RECORD: lambda crowd: excess(private(crowd.cap(1, random_state=0))),
         QUORATE: lambda crowd: excess(private(crowd)),
@@ -349,7 +349,7 @@ def regression_experiment(batting: Any, crowds: int) -> Experiment:
             ),
             ("variance explained", *(f"{share:.1%}" for share in explained)),
         ),
-        ways=_compare(ways, players, users, crowds),
+        methods=_compare(methods, players, users, crowds),
         forecast=forecast,
         chart=_coefficients(intervals),
     )
@@ -388,7 +388,7 @@ def table_experiment(batting: Any, crowds: int) -> Experiment:
         found = released(private(crowd.cap(1, random_state=0)))
         return off(found * crowd.n_records / crowd.n_users, crowd)
 
-    ways: dict[str, Callable[[UserData], float]] = {
+    methods: dict[str, Callable[[UserData], float]] = {
         QUORATE: lambda crowd: off(released(private(crowd)), crowd),
         GROUP: lambda crowd: off(released(private(_seasons_alone(crowd), MOST_SEASONS)), crowd),
         ONE_RECORD: one_record,
@@ -423,7 +423,7 @@ def table_experiment(batting: Any, crowds: int) -> Experiment:
             (name, f"{a:,.0f}", f"{b:,.0f}", f"{bound:,.0f}")
             for name, a, b, bound in zip(names, true, found, bounds, strict=True)
         ),
-        ways=_compare(ways, players, users, crowds),
+        methods=_compare(methods, players, users, crowds),
         forecast=forecast,
         chart=Intervals("seasons", names, tuple(found.tolist()), tuple(bounds)),
     )
@@ -442,12 +442,12 @@ def _decades(crowd: UserData) -> NDArray[np.int64]:
 
 
 def _compare(
-    ways: Mapping[str, Callable[[UserData], float]], players: UserData, users: int, crowds: int
-) -> tuple[Way, ...]:
+    methods: Mapping[str, Callable[[UserData], float]], players: UserData, users: int, crowds: int
+) -> tuple[Method, ...]:
     gathered = [_crowd(players, users, seed) for seed in range(crowds)]
-    made = {name: tuple(error(crowd) for crowd in gathered) for name, error in ways.items()}
+    made = {name: tuple(error(crowd) for crowd in gathered) for name, error in methods.items()}
     order = (QUORATE, ONE_RECORD, GROUP, NO_PRIVACY)
-    return tuple(Way(name, made[name]) for name in order)
+    return tuple(Method(name, made[name]) for name in order)
 
 
 def _crowd(players: UserData, users: int, seed: int) -> UserData:

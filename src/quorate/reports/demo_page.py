@@ -18,7 +18,7 @@ def demo_tables(result: DemoResult) -> tuple[Table, ...]:
         tables.append(
             Table(f"{experiment.question} {experiment.answer}", experiment.header, experiment.rows)
         )
-        tables.append(_ways(experiment))
+        tables.append(_methods(experiment))
     return tuple(tables)
 
 
@@ -32,7 +32,7 @@ def demo_page(result: DemoResult) -> Page:
         highlights=(
             (f"{first.epsilon:g}", "epsilon for each question"),
             ("player", "protected, with all seasons"),
-            (str(len(result.experiments[0].ways[0].errors)), "random crowds for each error"),
+            (str(len(result.experiments[0].methods[0].errors)), "random crowds for each error"),
         ),
         sections=(
             Section("Side by side", _side_by_side(result)),
@@ -59,7 +59,7 @@ def _promise(result: DemoResult) -> tuple[Block, ...]:
 
 def _section(experiment: Experiment) -> Section:
     forecast = experiment.forecast.error_expected
-    ways = experiment.ways
+    methods = experiment.methods
     blocks: list[Block] = [
         Text(f"{experiment.question} {experiment.answer}"),
         *_charts(experiment),
@@ -68,17 +68,17 @@ def _section(experiment: Experiment) -> Section:
             experiment.header,
             experiment.rows,
         ),
-        _ways(experiment),
+        _methods(experiment),
         Text(
             f"Error means: {experiment.error_means}. Before any data were read the planner "
             f"expected at most {forecast:.3g} in nine of ten crowds; {experiment.kept} of "
-            f"{len(ways[0].errors)} kept it."
+            f"{len(methods[0].errors)} kept it."
         ),
         Picture(
             plan_drawing(
                 experiment.forecast,
                 "what happened",
-                happened=ways[0].typical,
+                happened=methods[0].typical,
                 title=f"Forecast and outcome: {experiment.name}",
             ),
             "The planner's curves, and the typical error of Quorate.",
@@ -104,9 +104,12 @@ def _charts(experiment: Experiment) -> tuple[Block, ...]:
     return (Picture(drawing, f"The private answer.{bars}"),)
 
 
-def _ways(experiment: Experiment) -> Table:
-    rows = [(way.name, f"{way.typical:.3g}", f"{way.worst:.3g}") for way in experiment.ways]
-    crowds = len(experiment.ways[0].errors)
+def _methods(experiment: Experiment) -> Table:
+    rows = [
+        (method.name, f"{method.typical:.3g}", f"{method.worst:.3g}")
+        for method in experiment.methods
+    ]
+    crowds = len(experiment.methods[0].errors)
     return Table(
         f"Errors of {crowds} random crowds of {experiment.users:,} players "
         f"(forecast: {experiment.forecast.error_expected:.3g})",
@@ -116,12 +119,12 @@ def _ways(experiment: Experiment) -> Table:
 
 
 def _side_by_side(result: DemoResult) -> tuple[Block, ...]:
-    names = [way.name for way in result.experiments[0].ways if way.name != NO_PRIVACY]
+    names = [method.name for method in result.experiments[0].methods if method.name != NO_PRIVACY]
     series = {}
     for name in names:
         values = []
         for experiment in result.experiments:
-            found = {way.name: way.typical for way in experiment.ways}
+            found = {method.name: method.typical for method in experiment.methods}
             values.append(max(found[name], 1e-12) / max(found[names[0]], 1e-12))
         series[name] = values
     drawing = draw_marks(

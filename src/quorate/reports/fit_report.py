@@ -71,7 +71,7 @@ def fit_summary(fit: Fit, plan: Plan | None = None) -> dict[str, Any]:
         "sentence": said.sentence,
         "way": said.way,
         "error": _stated(fit),
-        "usable": None if fit.usable is None else fit.usable.to_dict(),
+        "readable": None if fit.readable is None else fit.readable.to_dict(),
         "guarantee": fit.estimator.guarantee_.to_dict(),
         "budget": None
         if account is None
@@ -223,9 +223,9 @@ def _left_out(fit: Fit) -> tuple[Block, ...]:
                 "and were pulled in to it."
             )
         blocks.append(Text(words))
-    if fit.usable is not None:
-        tone = "warning" if fit.usable.is_little else None
-        said = str(fit.usable)
+    if fit.readable is not None:
+        tone = "warning" if fit.readable.is_little else None
+        said = str(fit.readable)
         blocks.append(Text(said) if tone is None else Text(said, tone=tone))
     return tuple(blocks)
 

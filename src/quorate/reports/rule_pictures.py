@@ -77,13 +77,13 @@ def _inputs(n_features: int) -> NDArray[np.float64]:
 
 def _cuts(rule: Any) -> list[float]:
     """Return where a rule on one number changes its prediction."""
-    from quorate.concepts.numeric.intervals import Interval
+    from quorate.concepts.numeric.intervals import IntervalConcept
     from quorate.concepts.numeric.points import Point
     from quorate.concepts.numeric.thresholds import CutOff
 
     if isinstance(rule, CutOff):
         return [rule.cut]
-    if isinstance(rule, Interval):
+    if isinstance(rule, IntervalConcept):
         return [end for end in (rule.inside.lower, rule.inside.upper) if end is not None]
     if isinstance(rule, Point):
         value = rule.domain.value(rule.place)

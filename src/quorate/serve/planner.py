@@ -22,7 +22,7 @@ from quorate.exceptions import MissingExtraError, ParameterError, QuorateError
 from quorate.guarantees import Relation
 from quorate.planning.questions import TASKS, plan, task_kind
 from quorate.planning.solve import EPSILONS, MOST_USERS
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PlanTask
 from quorate.tasks.requests import asked_lines
 
 __all__ = ["LOOPBACK", "PlannerPage", "ask", "describe_tasks", "page", "request_file"]
@@ -68,7 +68,7 @@ def describe_tasks() -> list[dict[str, Any]]:
     >>> describe_tasks()[0]["name"]
     'mean'
     """
-    shared = {field.name for field in fields(Task)}
+    shared = {field.name for field in fields(PlanTask)}
     found = []
     for name in TASKS:
         kind = task_kind(name)

@@ -35,34 +35,36 @@ from quorate.ranges import Limit
 from quorate.tabulate.keys import as_keys
 from quorate.tasks.crowds import Place, UnreadCrowd
 from quorate.tasks.frames import UnreadTable
-from quorate.tasks.unread import UnreadUsers
-from quorate.tasks.usable import (
-    Usable,
+from quorate.tasks.readable import (
+    ReadableShare,
     held_by_users,
     mean_moved_by,
     needs_count,
     readable_rows,
-    release_usable,
+    release_readable_share,
     split_epsilon,
 )
+from quorate.tasks.unread import UnreadUsers
 from quorate.users import UserData
 from quorate.users.closed import closed
 from quorate.users.crowd import Crowd
 
-__all__ = ["Account", "Fit", "FitRequest", "fit", "usual_relation"]
+__all__ = ["Account", "Fit", "FitRequest", "default_relation", "fit"]
 
 
-def usual_relation(task: str, ledger: Path | None = None, data_name: str | None = None) -> Relation:
+def default_relation(
+    task: str, ledger: Path | None = None, data_name: str | None = None
+) -> Relation:
     """Return the neighbours that a task hides if nobody says others: those of its budget, if any.
 
-    >>> usual_relation("table").name, usual_relation("mean").name
+    >>> default_relation("table").name, default_relation("mean").name
     ('ADD_REMOVE', 'REPLACE')
     """
     if ledger is not None and data_name is not None and ledger.exists():
         # What is wrong with the ledger is said when it is charged.
         with suppress(QuorateError):
             return Ledger(ledger).budget(data_name).relation
-    return TASKS[task].usual_relation if task in TASKS else Relation.REPLACE
+    return TASKS[task].default_relation if task in TASKS else Relation.REPLACE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,18 +191,18 @@ class Fit:
     estimator: Any
     n_users: int | None
     account: Account | None
-    usable: Usable | None = None
+    readable: ReadableShare | None = None
 
     @property
     def nothing(self) -> str | None:
         """What to say in the place of an answer if the released count says that nothing matched."""
-        if self.usable is None or not self.usable.is_nothing:
+        if self.readable is None or not self.readable.is_nothing:
             return None
-        what = "matched a listed key" if self.usable.listed else "could be read"
+        what = "matched a listed key" if self.readable.listed else "could be read"
         return (
-            f"Hardly a row {what}. {self.usable} That is the answer: numbers about such rows would "
-            "be about nothing, so none are shown or written. If so few rows are what you expect, "
-            "ask again with --uncounted."
+            f"Hardly a row {what}. {self.readable} No other number is shown or written: it would "
+            "be computed from almost no rows. If so few rows are what you expect, ask again with "
+            "--uncounted."
         )
 
     @property
@@ -260,12 +262,14 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         people = _people(table, columns, Place(request.engine), charge, public=is_public)
         estimator.fit(people)
         n_users = people.n_users if is_public else None
-    usable = None
+    readable = None
     if counts:
         in_rows = task.frame is not None or Place(request.engine).is_in_memory
         seen = readable_rows(table, counted, listed) if in_rows else people.derive(held_by_users)
-        usable = release_usable(seen, whole, epsilon=count, rows=in_rows, listed=bool(listed))
-        usable = _with_moves(estimator, request.wish(columns), usable)
+        readable = release_readable_share(
+            seen, whole, epsilon=count, rows=in_rows, listed=bool(listed)
+        )
+        readable = _with_moves(estimator, request.wish(columns), readable)
     estimator.guarantee_ = _promise(estimator.guarantee_, whole)
     account = None
     if ledger is not None and name is not None:
@@ -281,27 +285,27 @@ def fit(request: FitRequest, table: TableFile) -> Fit:
         estimator=estimator,
         n_users=n_users,
         account=account,
-        usable=usable,
+        readable=readable,
     )
 
 
-def _with_moves(estimator: Any, wish: Wish, usable: Usable) -> Usable:
+def _with_moves(estimator: Any, wish: Wish, readable: ReadableShare) -> ReadableShare:
     """Add to the stated error of a mean what rows that could not be read may do to it.
 
     Both follow from released numbers. ``worst`` is what holds without assumptions about the data,
     so it includes them.
     """
-    if not isinstance(estimator, UserMean) or not usable.rows or usable.left_out == 0:
-        return usable
-    usable = replace(usable, moves=mean_moved_by(usable, wish.widths))
+    if not isinstance(estimator, UserMean) or not readable.rows or readable.left_out == 0:
+        return readable
+    readable = replace(readable, moves=mean_moved_by(readable, wish.widths))
     error = estimator.error_
-    both = error.confidence + usable.confidence - 1.0
+    both = error.confidence + readable.confidence - 1.0
     estimator.error_ = replace(
         error,
-        worst=error.worst + math.hypot(*usable.moves.values()),
+        worst=error.worst + math.hypot(*readable.moves.values()),
         covers=f"{error.covers} worst also covers rows that could not be read ({both:.0%} sure).",
     )
-    return usable
+    return readable
 
 
 def _promise(answer: Guarantee, whole: SharedAccount) -> Guarantee:

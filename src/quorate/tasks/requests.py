@@ -21,7 +21,7 @@ from quorate.files.dialects import PLAIN, Dialect, proposed
 from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Relation
 from quorate.ranges import Limit
-from quorate.tasks.fitting import FitRequest, usual_relation
+from quorate.tasks.fitting import FitRequest, default_relation
 
 __all__ = ["RequestFile", "asked_lines", "blank_request", "read_request", "request_text"]
 
@@ -223,7 +223,7 @@ def blank_request(table: Path, *, user: tuple[str, ...], task: str | None = None
         *before,
         "# what one person may lose at most by this answer; delta = 0 is pure privacy",
         "epsilon = 1.0",
-        f"delta = {0.0 if task is None else TASKS[task].usual_delta}",
+        f"delta = {0.0 if task is None else TASKS[task].default_delta}",
         '# ledger = "<budget.sqlite>"',
         '# data_name = "<name>"',
         '# model = "<model.json>"',
@@ -341,7 +341,7 @@ class _Held:
     def relation(self) -> Relation:
         if "relation" not in self.document:
             known = self.place("ledger"), self.text("data_name", default=None)
-            return usual_relation(self.text("task"), *known)
+            return default_relation(self.text("task"), *known)
         word = self.text("relation").upper().replace("-", "_")
         if word not in Relation.__members__:
             raise ParameterError(f"Expected relation = 'replace' or 'add-remove' in {self.path}.")

@@ -21,7 +21,7 @@ from quorate.planning.tasks.agreement import (
     ShuffleAgreementTask,
     best_share,
     central_failure,
-    usual_share,
+    expected_share,
 )
 from quorate.protocols.randomizers.bucket_counts import BucketCounts
 from quorate.protocols.reliability import users_needed
@@ -67,11 +67,11 @@ class TestShares:
             own = [plurality(rule.decide(data, seed))[1] for seed in seeds]
             shares += own
             best.append(max(own))
-        assert abs(np.quantile(shares, 0.1) - usual_share(sharpness, records)) <= 0.12
+        assert abs(np.quantile(shares, 0.1) - expected_share(sharpness, records)) <= 0.12
         assert abs(np.mean(best) - best_share(sharpness, records)) <= 0.12
 
     def test_sharper_weights_agree_less_and_more_records_agree_more(self):
-        for share in (usual_share, best_share):
+        for share in (expected_share, best_share):
             assert share(4.0, 64) >= share(16.0, 64)
             assert share(16.0, 1024) >= share(16.0, 16)
 

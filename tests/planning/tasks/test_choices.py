@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quorate.guarantees import Relation
 from quorate.planning.tasks.choices import (
-    Votes,
+    VoteModel,
     label_divergence,
     label_preference,
     normal_preference,
@@ -65,13 +65,13 @@ class TestVotes:
     @given(users=st.integers(10, 10**6), records=st.integers(1, 100))
     def test_more_users_never_hurt(self, users, records):
         told = partial(label_preference, records=records, error_level=0.1)
-        fewer = Votes().excess(told, users=users, **self.KNOWN)
-        more = Votes().excess(told, users=users + users // 3, **self.KNOWN)
+        fewer = VoteModel().excess(told, users=users, **self.KNOWN)
+        more = VoteModel().excess(told, users=users + users // 3, **self.KNOWN)
         assert 0 < more <= fewer <= 0.4
 
     def test_users_just_tell_the_excess_that_is_returned(self):
         told = partial(label_preference, records=8, error_level=0.2)
-        found = Votes().excess(told, users=200, **self.KNOWN)
+        found = VoteModel().excess(told, users=200, **self.KNOWN)
         margin, share = told(found)
         doubt = math.log(10)
         noise = 3.2 * doubt + 0.4 * math.log(500) + 0.5 * math.sqrt(doubt * 200 * share)
@@ -79,7 +79,7 @@ class TestVotes:
 
     def test_too_few_users_for_all_hypotheses_together_learn_nothing(self):
         told = partial(label_preference, records=1000, error_level=0.1)
-        assert Votes().excess(told, users=5, **self.KNOWN) == 0.4
+        assert VoteModel().excess(told, users=5, **self.KNOWN) == 0.4
 
 
 def test_worlds_without_noise_differ_for_certain_on_a_share_of_the_records():

@@ -5,7 +5,7 @@ import pytest
 
 from quorate.noise import SeededNoise
 from quorate.protocols.randomizers.counts import (
-    Votes,
+    EstimatedVotes,
     count_votes,
     estimate_votes,
     walsh_hadamard,
@@ -104,7 +104,7 @@ class TestStandardErrors:
 
 
 class TestVotes:
-    VOTES = Votes(np.array([4, 2, 9]), np.array([7.0, 7.0, -1.0]), np.ones(3), 20)
+    VOTES = EstimatedVotes(np.array([4, 2, 9]), np.array([7.0, 7.0, -1.0]), np.ones(3), 20)
 
     def test_ties_go_to_the_smallest_candidate(self):
         assert self.VOTES.winner == 2

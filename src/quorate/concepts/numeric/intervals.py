@@ -22,7 +22,7 @@ from quorate.concepts.base import (
 from quorate.concepts.dimensions import Dimension, littlestone_or_bound
 from quorate.concepts.numeric.thresholds import OrderedDomain, at_least
 
-__all__ = ["Interval", "Intervals", "Range", "ranges_of_cells", "sums_over_ranges"]
+__all__ = ["IntervalConcept", "Intervals", "Range", "ranges_of_cells", "sums_over_ranges"]
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ def sums_over_ranges(values: NDArray[np.int64], *, axis: int) -> NDArray[np.int6
 
 
 @dataclass(frozen=True)
-class Interval(Concept):
+class IntervalConcept(Concept):
     """Predict 1 inside a range of one feature.
 
-    >>> print(Interval(Range(3, 7), name="hour"))
+    >>> print(IntervalConcept(Range(3, 7), name="hour"))
     Predict 1 if 3 <= hour < 7, else 0.
     """
 
@@ -180,14 +180,14 @@ class Intervals(ConceptClass):
         )
         return littlestone_or_bound(table, size=self.size)
 
-    def concept(self, index: int) -> Interval | Constant:
+    def concept(self, index: int) -> IntervalConcept | Constant:
         """Return hypothesis ``index``: "always 0", then the intervals by first and last point."""
         place = self._check_index(index)
         if place == 0:
             return Constant(0)
         first, last = ranges_of_cells(self.points)
         inside = Range.of_cells(self.domain, int(first[place - 1]), int(last[place - 1]))
-        return Constant(1) if inside.is_everything else Interval(inside, name=self.name)
+        return Constant(1) if inside.is_everything else IntervalConcept(inside, name=self.name)
 
     def _count_mistakes(self, records: LabelledRecords) -> NDArray[np.int64]:
         votes = records.count_by_cell(self.domain.cell(records.X[:, 0]), n_cells=self.points)

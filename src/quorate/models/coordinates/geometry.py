@@ -39,7 +39,7 @@ from quorate.models.losses import (
     in_one_thread,
     multiplied,
 )
-from quorate.releases.user_releases import WIDE, NoisyMean, UserReleases, UserVectors
+from quorate.releases.user_releases import WIDE, ReleasedMean, UserReleases, UserVectors
 from quorate.users import UserData
 from quorate.users.store import is_settled, minus_row, records_at, rounded_users
 
@@ -390,7 +390,7 @@ def release_in_rounds(run: UserReleases, *, by_count: bool = False) -> tuple[Geo
 
 def _mean_of_most(
     run: UserReleases, vectors: UserVectors, candidates: Vector, dimension: int, square: float
-) -> NoisyMean:
+) -> ReleasedMean:
     """Release a radius that holds most vectors, and their mean; they are forgotten on return."""
     held, found = run, vectors
     if isinstance(vectors, _Turned):

@@ -39,7 +39,7 @@ from quorate.models.coordinates.geometry import Geometry
 from quorate.models.losses import LinearLoss, in_one_thread
 from quorate.models.optimization.descent import AveragedDescent, Minimum
 from quorate.models.optimization.gradients import DescentStep
-from quorate.models.told import FeatureRange
+from quorate.models.public_inputs import FeatureRange
 
 __all__ = [
     "SCALED",
@@ -50,12 +50,12 @@ __all__ = [
     "are_drowned",
     "are_only_noise",
     "coefficient_error",
+    "distance_over_noise",
     "error_of_covariance",
     "noise_covariance",
     "parameter_noise",
     "point_so_far",
     "released_curvature",
-    "way_over_noise",
 ]
 
 Vector = NDArray[np.float64]
@@ -419,7 +419,7 @@ def are_only_noise(
     if isinstance(noise, str):
         return False
     shown = SHOWN * (_HALFWAY if halfway else 1.0) * (_LOOKED if looked else 1.0)
-    return way_over_noise(minimum, noise, penalized=penalized) < shown
+    return distance_over_noise(minimum, noise, penalized=penalized) < shown
 
 
 def are_doubtful(
@@ -446,7 +446,7 @@ def are_doubtful(
     )
 
 
-def way_over_noise(minimum: Minimum, noise: Vector, *, penalized: NDArray[np.bool_]) -> float:
+def distance_over_noise(minimum: Minimum, noise: Vector, *, penalized: NDArray[np.bool_]) -> float:
     """Return the squared way of the coefficients over what noise makes of it."""
     way = (minimum.theta - minimum.path[0].theta)[penalized]
     expected = float(np.trace(noise[np.ix_(penalized, penalized)]))

@@ -99,7 +99,7 @@ def release_scale(run: UserReleases, *, centred: bool) -> Geometry:
     features = run.data.n_features
     whole = float(run.account.square)
     signal = signal_of(n_users=run.n_users, mu=run.account.mu, relation=run.relation)
-    rough = run.gallop(_mean_squares, guess=2.0 * features, dimension=1, square=_look(run) * whole)
+    rough = run.widen(_mean_squares, guess=2.0 * features, dimension=1, square=_look(run) * whole)
     cost = min(_DEAREST_SIZE, max(_CHEAPEST_SIZE, 1.0 / (_SIZE * signal) ** 2))
     noisy = bounded_mean(
         run.data,
@@ -156,7 +156,7 @@ def release_misfit(
         counts = np.maximum(users.record_counts(), 1)[:, None]
         return np.sqrt(users.user_sums(squares[:, None]) / counts)
 
-    rough = run.gallop(
+    rough = run.widen(
         sizes, guess=guess, dimension=1, square=_look(run) * float(run.account.square)
     )
     # It holds half of the users, and a quarter of it does not.

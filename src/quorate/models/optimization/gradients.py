@@ -65,7 +65,7 @@ __all__ = [
     "gradients_at",
     "growing_squares",
     "has_few_users",
-    "is_worth_a_look",
+    "is_worth_measuring",
     "model_feasibility",
     "plan_steps",
     "signal_of",
@@ -94,10 +94,10 @@ _TIGHTER, _LONGEST = 0.85, 4.0
 # Users for each parameter, n mu^2 / p, from which on it grows, and how fast.
 _MANY, _POWER = 16.5, 0.75
 # With few users a second search costs more than a smaller radius saves.
-_WORTH_A_SECOND_LOOK = 0.04
+_WORTH_MEASURING_AGAIN = 0.04
 # After so many steps what users have in common is mostly gone. Up to so many users for each
 # parameter the noise on the way lasts, and a search that costs no more than this pays for itself.
-_SOON, _FEW_EACH, _WORTH_A_LOOK_SOON = 2, 7.5, 0.015
+_SOON, _FEW_EACH, _WORTH_MEASURING_SOON = 2, 7.5, 0.015
 # So many steps are worth drawing their noise at once.
 _MANY_AHEAD = 3
 
@@ -237,13 +237,13 @@ def has_few_users(
     return n_users * mu < _SAFELY_SEARCHED or records() >= _FEW_RECORDS
 
 
-def is_worth_a_look(*, n_users: float, mu: float, dimension: int, relation: Relation) -> bool:
+def is_worth_measuring(*, n_users: float, mu: float, dimension: int, relation: Relation) -> bool:
     """Tell from public or released numbers whether a last look pays after a descent.
 
     See :mod:`quorate.models.last_look`. Where users are very many, there is none.
 
     >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
-    >>> is_worth_a_look(n_users=1000, **known), is_worth_a_look(n_users=10_000, **known)
+    >>> is_worth_measuring(n_users=1000, **known), is_worth_measuring(n_users=10_000, **known)
     (True, False)
     """
     return signal_of(n_users=n_users, mu=mu, relation=relation) < _ENOUGH * dimension
@@ -410,10 +410,10 @@ class ClippedGradients(GradientRelease):
         searches = {} if self.radius is not None else {0: WIDE}
         again = round(steps / 3)
         price = search_square(NARROW.size, n_users=run.n_users, mu=mu)
-        if self.radius is None and again and price <= _WORTH_A_SECOND_LOOK * mu**2:
+        if self.radius is None and again and price <= _WORTH_MEASURING_AGAIN * mu**2:
             searches[again] = NARROW
             crowd = run.n_users * mu**2 / loss.dimension(run.data.n_features)
-            pays = crowd <= _FEW_EACH and price <= _WORTH_A_LOOK_SOON * mu**2
+            pays = crowd <= _FEW_EACH and price <= _WORTH_MEASURING_SOON * mu**2
             if pays and again > 2 * _SOON and run.sample is None:
                 searches[_SOON] = NARROW
         reserved = sum(
@@ -463,7 +463,7 @@ class _ClippedRun(GradientRun):
             whole = noisy.noise / math.sqrt(len(self._squares))
             return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
         if step == 0 or step in self._searches:
-            self._foresee(step, radius)
+            self._draw_ahead(step, radius)
         square = float(self._squares[step])
         if step == len(self._squares) - 1:
             # Searches look less often than they may, so a little more than planned is left.
@@ -475,15 +475,15 @@ class _ClippedRun(GradientRun):
         whole = noisy.noise * math.sqrt(square / self._whole)
         return ReleasedGradient(noisy.value, noisy.noise, whole, radius)
 
-    def _foresee(self, step: int, radius: float) -> None:
+    def _draw_ahead(self, step: int, radius: float) -> None:
         """Draw the noise of the steps up to the next search; what the last one pays is not known.
 
-        One row at a time would take longer than all of them; see :meth:`UserReleases.foresee`.
+        One row at a time would take longer than all of them; see :meth:`UserReleases.draw_ahead`.
         """
         later = [each for each in self._searches if each > step]
         until = min([*later, len(self._squares) - 1])
         self._ahead = {}
         if until - step >= _MANY_AHEAD:
             squares = self._squares[step:until].tolist()
-            sums = self._run.foresee(squares, dimension=self._dimension, radius=radius)
+            sums = self._run.draw_ahead(squares, dimension=self._dimension, radius=radius)
             self._ahead = dict(zip(range(step, until), sums, strict=True))

@@ -15,7 +15,7 @@ from quorate.core.people import People
 from quorate.exceptions import ParameterError
 from quorate.guarantees import Gaussian, Relation
 from quorate.mechanisms.user_sample import UserSample
-from quorate.releases.user_releases import NoisyMean, UserReleases, bounded_mean
+from quorate.releases.user_releases import ReleasedMean, UserReleases, bounded_mean
 from quorate.users.crowd import Statistic
 
 __all__ = ["SETUP_SHARE", "check_public_steps", "open_sampled_run", "sampled_mean", "setup_mu"]
@@ -85,7 +85,7 @@ def check_public_steps(*, steps: int | None, records: int | str, relation: Relat
         )
 
 
-def sampled_mean(run: UserReleases, statistic: Statistic) -> NoisyMean:
+def sampled_mean(run: UserReleases, statistic: Statistic) -> ReleasedMean:
     """Release the mean of a bounded statistic, estimated from a fresh sample."""
     sample = run.sample
     if sample is None:

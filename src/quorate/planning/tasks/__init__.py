@@ -5,6 +5,6 @@ Which of them there are is said in the catalogue (:mod:`quorate.catalogue`), est
 
 from __future__ import annotations
 
-from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.base import ErrorModel, PlanTask
 
-__all__ = ["ErrorModel", "Task"]
+__all__ = ["ErrorModel", "PlanTask"]

@@ -2,7 +2,7 @@ r"""Planning a learner by agreement, for the three models of trust: its excess e
 
 Users who share a seed vote for one hypothesis each; a *share* of them votes for the same one. How
 large it is differs from seed to seed, so a plan takes the seed that is worse than nine of ten
-(:func:`usual_share`), or, where the seed is chosen privately, what the best of sixteen reaches
+(:func:`expected_share`), or, where the seed is chosen privately, what the best of sixteen reaches
 (:func:`best_share`). A selection needs a number of votes; users are votes over share. Sharper
 weights err less and agree less: the plan takes the sharpest that the users allow.
 
@@ -26,7 +26,7 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.choices.stable_choice import StableChoice, truncated_laplace_mass
 from quorate.planning.limits import fixed_users_floor, representation_users
 from quorate.planning.plan import PublishedBound
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PlanTask
 from quorate.planning.tasks.rules import check_error_level
 from quorate.protocols.shuffling.count_noise import selection_bound
 from quorate.protocols.simulate import MOST_BUCKETS
@@ -39,7 +39,7 @@ __all__ = [
     "ShuffleAgreementTask",
     "best_share",
     "central_failure",
-    "usual_share",
+    "expected_share",
 ]
 
 _SHARPNESS: tuple[float, ...] = tuple(float(2.0 ** (k / 2)) for k in range(2, 13))
@@ -54,12 +54,12 @@ _MANY = 4_000
 _MOST_USERS = 2**40
 
 
-def usual_share(sharpness: float, records: int) -> float:
+def expected_share(sharpness: float, records: int) -> float:
     """Return the share of users who agree under a seed that is worse than nine of ten.
 
     Measured on cut-offs with a tenth of wrong labels; it hardly depends on the class.
 
-    >>> round(usual_share(8.0, 1024), 2)
+    >>> round(expected_share(8.0, 1024), 2)
     0.46
     """
     more = math.log2(max(records, 1)) - 4.0
@@ -125,7 +125,7 @@ def central_failure(
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementTask(Task):
+class AgreementTask(PlanTask):
     """The rule on which most users agree, as in :class:`~quorate.stability.StableLearner`.
 
     The error is the excess error over the best rule of the class.
@@ -173,7 +173,7 @@ class AgreementTask(Task):
             return self.plurality
         if self._selection_is_pure(epsilon):
             return best_share(sharpness, self.records)
-        return usual_share(sharpness, self.records)
+        return expected_share(sharpness, self.records)
 
     def error(self, users: int, epsilon: float) -> float:
         """Return the excess of the sharpest weights under which enough users agree."""
@@ -295,7 +295,7 @@ class LocalAgreementTask(AgreementTask):
     def share(self, sharpness: float, epsilon: float) -> float:
         """Return the share under the one seed that there is."""
         del epsilon
-        return usual_share(sharpness, self.records) if self.plurality is None else self.plurality
+        return expected_share(sharpness, self.records) if self.plurality is None else self.plurality
 
     def _allowed(self, epsilon: float) -> float:
         del epsilon

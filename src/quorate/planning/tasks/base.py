@@ -24,7 +24,7 @@ from quorate.planning.limits import (
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 
-__all__ = ["ASSUMED_BETWEEN", "ErrorModel", "PeopleTask", "Task"]
+__all__ = ["ASSUMED_BETWEEN", "ErrorModel", "PeopleTask", "PlanTask"]
 
 ASSUMED_BETWEEN = 0.5
 """Share of the variance between people where none is stated: more than most tables show."""
@@ -34,7 +34,7 @@ ErrorModel = Callable[[int, float], float]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(ABC):
+class PlanTask(ABC):
     """Public numbers that describe a task, and the error to expect.
 
     Parameters
@@ -69,7 +69,7 @@ class Task(ABC):
     @property
     def description(self) -> tuple[tuple[str, float], ...]:
         """What describes the task besides the parameters that all tasks share."""
-        shared = {field.name for field in fields(Task)}
+        shared = {field.name for field in fields(PlanTask)}
         names = (field.name for field in fields(self) if field.name not in shared)
         values = ((name, getattr(self, name)) for name in names)
         return tuple((name, value) for name, value in values if value is not None)
@@ -237,7 +237,7 @@ class Task(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeopleTask(Task):
+class PeopleTask(PlanTask):
     """A task whose people may differ, so that records replace people only in part.
 
     The variance of a user's mean record is ``between + (1 - between) / records`` times that of a

@@ -36,10 +36,10 @@ from quorate.planning.limits import (
 from quorate.planning.packings import agnostic_packing, packing_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PlanTask
 
 __all__ = [
-    "Votes",
+    "VoteModel",
     "further_learners",
     "further_rule_limits",
     "label_divergence",
@@ -100,7 +100,7 @@ def normal_preference(signal: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Votes:
+class VoteModel:
     """The constants of a private choice by users' votes.
 
     Attributes
@@ -115,7 +115,7 @@ class Votes:
     Examples
     --------
     >>> from functools import partial
-    >>> votes = Votes()
+    >>> votes = VoteModel()
     >>> known = dict(users=300, epsilon=1.0, options=1000, beta=0.1, largest=0.4)
     >>> clear = partial(label_preference, records=16, error_level=0.1)
     >>> votes.excess(clear, **known) < 0.01
@@ -239,7 +239,7 @@ def unavoidable_excess(*, users: int, records: int, error_level: float, beta: fl
 
 
 def rule_limit(
-    task: Task, *, epsilon: float, error: float, error_level: float, vc: int, log_places: float
+    task: PlanTask, *, epsilon: float, error: float, error_level: float, vc: int, log_places: float
 ) -> PublishedBound:
     """Return how many users any learner of rules needs, at the given error of the best rule.
 
@@ -286,7 +286,7 @@ def rule_limit(
 
 
 def published_agnostic(
-    task: Task, *, epsilon: float, error: float, vc: int, log_size: float
+    task: PlanTask, *, epsilon: float, error: float, vc: int, log_size: float
 ) -> PublishedBound:
     """Return what is proved to suffice for an agnostic learner.
 
@@ -319,7 +319,7 @@ def _per_rule(log_size: float, beta: float) -> float:
 
 
 def further_learners(
-    task: Task, *, epsilon: float, error: float, vc: int, log_size: float
+    task: PlanTask, *, epsilon: float, error: float, vc: int, log_size: float
 ) -> tuple[PublishedBound, ...]:
     """Return what else is proved to suffice for an agnostic learner.
 
@@ -371,7 +371,7 @@ def further_learners(
 
 
 def further_rule_limits(
-    task: Task, *, epsilon: float, error: float, error_level: float, vc: int
+    task: PlanTask, *, epsilon: float, error: float, error_level: float, vc: int
 ) -> tuple[PublishedBound, ...]:
     """Return what else no learner of rules can do without.
 

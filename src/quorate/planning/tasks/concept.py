@@ -21,7 +21,7 @@ from quorate.learners.scores.pairwise import MAX_DUELLISTS
 from quorate.mechanisms.search.rough_records import RecordRange
 from quorate.planning.plan import PublishedBound
 from quorate.planning.tasks.choices import (
-    Votes,
+    VoteModel,
     further_learners,
     further_rule_limits,
     label_preference,
@@ -34,9 +34,9 @@ from quorate.planning.tasks.rules import RuleTask
 
 __all__ = ["ConceptTask"]
 
-_DUELS = Votes()
+_DUELS = VoteModel()
 # Larger classes are chosen from by counts of users with more than t mistakes.
-_LARGE = Votes(certainty=8.0, per_option=1.5, everything=9.0, fluctuation=0.7)
+_LARGE = VoteModel(certainty=8.0, per_option=1.5, everything=9.0, fluctuation=0.7)
 
 
 @dataclass(frozen=True, kw_only=True)

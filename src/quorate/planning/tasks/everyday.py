@@ -10,7 +10,7 @@ from quorate.guarantees import Relation
 from quorate.mechanisms.noisy_count import NoisyCount
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.base import ErrorModel, PlanTask
 from quorate.planning.tasks.table import HeldTask, seen_before
 from quorate.tabulate.budget import Outlook
 
@@ -28,7 +28,7 @@ _LEAST = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountTask(Task):
+class CountTask(PlanTask):
     """How many people there are, as in :class:`~quorate.tabulate.UserCount`.
 
     The error is a share of all people; a count of records is planned as a sum.

@@ -14,7 +14,7 @@ from quorate.learners.parity_learner import ParityLearner
 from quorate.learners.smallest_error_search import MinErrorSearch
 from quorate.planning.limits import packing_users
 from quorate.planning.plan import PublishedBound
-from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.base import ErrorModel, PlanTask
 
 __all__ = ["ParityTask", "SmallestErrorTask"]
 
@@ -23,7 +23,7 @@ _ERRORS = tuple(0.5 * 2.0 ** (-step / 4) for step in range(1, 33))
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ProvedTask(Task):
+class _ProvedTask(PlanTask):
     """What the tasks share: the estimator itself says how many users an error takes."""
 
     @property

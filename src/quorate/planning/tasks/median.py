@@ -19,7 +19,7 @@ from quorate.mechanisms.choices.round_quantile import RoundQuantile
 from quorate.planning.limits import fixed_users_floor, packing_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import Task
+from quorate.planning.tasks.base import PlanTask
 from quorate.ranges import half_width
 
 __all__ = ["MedianTask"]
@@ -47,7 +47,7 @@ def _ranks() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedianTask(Task):
+class MedianTask(PlanTask):
     """The median over users of one value per user, as in :class:`~quorate.means.PrivateMedian`.
 
     The error is the rank error: how far the share of all users (not only those who take part)

@@ -23,13 +23,13 @@ from quorate.planning.packings import finite_class_packing, packing_floor
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
 from quorate.planning.tasks.base import ErrorModel, LearningTask
-from quorate.planning.tasks.choices import Votes, normal_preference
+from quorate.planning.tasks.choices import VoteModel, normal_preference
 from quorate.ranges import half_width
 
 __all__ = ["SelectTask"]
 
-_DUELS = Votes(fluctuation=0.35)
-_REFERENCE = Votes(certainty=4.0, per_option=1.0, everything=3.0, fluctuation=0.5)
+_DUELS = VoteModel(fluctuation=0.35)
+_REFERENCE = VoteModel(certainty=4.0, per_option=1.0, everything=3.0, fluctuation=0.5)
 # Measured: excess x users = a ln(1/beta) + b ln(K) noise scales, and z sqrt(ln(1/beta)) deviations.
 _SUMS, _SUMS_PER_OPTION, _SUMS_FLUCTUATION = 1.0, 0.15, 0.45
 # Measured on real tables (the choose part of benchmarks/people_tables.py): what most people prefer

@@ -13,7 +13,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import ErrorModel, Task
+from quorate.planning.tasks.base import ErrorModel, PlanTask
 from quorate.series.factors import Factor, best_factor
 from quorate.tabulate.released import tail_factor
 
@@ -21,7 +21,7 @@ __all__ = ["SeriesTask"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeriesTask(Task):
+class SeriesTask(PlanTask):
     """People by group and period, as in :class:`~quorate.series.UserSeries`.
 
     The error is that of the number of people in one group and one period, as a share of an average

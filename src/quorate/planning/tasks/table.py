@@ -25,7 +25,7 @@ from quorate.exceptions import ParameterError
 from quorate.guarantees import Relation
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import smallest_users
-from quorate.planning.tasks.base import ErrorModel, PeopleTask, Task
+from quorate.planning.tasks.base import ErrorModel, PeopleTask, PlanTask
 from quorate.tabulate.budget import Outlook, Terms
 from quorate.tabulate.released import tail_factor
 from quorate.tabulate.user_table import table_route
@@ -73,7 +73,7 @@ def seen_before(
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldTask(Task):
+class HeldTask(PlanTask):
     """A sum of what people hold, bounded by a length that is found privately.
 
     Parameters

@@ -35,7 +35,7 @@ from quorate.planning.learner_bounds import cut_off_users
 from quorate.planning.plan import PublishedBound
 from quorate.planning.solve import first_users
 from quorate.planning.tasks.choices import (
-    Votes,
+    VoteModel,
     further_learners,
     further_rule_limits,
     label_preference,
@@ -55,7 +55,7 @@ _PRIVACY = 2.4
 _SAMPLING = 0.8
 # Measured: excess x m of the median = the same, and this sqrt(eta / (1 - 2 eta)) / sqrt(n).
 _MEDIAN_SAMPLING = 1.3
-_DUELS = Votes()
+_DUELS = VoteModel()
 
 
 @lru_cache(maxsize=1024)

@@ -24,11 +24,11 @@ from quorate.protocols.randomizers.hashed import (
     wide_field,
 )
 
-__all__ = ["Votes", "count_votes", "estimate_votes", "walsh_hadamard"]
+__all__ = ["EstimatedVotes", "count_votes", "estimate_votes", "walsh_hadamard"]
 
 
 @dataclass(frozen=True)
-class Votes:
+class EstimatedVotes:
     """Estimated votes of some candidates, scaled to all users, with their standard errors.
 
     Parameters
@@ -66,7 +66,7 @@ class Votes:
         """Estimated votes as shares of all users."""
         return self.votes / max(1, self.users)
 
-    def top(self, count: int) -> Votes:
+    def top(self, count: int) -> EstimatedVotes:
         """Return the ``count`` candidates with the most estimated votes, the most popular first."""
         few = np.arange(len(self.votes))
         if count < len(self.votes):
@@ -75,7 +75,7 @@ class Votes:
         # Of equal ones the smallest first; a stable sort of objects, which lexsort does not take.
         few = few[np.argsort(self.candidates[few], kind="stable")]
         order = few[np.argsort(-self.votes[few], kind="stable")][:count]
-        return Votes(
+        return EstimatedVotes(
             self.candidates[order], self.votes[order], self.standard_errors[order], self.users
         )
 
@@ -97,7 +97,7 @@ def walsh_hadamard(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return table
 
 
-def count_votes(reports: Reports, response: HashedResponse) -> Votes:
+def count_votes(reports: Reports, response: HashedResponse) -> EstimatedVotes:
     """Estimate the votes of every candidate; for at most 2^20 candidates (one level)."""
     agreement = extensions(reports, response, prefix=0, prefix_bits=0, bits=response.bits)
     return _votes(
@@ -107,7 +107,7 @@ def count_votes(reports: Reports, response: HashedResponse) -> Votes:
 
 def estimate_votes(
     candidates: NDArray[np.int64], reports: Reports, response: HashedResponse
-) -> Votes:
+) -> EstimatedVotes:
     """Estimate the votes of the given candidates from the reports about whole candidates.
 
     >>> response = HashedResponse(candidates=2**32, epsilon=8.0)
@@ -158,21 +158,21 @@ def _votes(
     agreement: NDArray[np.int64],
     users: int,
     response: HashedResponse,
-) -> Votes:
+) -> EstimatedVotes:
     answers = 2 ** int(response.width or 0)
     votes = agreement / (answers * float(response.gain))
     supporters = np.clip(votes, 0.0, users)
     rare = response.variance(others=1.0)
     spread = rare * (users - supporters)
     spread += response.variance(others=0.0, supporters=1.0) * supporters
-    return Votes(candidates, votes, np.sqrt(spread), users)
+    return EstimatedVotes(candidates, votes, np.sqrt(spread), users)
 
 
-def scaled(votes: Votes, users: int) -> Votes:
+def scaled(votes: EstimatedVotes, users: int) -> EstimatedVotes:
     """Scale votes of one level's users to all users; the draw of the level adds its variance."""
     share = votes.users / users if users else 1.0
     if votes.users in (0, users):
-        return Votes(votes.candidates, votes.votes, votes.standard_errors, users)
+        return EstimatedVotes(votes.candidates, votes.votes, votes.standard_errors, users)
     supporters = np.clip(votes.votes, 0.0, votes.users)
     spread = votes.standard_errors**2 + supporters * (1 - supporters / votes.users) * (1 - share)
-    return Votes(votes.candidates, votes.votes / share, np.sqrt(spread) / share, users)
+    return EstimatedVotes(votes.candidates, votes.votes / share, np.sqrt(spread) / share, users)

@@ -12,7 +12,13 @@ import numpy as np
 
 from quorate import _validate
 from quorate.exceptions import ParameterError
-from quorate.protocols.randomizers.counts import Votes, _votes, count_votes, extensions, scaled
+from quorate.protocols.randomizers.counts import (
+    EstimatedVotes,
+    _votes,
+    count_votes,
+    extensions,
+    scaled,
+)
 from quorate.protocols.randomizers.hashed import HashedResponse, Reports
 
 __all__ = ["find_popular"]
@@ -23,7 +29,7 @@ BEAM = 32
 
 def find_popular(
     reports: Reports, response: HashedResponse, *, count: int = 16, beam: int = BEAM
-) -> Votes:
+) -> EstimatedVotes:
     """Return the ``count`` candidates with the most estimated votes, the most popular first.
 
     With one level all candidates are compared; with several only those whose prefixes were among
@@ -45,7 +51,7 @@ def find_popular(
             _best(part, response, prefix=int(prefix), known=known, length=length, count=keep)
             for prefix in prefixes
         ]
-        votes = Votes(
+        votes = EstimatedVotes(
             np.concatenate([each.candidates for each in found]),
             np.concatenate([each.votes for each in found]),
             np.concatenate([each.standard_errors for each in found]),
@@ -59,7 +65,7 @@ def find_popular(
 
 def _best(
     part: Reports, response: HashedResponse, *, prefix: int, known: int, length: int, count: int
-) -> Votes:
+) -> EstimatedVotes:
     """Return the most popular extensions of one prefix, among those that are candidates."""
     more = length - known
     agreement = extensions(part, response, prefix=prefix, prefix_bits=known, bits=more)

@@ -20,7 +20,7 @@ from quorate.files.table_files import Columns, TableFile
 from quorate.guarantees import Composed, Guarantee
 from quorate.noise import SeededNoise, use_noise
 from quorate.ranges import Limit
-from quorate.tasks import usable
+from quorate.tasks import readable
 from quorate.tasks.fitting import FitRequest, fit
 from quorate.users import UserData
 
@@ -64,12 +64,12 @@ def request(**changes):
 @pytest.mark.parametrize("name", list(ROWS))
 def test_what_can_be_read_is_found(name, tmp_path):
     row, share = ROWS[name]
-    rows = usable.readable_rows(table(tmp_path, row), COLUMNS)
+    rows = readable.readable_rows(table(tmp_path, row), COLUMNS)
     assert rows.n_users == 60
     assert rows.user_means().ravel().tolist() == [share] * 60
     with use_noise(SeededNoise(0)):
         account = SharedAccount.open(epsilon=5.0)
-        found = usable.release_usable(rows, account, epsilon=5.0, rows=True)
+        found = readable.release_readable_share(rows, account, epsilon=5.0, rows=True)
     assert account.event == found.guarantee.events[0]
     assert abs(found.share - share) <= found.bound < 0.1
     assert found.is_little == (share == 0.0 or found.share < 0.5)
@@ -77,26 +77,26 @@ def test_what_can_be_read_is_found(name, tmp_path):
 
 def test_nothing_that_a_row_holds_moves_another_persons_share(tmp_path):
     """One person more or less changes one row of what is released, by at most 1."""
-    whole = usable.readable_rows(table(tmp_path, GOOD), COLUMNS).user_means()
+    whole = readable.readable_rows(table(tmp_path, GOOD), COLUMNS).user_means()
     strange = table(tmp_path, GOOD)
     lines = strange.path.read_text().splitlines()
     lines[7] = '6,\x00,9999999999,"""",\xff'
     strange.path.write_text("\n".join(lines))
-    changed = usable.readable_rows(strange, COLUMNS).user_means()
+    changed = readable.readable_rows(strange, COLUMNS).user_means()
     assert np.abs(whole - changed).sum() == 1.0
 
 
 def test_missing_numbers_may_be_filled_but_labels_may_not(tmp_path):
     filled = replace(COLUMNS, missing=0.0)
     rows, _ = ROWS["an empty cell"]
-    assert usable.readable_rows(table(tmp_path, rows), filled).user_means().all()
+    assert readable.readable_rows(table(tmp_path, rows), filled).user_means().all()
     rows, _ = ROWS["a label in capitals"]
-    assert not usable.readable_rows(table(tmp_path, rows), filled).user_means().any()
+    assert not readable.readable_rows(table(tmp_path, rows), filled).user_means().any()
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 0.1, 1 / 3, 7.3, 1e-3, 1e9])
 def test_both_parts_together_cost_no_more_than_all(epsilon):
-    answer, count = usable.split_epsilon(epsilon)
+    answer, count = readable.split_epsilon(epsilon)
     assert Fraction(answer) + Fraction(count) <= Fraction(epsilon)
     assert 0.049 * epsilon < count < 0.051 * epsilon
 
@@ -109,10 +109,10 @@ def test_the_promise_covers_the_answer_and_the_count(tmp_path):
     promise = result.estimator.guarantee_
     assert promise.epsilon == 1.0
     assert price(Composed(promise.events), delta=0.0, relation=promise.relation) <= 1.0
-    alone = Composed(result.usable.guarantee.events)
+    alone = Composed(result.readable.guarantee.events)
     assert price(alone, delta=0.0, relation=promise.relation) > 0.04
     assert ledger.spent("visits").epsilon == 1.0
-    assert "rows could be read" in str(result.usable)
+    assert "rows could be read" in str(result.readable)
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -123,7 +123,7 @@ def test_answer_and_count_draw_from_the_account_of_the_fit(tmp_path, relation, d
     with use_noise(bill):
         result = fit(request(relation=relation, delta=delta), table(tmp_path, GOOD))
     promise = result.estimator.guarantee_
-    assert result.usable is not None
+    assert result.readable is not None
     assert 0.9 <= bill.epsilon(delta) <= 1.0 + 1e-9  # rounding of this bill itself
     assert promise.epsilon == 1.0
     # The promise names both, wherever they were drawn.
@@ -138,16 +138,16 @@ def test_a_count_that_the_answer_left_no_budget_for_is_refused(tmp_path, monkeyp
 
 def test_it_can_be_left_out_and_is_where_the_schema_says_enough(tmp_path):
     numbers = table(tmp_path, GOOD)
-    assert fit(request(counted=False), numbers).usable is None
-    assert fit(request(epsilon=1e-4), numbers).usable is None
+    assert fit(request(counted=False), numbers).readable is None
+    assert fit(request(epsilon=1e-4), numbers).readable is None
     path = tmp_path / "visits.parquet"
     held = {"id": np.arange(60), "spent": np.ones(60), "ill": ["no", "yes"] * 30}
     pq.write_table(pa.table(held), path)
     parquet = TableFile(path)
-    assert fit(request(), parquet).usable is None
+    assert fit(request(), parquet).readable is None
     labelled = Columns(user=("id",), features=("spent",), target="ill", classes=("no", "yes"))
     asked = request(task="threshold", columns=labelled)
-    assert fit(asked, parquet).usable is not None
+    assert fit(asked, parquet).readable is not None
 
 
 @pytest.mark.parametrize("name", ["a number with a comma", "good"])
@@ -165,8 +165,8 @@ def test_a_table_by_group_counts_rows_whose_numbers_can_be_read(name, tmp_path):
         result = fit(asked, table(tmp_path, row))
         assert (result.nothing is not None) == (share == 0.0)
         counts_alone = replace(asked, options=asked.options | {"statistics": "visits=count"})
-        assert fit(counts_alone, table(tmp_path, row)).usable.listed
-    assert abs(result.usable.share - share) <= result.usable.bound
+        assert fit(counts_alone, table(tmp_path, row)).readable.listed
+    assert abs(result.readable.share - share) <= result.readable.bound
     promise = result.estimator.guarantee_
     assert promise.epsilon == 50.0
     assert price(Composed(promise.events), delta=1e-6, relation=promise.relation) <= 50.0
@@ -193,7 +193,7 @@ def test_an_answer_about_nothing_is_withheld_and_the_budget_is_spent(tmp_path, c
 
 
 def test_few_people_and_a_wide_range_withhold_nothing(tmp_path):
-    found = usable.Usable(
+    found = readable.ReadableShare(
         share=0.0,
         bound=0.6,
         confidence=0.95,
@@ -211,14 +211,14 @@ def test_crowds_count_people_with_a_row(tmp_path):
     lines.path.write_text(f"{lines.path.read_text()}\n{others}")
     with use_noise(SeededNoise(0)):
         result = fit(request(epsilon=200.0, engine="files"), lines)
-    assert not result.usable.rows
-    assert abs(result.usable.share - 0.6) < 0.05
-    assert "of all units have a row" in str(result.usable)
+    assert not result.readable.rows
+    assert abs(result.readable.share - 0.6) < 0.05
+    assert "of all units have a row" in str(result.readable)
 
 
 def test_a_user_without_records_holds_none():
     people = UserData.from_arrays([[1.0], [np.nan], [2.0]], users=[7, 8, 7])
-    held = usable.held_by_users(people)
+    held = readable.held_by_users(people)
     assert held.X.ravel().tolist() == [1.0, 0.0]
     assert np.array_equal(held.keys(), people.keys())
 
@@ -226,11 +226,11 @@ def test_a_user_without_records_holds_none():
 def test_little_is_said_to_be_little():
     promise = Guarantee(epsilon=0.05, delta=0.0)
     given = {"bound": 0.1, "confidence": 0.95, "unit": "patient", "rows": True}
-    little = usable.Usable(share=-0.03, guarantee=promise, **given)
+    little = readable.ReadableShare(share=-0.03, guarantee=promise, **given)
     assert "About 0%" in str(little)
     assert "1250.5" in str(little)
     assert little.to_dict()["epsilon"] == 0.05
-    assert "1250.5" not in str(usable.Usable(share=0.9, guarantee=promise, **given))
+    assert "1250.5" not in str(readable.ReadableShare(share=0.9, guarantee=promise, **given))
 
 
 def test_a_budget_that_is_none_is_refused_before_anything_is_read(tmp_path):
@@ -242,7 +242,7 @@ def test_a_budget_that_is_none_is_refused_before_anything_is_read(tmp_path):
 @pytest.mark.parametrize(("share", "warns"), [(0.69, True), (0.97, False)])
 def test_rows_left_out_are_said_to_be_no_part_of_the_stated_error(share, warns):
     promise = Guarantee(epsilon=0.05)
-    found = usable.Usable(
+    found = readable.ReadableShare(
         share=share, bound=0.04, confidence=0.95, unit="id", rows=True, guarantee=promise
     )
     assert ("The stated error does not cover" in str(found)) == warns
@@ -256,7 +256,7 @@ def test_rare_keys_are_answered_and_absent_ones_are_not(share, listed, is_nothin
     promise = Guarantee(epsilon=0.05)
     given = {"bound": 0.01, "confidence": 0.95, "unit": "id", "rows": True}
     assert (
-        usable.Usable(share=share, listed=listed, guarantee=promise, **given).is_nothing
+        readable.ReadableShare(share=share, listed=listed, guarantee=promise, **given).is_nothing
         == is_nothing
     )
 
@@ -271,7 +271,7 @@ def test_listed_keys_that_match_nothing_are_answered_by_the_count(tmp_path, caps
     said = json.loads(capsys.readouterr().out)
     assert said["released"] is None
     assert said["sentence"].startswith("Hardly a row matched a listed key. About 0%")
-    assert abs(said["usable"]["share"]) <= said["usable"]["bound"]
+    assert abs(said["readable"]["share"]) <= said["readable"]["bound"]
     assert said["guarantee"]["epsilon"] == 4.0
 
 
@@ -293,19 +293,19 @@ class TestRowsLeftOutOfAMean:
         assert abs(found - 30) < 1
         assert abs(found - truth) > error.bound
         # Of the range of 100, a third and what the count may be off.
-        moved = result.usable.moves["spent"]
+        moved = result.readable.moves["spent"]
         assert 33.3 <= moved <= 40
         assert abs(found - truth) <= error.worst
         assert error.worst >= moved
         assert "rows that could not be read" in error.covers
-        assert f"spent by up to {figure(moved)}" in str(result.usable)
+        assert f"spent by up to {figure(moved)}" in str(result.readable)
 
     def test_the_command_says_them(self, tmp_path, capsys):
         path = self.large(tmp_path).path
         given = "--task mean --user id --features spent --bounds 0,100 --epsilon 4 --json"
         assert main(["fit", str(path), *given.split()]) == 0
         said = json.loads(capsys.readouterr().out)
-        assert 33.3 <= said["usable"]["rows_left_out_move"]["spent"] <= 40
+        assert 33.3 <= said["readable"]["rows_left_out_move"]["spent"] <= 40
         assert said["error"]["worst"] >= 33.3
 
     @pytest.mark.parametrize("seed", range(20))
@@ -314,18 +314,18 @@ class TestRowsLeftOutOfAMean:
         n, width = 40, 10.0
         users = np.repeat(np.arange(n), rng.integers(1, 6, n))
         values = rng.choice([0.0, width, 3.0], len(users))
-        readable = rng.random(len(users)) < rng.random()
+        kept = rng.random(len(users)) < rng.random()
         means = lambda keep: np.array(  # noqa: E731
             [values[(users == u) & keep].mean() for u in range(n) if np.any((users == u) & keep)]
         )
-        whole, seen = means(np.ones(len(users), bool)), means(readable)
-        share = np.mean([readable[users == u].mean() for u in range(n)])
-        exact = usable.Usable(
+        whole, seen = means(np.ones(len(users), bool)), means(kept)
+        share = np.mean([kept[users == u].mean() for u in range(n)])
+        exact = readable.ReadableShare(
             share=share, bound=0.0, confidence=1.0, unit="user", rows=True,
             guarantee=Guarantee(epsilon=1.0, delta=0.0),
         )  # fmt: skip
         if len(seen):
-            moved = usable.mean_moved_by(exact, {"x": width})["x"]
+            moved = readable.mean_moved_by(exact, {"x": width})["x"]
             assert abs(whole.mean() - seen.mean()) <= moved + 1e-9
 
     def test_what_is_known_to_be_whole_is_not_moved(self, tmp_path):

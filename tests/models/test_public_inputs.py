@@ -5,7 +5,7 @@ import pytest
 
 from quorate import LinearRegression, LinearSVC, LogisticRegression
 from quorate.exceptions import ParameterError
-from quorate.models.told import public_weights
+from quorate.models.public_inputs import public_weights
 from quorate.noise import SeededNoise, use_noise
 
 LABELS = ("well", "ill")

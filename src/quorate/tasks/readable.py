@@ -29,12 +29,12 @@ from quorate.users.crowd import Crowd
 __all__ = [
     "SHARE",
     "Listed",
-    "Usable",
+    "ReadableShare",
     "held_by_users",
     "mean_moved_by",
     "needs_count",
     "readable_rows",
-    "release_usable",
+    "release_readable_share",
     "split_epsilon",
 ]
 
@@ -52,13 +52,13 @@ _SMALLEST_EPSILON = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usable:
+class ReadableShare:
     """The share of the rows of a person that could be read, on average over people.
 
     ``moves`` says by how much the rows left out may move each number of the answer, where that
     follows from the share and the public bounds.
 
-    >>> found = Usable(share=0.981, bound=0.02, confidence=0.95, unit="patient", rows=True,
+    >>> found = ReadableShare(share=0.981, bound=0.02, confidence=0.95, unit="patient", rows=True,
     ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
     >>> print(found)
     About 98% (at most 2 points off, 95% confidence) of a patient's rows could be read, on average.
@@ -180,24 +180,24 @@ def readable_rows(table: TableFile, columns: Columns, listed: Listed | None = No
     """
     read = table.load(columns)
     rows, coding = read.rows, columns.coding
-    usable = np.ones(len(read.ids[0]), dtype=np.bool_)
+    readable = np.ones(len(read.ids[0]), dtype=np.bool_)
     for name, labels in (listed or {}).items():
-        usable &= table.is_listed(name, labels)
+        readable &= table.is_listed(name, labels)
     start = 0
     for column in coding.columns:
         block = rows[:, start : start + len(column.names)]
         found = np.isfinite(block).all(axis=1)
-        usable &= found | (columns.missing != "drop")
+        readable &= found | (columns.missing != "drop")
         if isinstance(column, Category):
-            usable &= ~found | (block.sum(axis=1) > 0)
+            readable &= ~found | (block.sum(axis=1) > 0)
         start += len(column.names)
     if read.targets is not None:
-        usable &= np.isfinite(read.targets)
-    marks = usable.astype(np.float64)[:, None]
+        readable &= np.isfinite(read.targets)
+    marks = readable.astype(np.float64)[:, None]
     return UserData.from_arrays(marks, users=read.ids, unit=columns.protected)
 
 
-def mean_moved_by(usable: Usable, widths: Mapping[str, float]) -> dict[str, float]:
+def mean_moved_by(readable: ReadableShare, widths: Mapping[str, float]) -> dict[str, float]:
     r"""Return by how much rows that were left out may move each coordinate of a mean over users.
 
     A user whose share :math:`r_u` of rows could be read has the mean :math:`r_u a_u + (1-r_u) b_u`
@@ -206,17 +206,17 @@ def mean_moved_by(usable: Usable, widths: Mapping[str, float]) -> dict[str, floa
     The mean over all users moves by at most w times the mean of :math:`1-r_u`. A user without a
     readable row is left out altogether, which is the same with :math:`r_u = 0`.
 
-    >>> found = Usable(share=0.7, bound=0.05, confidence=0.95, unit="patient", rows=True,
+    >>> found = ReadableShare(share=0.7, bound=0.05, confidence=0.95, unit="patient", rows=True,
     ...                guarantee=Guarantee(epsilon=0.05, delta=0.0))
     >>> {name: round(by, 6) for name, by in mean_moved_by(found, {"age": 120.0}).items()}
     {'age': 42.0}
     """
-    return {name: usable.left_out * width for name, width in widths.items()}
+    return {name: readable.left_out * width for name, width in widths.items()}
 
 
-def release_usable(
+def release_readable_share(
     crowd: Crowd, account: SharedAccount, *, epsilon: float, rows: bool, listed: bool = False
-) -> Usable:
+) -> ReadableShare:
     """Release the mean of zeros and ones over people; ``rows`` says what they are about.
 
     ``listed`` says that a row must have a listed key, too.
@@ -227,7 +227,7 @@ def release_usable(
         epsilon=epsilon, bounds=(0.0, 1.0), algorithm="clip", relation=account.relation
     ).draw_from(account)
     mean.fit(crowd)
-    return Usable(
+    return ReadableShare(
         share=float(mean.mean_[0]),
         bound=float(mean.error_.bound),
         confidence=float(mean.error_.confidence),
