@@ -509,7 +509,8 @@ class UserEstimator(BaseEstimator):  # type: ignore[misc]
     def _promise(self, spent: Account | Event, *, after: Guarantee | None = None) -> Guarantee:
         """Return the declared guarantee with what was drawn, or priced, under it.
 
-        An account let nothing through that the declared budget does not cover; an event is priced.
+        An account has already refused whatever the declared budget does not cover; an event is
+        priced here.
 
         A release that goes on from an earlier one carries both: ``after`` is the earlier promise,
         and the costs add up as if both were about the same users.

@@ -237,7 +237,7 @@ class FileCrowd(PartedCrowd):
 def _joined(parts: Iterable[UserData], schema: Schema) -> Iterator[UserData]:
     """Yield the users of neighbouring parts together, as long as they are small: rounds cost less.
 
-    The parts follow each other in the order of the keys, and so do these.
+    Parts are in the order of the keys, and so are the joined parts.
     """
     waiting: list[UserData] = []
     size = 0

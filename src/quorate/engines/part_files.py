@@ -1,4 +1,4 @@
-"""The records of one part of a crowd, in files: as they came, and later in the order of the users.
+"""The records of one part of a crowd, in files: first unsorted, later sorted by user.
 
 As they came they are one run of :attr:`~quorate.engines.layout.Layout.dtype` records. In the order
 of the users they are arrays that are mapped, not read: features, targets, and where each user
@@ -66,7 +66,7 @@ class PartFiles:
 
     @property
     def has_arrivals(self) -> bool:
-        """Whether there are records that lie as they came."""
+        """Whether there are records that are not sorted yet."""
         path = self._path("raw")
         return path.exists() and path.stat().st_size > 0
 
@@ -82,7 +82,7 @@ class PartFiles:
         return np.asarray(np.memmap(self._path("raw"), layout.dtype, mode="r"))
 
     def load(self) -> UserData:
-        """Return the users of the part: mapped if they lie in order, read otherwise."""
+        """Return the users of the part: memory-mapped if sorted by user, read otherwise."""
         if self._path("offsets.npy").exists():
             return self._mapped()
         if self._layout is None or not self.has_arrivals:
@@ -102,7 +102,7 @@ class PartFiles:
         return outcome
 
     def settle(self, data: UserData | None = None) -> None:
-        """Write the part down in the order of its users; leave it as it is if there is no room."""
+        """Rewrite the part sorted by user; leave it as it is if the disk is full."""
         with self._lock:
             if not self._path("raw").exists():
                 return
@@ -115,7 +115,7 @@ class PartFiles:
                 self._path("raw").unlink()
 
     def write(self, data: UserData) -> None:
-        """Write users in their order; what says that they are there is written last."""
+        """Write users in their order; the file that marks the part as complete is written last."""
         single = self._layout is not None and self._layout.single
         arrays: dict[str, NDArray[Any]] = {
             "x": data.X.astype(np.float32) if single else data.X,

@@ -74,11 +74,11 @@ class FirstConstant:
 
     @property
     def spread(self) -> float:
-        """How far users' mean targets may be from it, by its last interval."""
+        """Half-width of the interval to which users' mean targets were clipped last."""
         return self.radius / _SPREADS
 
     def or_later(self, value: float, *, error: float) -> float:
-        """Return which of two released constants to keep: the surer one.
+        """Return the released constant with the smaller standard error.
 
         That of a descent had coefficients beside it, which are dropped: however sure it looks, it
         is not believed farther away than the first one allows.
@@ -89,7 +89,7 @@ class FirstConstant:
         return min(max(value, self.value - reach), self.value + reach)
 
     def again(self, run: UserReleases, *, rounds: int, square: float) -> FirstConstant:
-        """Go on from here: each round pays ``square``, around the last one."""
+        """Refine the mean: each round pays ``square`` and clips around the previous mean."""
         cone, n = run.relation is not Relation.REPLACE, run.n_users
         centre, error, radius = self.value, self.error, self.radius
         belief = self.belief or SpreadBelief.at_most(radius, cone=cone)
@@ -202,12 +202,12 @@ def first_share(run: UserReleases) -> float:
 
 
 def mean_of_present(noisy: ReleasedMean, *, reach: float) -> ReleasedMean:
-    """Return a mean over those who are there; the last column is ``reach`` for all others.
+    """Divide a mean by the fraction of users with records; its last column counts the others.
 
     >>> mean_of_present(ReleasedMean(np.array([0.3, 0.4]), noise=0.03), reach=1.0)
-    NoisyMean(value=array([0.5]), noise=0.05)
+    ReleasedMean(value=array([0.5]), noise=0.05)
     >>> mean_of_present(ReleasedMean(np.array([0.3, 0.02]), noise=0.01), reach=1.0)
-    NoisyMean(value=array([0.3]), noise=0.01)
+    ReleasedMean(value=array([0.3]), noise=0.01)
     """
     absent = float(noisy.value[-1])
     share = absent / reach if absent > _SEEN * noisy.noise else 0.0
@@ -230,7 +230,7 @@ def mean_of_both(first: ReleasedMean, again: ReleasedMean) -> ReleasedMean:
 
 
 def as_far_as_shown(noisy: ReleasedMean, *, usual: float | Vector) -> Vector:
-    """Return a mean, or ``usual`` in each place where noise alone may have made the difference.
+    """Shrink a mean to ``usual`` in each coordinate where the difference is within the noise.
 
     What lies beyond the noise is kept as it is; between both the difference grows evenly. So the
     mean is moved by no more than the noise has, wherever it is.
@@ -254,6 +254,6 @@ def _mean_targets(users: UserData) -> Vector:
 
 
 def _placed(users: UserData) -> Vector:
-    """Return mean targets with a place for the lift."""
+    """Return mean targets with an extra coordinate for the lift."""
     means = _mean_targets(users)
     return np.concatenate([means, np.zeros_like(means)], axis=1)

@@ -95,7 +95,7 @@ class _LogNorms:
 
 
 def cut_share(n_users: float, mu: float) -> float:
-    """Return which share of the users a radius leaves outside, from public numbers.
+    """Return the fraction of users that the clipping radius leaves outside, from public numbers.
 
     With few users half of them: that many are needed to see a quantile through the noise, and a
     smaller radius means less noise. With many a tenth, because cutting biases.
@@ -111,8 +111,8 @@ def search_square(
 ) -> float:
     """Return the part of ``mu`` squared that a search among ``candidates`` radii costs.
 
-    The noise of a look is a quarter of the share left outside (:func:`cut_share` by default), or,
-    with few users, what 8 % of the budget buys.
+    The noise of one comparison is a quarter of the fraction left outside (:func:`cut_share` by
+    default). With few users it is what 8 % of the budget pays for.
 
     >>> share = search_square(128, n_users=5000, mu=0.24) / 0.24**2
     >>> round(share, 4)
@@ -218,8 +218,8 @@ class UserReleases:
     def widen(self, vectors: UserVectors, *, guess: float, dimension: int, square: float) -> float:
         """Release a radius that holds about half of the users' vectors, up to a factor of four.
 
-        Looks go up or down from ``guess`` in steps that double, and back by halves: few of them
-        where the guess is good. Each pays ``square``; there are at most nine.
+        Doubling search from ``guess``, then bisection: few private comparisons if the guess is
+        good. Each pays ``square``; there are at most nine.
 
         >>> people = UserData(np.full((900, 1), 300.0), offsets=np.arange(901))
         >>> account = Account.open(epsilon=5.0, delta=1e-6)
@@ -289,7 +289,7 @@ class UserReleases:
     def draw_ahead(
         self, squares: Iterable[float], *, dimension: int, radius: float
     ) -> list[GaussianSum]:
-        """Return the mechanisms of means to come, whose noise is drawn at once and paid later.
+        """Return the mechanisms of later means; their noise is drawn now and paid when it is used.
 
         >>> people = UserData(np.zeros((900, 1)), offsets=np.arange(901))
         >>> account = Account.open(epsilon=5.0, delta=1e-6)
@@ -394,7 +394,7 @@ def _ones(users: UserData) -> Vector:
 
 
 def _room(n_users: float) -> int:
-    """Return a public number of users that a sum must have room for, with a wide margin.
+    """Return a public upper bound on the number of users, so that sums cannot overflow.
 
     Under add/remove the released number may be far too small; whether a sum fits must not depend
     on the true one, so there is always room for very many.

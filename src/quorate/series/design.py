@@ -117,13 +117,13 @@ class Design:
 
     @property
     def ball(self) -> HorizonBall:
-        """Where what one person adds to the whole horizon must lie."""
+        """The bound on what one person adds over the whole horizon."""
         signed = any(part.signed for part in self.parts)
         return HorizonBall(self.radius, self.dimension, self.factor.horizon, signed)
 
     @cached_property
     def mechanism(self) -> GaussianSum:
-        """What adds the noise of one period; all periods together cost what it says, once."""
+        """The mechanism that adds noise in each period; its cost covers all periods together."""
         return GaussianSum(
             grid=Grid(self.ball, step=1.0),
             noise_multiplier=gaussian_multiplier(self.epsilon, self.delta - SHARED),
@@ -152,7 +152,7 @@ class Design:
         )
 
     def digest(self, parameters: Mapping[str, Any]) -> str:
-        """Return a word for this design and the parameters behind it; another one has another."""
+        """Return a digest of the design and its parameters, to recognise another design."""
         numbers = [self.radius, self.steps, repr(self.mechanism.sigma), list(self.starts)]
         numbers += [self.factor.coefficients.tolist(), dict(parameters)]
         text = json.dumps(numbers, sort_keys=True)

@@ -1,4 +1,4 @@
-r"""What people spend of one length for the whole horizon: the bounded numbers of one period.
+r"""Bound one period's contributions by what is left of each person's length for the horizon.
 
 Private. Here, and in :mod:`quorate.series.store`, are the only numbers of a series that nobody may
 see: what each person adds in a period, and what each person has spent so far.
@@ -89,7 +89,7 @@ class HorizonBall(Bound):
 
 @dataclass(frozen=True)
 class Lookup:
-    """A number a person, by the hashes of their ids, which climb; nobody else has spent anything.
+    """A number for each person, by sorted hashes of ids; zero for everybody else.
 
     >>> Lookup(np.array([3, 7], np.uint64), np.array([5, 6])).of(np.array([7, 8], np.uint64))
     array([6, 0])
@@ -100,7 +100,7 @@ class Lookup:
 
     @classmethod
     def empty(cls) -> Lookup:
-        """Return one of nobody."""
+        """Return an empty table."""
         return cls(np.empty(0, np.uint64), np.empty(0, np.int64))
 
     def of(self, people: Words) -> Integers:
@@ -218,7 +218,7 @@ def bounded_period(
 
 
 def _together(entries: Entries, ball: HorizonBall) -> tuple[Words, Integers, Integers, Floats]:
-    """Return people and their cells, each cell once: two ids with one hash are one person."""
+    """Merge entries of the same person and cell; ids with the same hash are one person."""
     from scipy import sparse
 
     people, places = np.unique(entries.people, return_inverse=True)
@@ -244,7 +244,7 @@ def _most(left: Integers, cross: Integers, own: int) -> Floats:
 
 
 def _scaled(values: Floats, owners: Integers, most: Floats) -> Integers:
-    """Return everybody's entries as integers, pulled in to their length, towards zero."""
+    """Scale each person's entries to the allowed length and round them towards zero."""
     lengths = np.sqrt(np.bincount(owners, weights=values * values, minlength=len(most)))
     factors = np.minimum(1.0, most / np.maximum(lengths, 1.0))
     return np.trunc(values * factors[owners]).astype(np.int64)

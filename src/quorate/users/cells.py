@@ -1,4 +1,4 @@
-"""What a cell says that stands in a column without a type: one rule, at every door.
+"""How a cell of a column without a declared type is read: the same rule for every input format.
 
 A list declares no type, and a column of objects declares none either. Guessing one from the values
 would let one person's cell decide how everybody else's are read. So each cell is read by itself,
@@ -67,7 +67,7 @@ _PLAIN_ROWS = frozenset(map(id, (list, tuple)))
 
 
 def text_of(cell: object) -> bytes | None:
-    """Return the octets by which a cell is compared; None for a missing one.
+    """Return the bytes that identify a cell; None for a missing one.
 
     >>> text_of("ann"), text_of(7.0), text_of(b"ann"), text_of(1.5), text_of(("ann",))
     (b'ann', b'7', b'ann', None, None)
@@ -141,7 +141,7 @@ def moment_written(cell: Any, separator: str = " ") -> str | None:
 
 
 def number_written(octets: bytes) -> float:
-    """Return the number that octets are; NaN for none.
+    """Parse bytes as a number; NaN if they are not one.
 
     >>> number_written(b" 2.5"), number_written(b"TRUE"), number_written(b"two")
     (2.5, 1.0, nan)
@@ -188,7 +188,7 @@ def numbers(cells: Sequence[Any] | NDArray[Any]) -> Floats:
 
 
 def objects(cells: Sequence[Any]) -> NDArray[Any]:
-    """Return a list as a vector of objects, whatever they are.
+    """Return a list as a one-dimensional array of objects.
 
     >>> objects([7, [1, 2]]).shape
     (2,)

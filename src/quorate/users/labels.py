@@ -1,4 +1,4 @@
-"""Labels that nobody listed beforehand: what a cell says, and which label each person votes for.
+"""Labels that are not listed in advance: how they are read, and which one each user votes for.
 
 Text, whole numbers, truth values and dates are labels; everything else is missing, and so are text
 that is no UTF-8 and dates that no calendar has. What a cell says follows from the cell and from the
@@ -63,7 +63,7 @@ def check_labelled(name: str, kind: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PrivateLabels:
-    """The different labels of a column in their order, and the place of each record's, as numbers.
+    """The distinct labels of a column, sorted, and the index of each record's label.
 
     >>> import pyarrow as pa
     >>> found = PrivateLabels.of_arrow(pa.chunked_array([["b", "a", None, "b"]]))
@@ -112,11 +112,11 @@ class PrivateLabels:
         return {label: float(place) for place, label in enumerate(self.labels)}
 
     def label(self, number: float) -> Label:
-        """Return what a number in the column stands for."""
+        """Return the label with this index."""
         return self.labels[int(number)]
 
     def number(self, label: Label) -> float:
-        """Return the number of a label."""
+        """Return the index of a label."""
         return self._places[label]
 
     def words(self) -> NDArray[np.uint64]:
@@ -138,7 +138,7 @@ class PrivateLabels:
 
 
 def label_order(label: Label) -> tuple[bool, Label]:
-    """Return what labels are sorted by: numbers come before texts.
+    """Return the sort key of a label: numbers come before texts.
 
     >>> sorted(["b", 10, 9, "a"], key=label_order)
     [9, 10, 'a', 'b']
@@ -147,7 +147,7 @@ def label_order(label: Label) -> tuple[bool, Label]:
 
 
 def label_of(cell: Any) -> Label | None:
-    """Return what a cell says as a label; None for a missing one.
+    """Return a cell as a label; None for a missing one.
 
     >>> label_of("tea"), label_of(b"tea"), label_of(7.0), label_of(True), label_of(2.5)
     ('tea', 'tea', 7, 1, None)

@@ -1,7 +1,7 @@
-"""Which of a user's records comes first: it follows from what they hold, never from arrival.
+"""An order of each user's records that depends on their contents, never on the order of rows.
 
-Two orders, each user's by itself, both found from a hash of the records. In both, records that are
-equal may change places, and nothing else may; who else is there decides nothing.
+There are two such orders. Both come from a hash of the records, computed for each user separately,
+so other users have no influence. Only records that are equal may be exchanged.
 
 * **To add up.** Sums of floats depend on the order of their terms. Where users hold several
   records, these are ordered by a hash of a few of their numbers. Who holds different ones that meet
@@ -95,7 +95,7 @@ def order_by_hash(
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """The different records of users who lie one after the other, each user's in a random order.
+    """The distinct records of each user, in a random order.
 
     Attributes
     ----------
@@ -157,9 +157,9 @@ class Contents:
         return found
 
     def chosen(self, records: int | None = None) -> Places:
-        """Return which records are chosen, at most so many of each user: the least numbers.
+        """Return up to ``records`` records of each user: those with the smallest random numbers.
 
-        They stand user by user, each once for every copy; None chooses all.
+        They are sorted by user, and each appears once for every copy; None returns all.
 
         >>> rows, held = np.array([[1.0], [2.0], [1.0]]), np.arange(3)
         >>> found = contents_of(rows, None, held, np.array([0, 3]), content_words(rows, None, held))
@@ -322,7 +322,7 @@ def random_places(
 
 
 def _turns(owners: NDArray[Any]) -> Places:
-    """Return how many entries of the same owner come before each one, which lie in order.
+    """Return each entry's rank among those of its owner; entries are sorted by owner.
 
     >>> _turns(np.array([0, 0, 3])).tolist()
     [0, 1, 0]
@@ -364,7 +364,7 @@ def without_signs_of_zero(values: Floats) -> Floats:
 def _who_differ(
     rows: Rows, targets: Floats | None, order: NDArray[Any], close: Places, offsets: Places
 ) -> Places:
-    """Return the users of whom two records that lie side by side and meet are different.
+    """Return the users with two different records that have the same hash.
 
     Records that meet are equal, and may change places, or have few values: then the first ones of a
     user that meet mostly differ, and the others need no look.
@@ -435,7 +435,7 @@ def _same_records(
 def _bits(values: Rows) -> Words:
     """Return the bits of numbers; zeros are equal whatever their sign, and so is every NaN.
 
-    Not every store keeps these apart, and no sum of finite numbers can tell them apart.
+    Some storage formats do not distinguish them, and they give the same sums.
     """
     told = values.astype(np.float64, copy=False)
     # A minimum is NaN if any number is, and is found sooner than a sum.
@@ -447,7 +447,7 @@ def _bits(values: Rows) -> Words:
 
 
 def folded(values: Rows) -> Words:
-    """Return the bits, the first half also over the second: of small integers mere bits meet.
+    """Mix the high half of the bits into the low half: small integers would collide otherwise.
 
     >>> folded(np.array([0.0])).tolist()
     [0]

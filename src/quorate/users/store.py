@@ -56,7 +56,7 @@ _NEAR, _TURN = 2**18, 2**14
 
 
 def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Return where each user's records begin, and the end, from how many each user holds.
+    """Return the offset of each user's first record, and the total, from the record counts.
 
     >>> offsets_of(np.array([2, 0, 3]))
     array([0, 2, 2, 5])
@@ -66,15 +66,15 @@ def offsets_of(counts: NDArray[Any]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class RecordStore:
-    """Records as they lie in memory; ``codes`` is None if they lie user by user.
+    """Records in memory; ``codes`` holds the user of each row, or None if rows are sorted by user.
 
-    Rows may be 32-bit floats, which hold what a narrow table declares; :meth:`wide` makes them 64
-    bits, and sums are computed as if they were. Only those that were ``_rounded`` to 32 bits stay.
-    Records that are ``_deferred`` count as if they lay at those places, one behind the other, and
-    are put there when somebody asks for all of them. ``marks`` are the places of the records in an
-    order of their user's own, if they have one (``order=``). ``_upright`` are stretches of users
-    who hold equally many records, from the first one to the last and how many each holds: there the
-    numbers of a user lie feature by feature, and :meth:`lying` turns them back.
+    Rows may be 32-bit floats if the declared types of the table allow it. :meth:`wide` converts
+    them to 64 bits, and sums are computed in 64 bits either way. Rows that were ``_rounded`` to 32
+    bits are never converted. ``_deferred`` is a row permutation that is applied lazily, when all
+    rows are needed. ``marks`` are the ranks of the records in an order that the user stated
+    (``order=``). ``_upright`` lists ranges of users with equal record counts, as first user, last
+    user and count: their numbers are stored feature by feature, and :meth:`lying` transposes them
+    back.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class RecordStore:
         codes: NDArray[Any],
         marks: NDArray[np.int64] | None = None,
     ) -> RecordStore:
-        """Return records under the numbers of their users, which may lie in order already."""
+        """Return a store from rows and the index of each row's user."""
         in_order = bool(np.all(codes[1:] >= codes[:-1]))
         return cls(rows, targets, None if in_order else codes, marks=marks)
 
@@ -143,7 +143,7 @@ class RecordStore:
         return settled if self.rows.dtype == np.float64 else settled.wide()
 
     def wide(self) -> RecordStore:
-        """Return the same records as 64-bit floats, in their places."""
+        """Return the same records as 64-bit floats."""
         if self._deferred is not None:
             return replace(self, rows=_wide(self.some(slice(None))), _deferred=None)
         if self._rounded or self.rows.dtype == np.float64:
@@ -153,7 +153,7 @@ class RecordStore:
     def some(
         self, places: NDArray[Any] | slice, room: Callable[[tuple[int, ...]], Rows] | None = None
     ) -> Rows:
-        """Return the rows at these places, wherever they lie; ``room`` is where a copy may go.
+        """Return the rows with these indices; ``room`` is an optional output buffer.
 
         There may be room for 32 bits a number only, to which a copy is rounded.
         """
@@ -174,13 +174,13 @@ class RecordStore:
         return rows.take(places, axis=0, out=out, mode="clip")
 
     def rounded(self, rows: Rows, upright: tuple[tuple[int, int, int], ...] = ()) -> RecordStore:
-        """Return other rows, of 32 bits, in the places of these; they stay so."""
+        """Return a copy with other rows, stored as 32-bit floats."""
         return replace(
             self, rows=rows, _pattern=None, _rounded=True, _deferred=None, _upright=upright
         )
 
     def lying(self) -> RecordStore:
-        """Return the same records, one behind the other."""
+        """Return the same records in consecutive memory, user by user."""
         if not self._upright:
             return self
         rows, width = self.rows.copy(), self.rows.shape[1]
@@ -190,15 +190,15 @@ class RecordStore:
         return replace(self, rows=rows, _upright=())
 
     def as_they_lie(self) -> tuple[Rows, bool]:
-        """Return the rows, and whether some users' lie feature by feature."""
+        """Return the rows, and whether some users are stored feature by feature."""
         return self.rows, bool(self._upright)
 
     def changed(self, rows: Floats, targets: Floats | None) -> RecordStore:
-        """Return other rows and targets in the places of these, to be added up like them."""
+        """Return a copy with other rows and targets, summed in the same order as these."""
         return replace(self, rows=rows, targets=targets, _pattern=None, _deferred=None, _upright=())
 
     def own_sums(self, offsets: NDArray[np.int64]) -> Floats:
-        """Return the sum of the rows of each user, which are looked at where they lie."""
+        """Return the sum of each user's rows, without copying them."""
         if self._upright:
             return self.lying().own_sums(offsets)
         if self._deferred is not None:
@@ -237,7 +237,7 @@ class RecordStore:
         return sums
 
     def part(self, places: slice, offsets: NDArray[np.int64]) -> RecordStore:
-        """Return whole users of records that lie user by user, with their order of addition."""
+        """Return a contiguous range of users, with the summation order of their records."""
         targets = None if self.targets is None else self.targets[places]
         order = self.order(offsets)[places] - int(places.start)
         begin, end = int(places.start), int(places.stop)
@@ -268,7 +268,7 @@ def settled_users(
     *,
     by_count: bool = False,
 ) -> UserData:
-    """Return users whose records were changed, one by one, and lie as they are added up.
+    """Return users with transformed records, stored in the order in which they are summed.
 
     The order is that of the records before the change. ``rows`` is also told where it may write:
     over a copy that was made for the order, or ``None`` if the records are the caller's. If it is
@@ -315,7 +315,7 @@ def records_at(
     places: NDArray[Any] | slice,
     room: Callable[[tuple[int, ...]], Rows] | None = None,
 ) -> Rows:
-    """Return the records at these places of :attr:`UserData.X`, wherever they lie.
+    """Return the rows of :attr:`UserData.X` with these indices, in whatever order they are stored.
 
     If they have to be copied, to what ``room`` returns for their shape.
 

@@ -216,9 +216,9 @@ def has_few_users(
 ) -> bool:
     """Tell from public or released numbers whether the plan of few users is taken.
 
-    See :mod:`quorate.models.optimization.few_users`. Where the other plan could be taken too, users
-    need a few records each: with one or two the noise is such that a search and strong shrinkage
-    are the safer way. ``records`` is asked only then.
+    See :mod:`quorate.models.optimization.few_users`. Where both plans are
+    possible, this one needs a few records per user: with one or two the gradients are so noisy that
+    a search and strong shrinkage are safer. ``records`` is called only then.
 
     >>> known = dict(mu=0.2367, dimension=21, relation=Relation.REPLACE)
     >>> has_few_users(n_users=500, records=lambda: 10.0, **known)

@@ -59,15 +59,15 @@ class _DistributionTask(PeopleTask):
 
     @property
     def largest_error(self) -> float:
-        """Nothing in common."""
+        """The two distributions have disjoint supports."""
         return 1.0
 
     def group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding records one by one, at least that of so few people."""
+        """Return the error of group privacy, at least the sampling error of so many users."""
         return max(super().group_error(users, epsilon), self.error(users, EPSILONS[1]))
 
     def item_to_user_error(self, users: int, epsilon: float) -> float:
-        """Return the error of Algorithm 1 of Ghazi et al., at least that of so few people."""
+        """Return the error of Algorithm 1 of Ghazi et al., at least the sampling error."""
         return max(super().item_to_user_error(users, epsilon), self.error(users, EPSILONS[1]))
 
     def _floor(self, packing: Packing | None, epsilon: float, theorem: str) -> PublishedBound:
@@ -135,7 +135,7 @@ class SharesTask(_DistributionTask):
         _validate.positive_integer(size=self.size)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the distance kept by the way that the estimator takes."""
+        """Return the error bound of the algorithm that the estimator would choose."""
         return min(1.0, self._distance(users, self._noise(users, epsilon)))
 
     @property
@@ -330,7 +330,7 @@ class NormalTask(_DistributionTask):
         )
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the distance kept by the way that the estimator takes."""
+        """Return the error bound of the algorithm that the estimator would choose."""
         from scipy.special import ndtri
 
         medians = MedianTask(

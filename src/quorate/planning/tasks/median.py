@@ -93,7 +93,7 @@ class MedianTask(PlanTask):
 
     @property
     def largest_error(self) -> float:
-        """The answer has everybody on one side."""
+        """All users lie on one side of the answer."""
         return 0.5
 
     def mechanism(self, epsilon: float) -> RoundQuantile | FloatQuantile:

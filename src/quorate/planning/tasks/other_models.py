@@ -19,7 +19,7 @@ class RidgeTask(LinearTask):
     """Least squares with a penalty, as in :class:`~quorate.models.Ridge`.
 
     Planned as :class:`~quorate.planning.tasks.models.LinearTask`, with what a strong penalty adds:
-    where it holds coefficients back, people's gradients do not vanish, and are cut.
+    a strong penalty keeps users' gradients long, and clipping them adds bias.
 
     Examples
     --------

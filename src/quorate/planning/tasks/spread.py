@@ -135,7 +135,7 @@ class ScaleTask(_SpreadTask):
         return 2.0 * self.half_width * math.sqrt(self.dimension)
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the error kept by the way that the estimator takes."""
+        """Return the error bound of the algorithm that the estimator would choose."""
         found = self._moments if self.delta else self._quartiles
         return min(self.largest_error, found(users, epsilon))
 
@@ -241,11 +241,11 @@ class CovarianceTask(_SpreadTask):
 
     @property
     def largest_error(self) -> float:
-        """Nobody's answer is farther off."""
+        """The error of the worst possible answer."""
         return 2.0 * self.reach
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the distance kept by the way that the estimator takes."""
+        """Return the error bound of the algorithm that the estimator would choose."""
         found = moment_error(
             users=users,
             mu=math.sqrt(1 - MEAN_SHARE) * gaussian_mu(epsilon, self.delta),
@@ -258,7 +258,7 @@ class CovarianceTask(_SpreadTask):
         return min(self.largest_error, found)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return which of the ways to a mean of vectors is likely; a release decides."""
+        """Return the most likely algorithm for a mean of vectors; a release decides."""
         mu = math.sqrt(1 - MEAN_SHARE) * gaussian_mu(epsilon, self.delta)
         if users * mu >= _ANSWERING * math.sqrt(self.products):
             return "ball", "noise follows how far people's products are apart."
@@ -301,7 +301,7 @@ class VariationTask(_SpreadTask):
 
     @property
     def largest_error(self) -> float:
-        """Anything from 0 to 1."""
+        """The share may be anything from 0 to 1."""
         return 0.5
 
     def error(self, users: int, epsilon: float) -> float:
@@ -311,6 +311,6 @@ class VariationTask(_SpreadTask):
         return min(self.largest_error, (1.0 + _FEW / users) * found)
 
     def way(self, users: int, epsilon: float) -> tuple[str, str]:
-        """Return the only way there is."""
+        """Return the only algorithm there is."""
         del users, epsilon
         return ROUTE.name, ROUTE.reason

@@ -99,7 +99,7 @@ class HeldTask(PlanTask):
 
     @property
     def largest_error(self) -> float:
-        """Nothing in every cell."""
+        """The error of answering 0 in every cell."""
         return 1.0
 
     @property
@@ -109,7 +109,7 @@ class HeldTask(PlanTask):
 
     @property
     def _places(self) -> tuple[float, ...]:
-        """Where the length may come out, over what was searched for."""
+        """Factors by which the released length may differ from the one searched for."""
         return _ANYWHERE
 
     @abstractmethod
@@ -156,7 +156,7 @@ class HeldTask(PlanTask):
         return min(self.largest_error, found)
 
     def _joined(self, noise: float, lost: float) -> float:
-        """Return the error of both: what is missing is off by itself."""
+        """Combine noise and bias into one error."""
         return noise + lost
 
     def _lost_beyond(self, above: float, place: float) -> float:
@@ -167,13 +167,13 @@ class HeldTask(PlanTask):
         return self._lost(above + math.log(place) / spread)
 
     def _share(self, seen: Outlook, deviation: float, users: int) -> float:
-        """Return what noise of a cell does not exceed, as a share of an average group."""
+        """Return a bound on the noise of a cell, relative to the average group."""
         kind = "gaussian" if seen.norm == 2 else "cube" if self.groups == 1 else "laplace"
         tail = tail_factor(kind, beta=self.beta, parts=self._parts)
         return tail * deviation * self.groups / (users * self.records)
 
     def baselines(self) -> dict[str, ErrorModel]:
-        """Return the error of simpler ways, by name."""
+        """Return the error of simpler methods, by name."""
         if self.records == 1:
             return {}
         return {
@@ -182,7 +182,7 @@ class HeldTask(PlanTask):
         }
 
     def best_group_error(self, users: int, epsilon: float) -> float:
-        """Return the error of hiding single records so well that a person's are, at the best cap.
+        """Return the error of group privacy with the best cap on records.
 
         Records beyond the cap are missing; noise grows with the cap, wherever they are.
         """

@@ -1,9 +1,9 @@
 r"""Planning a cut-off on an ordered domain: its excess error.
 
-Few users take the median of their own best cut-offs, more of them two stages: a place among the
-users, then what errs least around it. The median has to see that the crowd is *somewhere*: the
-share g of users who mind a far-away cut-off more than the best one must outweigh the logarithm of
-the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From there on its excess falls as
+With few users the learner takes a private median of users' own best cut-offs. With more it works in
+two stages: a private median, then the exponential mechanism near it. The median must find the right
+part of the domain at all: the share g of users for whom a far-away cut-off is worse than the best
+one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From there on its excess falls as
 :math:`1/(mn)`, with an additional term of :math:`1/(m\sqrt n)` if labels are noisy, where users are
 alike. For users who may differ nothing better is promised to few than to the fewest who take two
 stages, whose excess is that of a choice by regret and that of sampling people. If users are alike,
@@ -148,7 +148,7 @@ class ThresholdTask(RuleTask):
         return decide(self._situation(users, epsilon), RecordRange.exactly(self.records))
 
     def error(self, users: int, epsilon: float) -> float:
-        """Return the excess error of the way that the learner takes."""
+        """Return the excess error of the algorithm that the learner would choose."""
         sampling = unavoidable_excess(
             users=users, records=self.records, error_level=self.error_level, beta=self.beta
         )
@@ -210,7 +210,7 @@ class ThresholdTask(RuleTask):
         return found
 
     def _visible(self, users: int, epsilon: float, share: float) -> bool:
-        """Whether a share of the users outweighs all other places of the domain."""
+        """Whether a share of the users suffices to find the right part of the domain."""
         doubt = math.log(1.0 / self.beta)
         noise = 2.0 / epsilon * (math.log(self._size) + doubt)
         fluctuation = math.sqrt(2.0 * doubt * users * max(0.0, share * (1.0 - share)))
@@ -259,7 +259,7 @@ class ThresholdTask(RuleTask):
         )
 
     def lower(self, *, epsilon: float, error: float) -> PublishedBound:
-        """Return without how many users no learner succeeds on the hardest data."""
+        """Return a lower bound on the number of users, for the hardest data."""
         return rule_limit(
             self,
             epsilon=epsilon,
