@@ -3,7 +3,8 @@ r"""Planning a cut-off on an ordered domain: its excess error.
 With few users the learner takes a private median of users' own best cut-offs. With more it works in
 two stages: a private median, then the exponential mechanism near it. The median must find the right
 part of the domain at all: the share g of users for whom a far-away cut-off is worse than the best
-one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From there on its excess falls as
+one must outweigh the logarithm of the domain, :math:`n g \ge (2/\varepsilon)\ln(D/\beta)`. From
+there on its excess falls as
 :math:`1/(mn)`, with an additional term of :math:`1/(m\sqrt n)` if labels are noisy, where users are
 alike. For users who may differ nothing better is promised to few than to the fewest who take two
 stages, whose excess is that of a choice by regret and that of sampling people. If users are alike,
