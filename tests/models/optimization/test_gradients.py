@@ -85,13 +85,13 @@ class TestForeseen:
 
     @pytest.fixture
     def foreseen(self, monkeypatch):
-        found, real = [], Account.foresee
+        found, real = [], Account.draw_ahead
 
         def note(account, sigmas, *, size):
             found.append((list(sigmas), size))
             real(account, sigmas, size=size)
 
-        monkeypatch.setattr(Account, "foresee", note)
+        monkeypatch.setattr(Account, "draw_ahead", note)
         return found
 
     @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ class TestForeseen:
         all_steps(ClippedGradients(radius=0.25), steps=12)
         assert [len(sigmas) for sigmas, _ in foreseen] == [11]
 
-    def test_samples_of_users_foresee_nothing(self, foreseen):
+    def test_samples_of_users_draw_nothing_ahead(self, foreseen):
         all_steps(ClippedGradients(), budget={"epsilon": 1.0, "rate": 0.2})
         assert foreseen == []
 
@@ -117,7 +117,7 @@ class TestForeseen:
         """A public radius makes a run's payments public: they are the same without."""
         ahead, _, released = all_steps(ClippedGradients(radius=0.25), noise=SecureNoise(), steps=12)
         assert ahead.account._ahead._vectors == {}
-        monkeypatch.setattr(Account, "foresee", lambda *_, **__: None)
+        monkeypatch.setattr(Account, "draw_ahead", lambda *_, **__: None)
         later, _, others = all_steps(ClippedGradients(radius=0.25), noise=SecureNoise(), steps=12)
         assert ahead.account.event == later.account.event
         assert ahead.account.square_left == later.account.square_left
