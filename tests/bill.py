@@ -14,7 +14,7 @@ from functools import cache
 from scipy.special import ndtr, ndtri
 
 from measured_bill import Cost
-from quorate.distributions.categories.trimming import Trimmed
+from quorate.core.bounds.trimmed import Trimmed
 from quorate.grid import Box
 from quorate.guarantees import Relation
 from quorate.means.present_mean import OrAbsent

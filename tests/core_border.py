@@ -17,8 +17,13 @@ SOURCES = {"noise_for", "sample_for"}
 TRUSTED = {
     "accounting/account.py",
     "accounting/account_parts.py",
+    # Random pairs of users, whose order only the account knows.
+    "accounting/secret_pairs.py",
     "core/claims.py",
     "core/people.py",
+    # The cover of all pairs that are far apart, and exact shares, whose rows are too long to hold.
+    "core/questions/covers.py",
+    "core/questions/shares.py",
     "core/sealed.py",
     # Closed operations: choices along a line, whose losses are computed from rows.
     "mechanisms/choices/noisy_rank.py",
@@ -43,6 +48,7 @@ CLOSED_OPERATIONS = {
 }
 # Private doors of people and seals; only the core goes through them.
 DOORS = {
+    "_gathered",
     "_held_crowd",
     "_some_of",
     "_open",

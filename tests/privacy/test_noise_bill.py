@@ -18,6 +18,7 @@ from measured_bill import Cost, recorded
 from quorate.accounting.account_parts import SampleAccount
 from quorate.accounting.compose import price
 from quorate.concepts import Thresholds
+from quorate.core.bounds.trimmed import Trimmed
 from quorate.distributions import (
     DiscreteDistribution,
     DiscreteFamily,
@@ -27,7 +28,6 @@ from quorate.distributions import (
     HypothesisSelector,
     ProductDistribution,
 )
-from quorate.distributions.categories.trimming import Trimmed
 from quorate.guarantees import (
     Composed,
     Gaussian,

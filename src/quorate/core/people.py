@@ -194,6 +194,10 @@ class People:
         chosen = crowd.take_ranked(places) if ranked else crowd.take(places)
         return People(chosen, relation, among=among)
 
+    def _gathered(self, values: PerUser, ranks: Integers) -> NDArray[Any]:
+        """Return the rows of a few users, numbered in the order of their keys."""
+        return self.__crowd.gather(_Rows(values), ranks)
+
     def _of(self, crowd: Crowd) -> People:
         return People(crowd, self.relation, among=self.among)
 

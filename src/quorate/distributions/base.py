@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from quorate import _validate
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.core.people import People
 from quorate.distributions.released import DistributionError
 from quorate.estimators import Route, UserEstimator
 from quorate.exceptions import MissingExtraError, ParameterError, SchemaError
@@ -99,27 +100,29 @@ class UserDistribution(UserEstimator):
         if several or (isinstance(X, Crowd) and X.n_features != 1):
             raise SchemaError("Expected one column of numbers, got another number of columns.")
 
-    def _cap(self, crowd: Crowd, account: Account) -> int:
+    def _cap(self, people: People, account: Account) -> int:
         """Return the number of records from which on a person has full weight."""
         if self.records is None:
             return 1
         if isinstance(self.records, numbers.Integral):
             return int(self.records)
-        parts = crowd.map(UserData.record_counts)
-        counts = np.concatenate([np.empty(0, np.int64), *parts])
-        powers = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.int64)
         found = PrivateQuantile(
             domain=(0, _LARGEST_POWER),
             quantile=_BELOW_CAP,
             epsilon=float_down(_CAP_SHARE * account.left),
             relation=self.relation,
-        ).release(powers, account=account)
+        ).release(people.each(_record_powers), account=account)
         return int(2**found)
 
     def _saved(self, figure: Any, path: str | Path | None) -> Any:
         if path is not None:
             figure.savefig(path)
         return figure
+
+
+def _record_powers(part: UserData) -> NDArray[np.int64]:
+    """Return the power of two that each user's number of records reaches up to."""
+    return np.ceil(np.log2(np.maximum(part.record_counts(), 1))).astype(np.int64)
 
 
 def draw(

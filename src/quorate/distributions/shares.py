@@ -1,38 +1,31 @@
-"""The shares of each user as exact integers that do not depend on other users.
+"""What a user holds of each category: statistics that the core asks of users.
 
-A user with m records, c of them in a category, holds the share c / m of it. Shares are whole
-numbers of steps, rounded down, so that the shares of one user never add up to more than a whole,
-and a crowd's totals are exact. What is missing to a whole counts as *absent*: a user without
-records is absent, and where records are weighed up to a cap, a user with fewer is partly so.
+Exact totals of shares are a question of their own, :mod:`quorate.core.questions.shares`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.core.questions.shares import Coder, held
+from quorate.grid import Bound
 from quorate.users.data import UserData
 
 __all__ = [
     "CategoryCodes",
-    "Coder",
     "IntervalCodes",
-    "ShareTotals",
+    "ShareRows",
+    "Weights",
     "dense_shares",
-    "held",
     "one_each",
 ]
 
-Coder = Callable[[UserData], NDArray[np.int64]]
-"""From the records of a part to the number of each record's category, or -1 for none."""
-
 # Rows of shares are made for so many cells at once.
 _BLOCK = 2**20
-# Up to so many cells a record a table of all cells is quicker than sorting the records.
-_DENSE = 4
 
 
 @dataclass(frozen=True)
@@ -72,72 +65,6 @@ class IntervalCodes:
         return np.asarray(np.searchsorted(inner, part.X[:, self.column], side="right"), np.int64)
 
 
-def held(
-    part: UserData, coder: Coder, categories: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return who holds which category how often, and how many known records each user has.
-
-    >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
-    >>> [found.tolist() for found in held(people, CategoryCodes(2), 2)]
-    [[0, 1], [1, 0], [2, 1], [2, 1]]
-    """
-    codes = coder(part)
-    known = codes >= 0
-    users = part.user_index()[known].astype(np.int64)
-    numbers = users * categories + codes[known]
-    if part.n_users * categories <= _DENSE * len(codes):
-        table = np.bincount(numbers, minlength=part.n_users * categories)
-        cells = np.flatnonzero(table)
-        counts = table[cells]
-    else:
-        cells, counts = np.unique(numbers, return_counts=True)
-    records = np.bincount(users, minlength=part.n_users).astype(np.int64)
-    return cells // categories, cells % categories, counts.astype(np.int64), records
-
-
-@dataclass(frozen=True)
-class ShareTotals:
-    """The sum over users of their shares in steps, what is missing to a whole last.
-
-    Privacy: one user adds numbers >= 0 that add up to at most ``steps``: each is the integer part
-    of a term, and the terms add up to ``steps``. So a user is a point of the simplex of
-    ``categories`` + 1 vertices, in whole steps, and the sensitivities are those of
-    :class:`~quorate.simplex.Simplex` on a grid of step 1 / ``steps``.
-
-    Parameters
-    ----------
-    coder : Coder
-    categories : int
-    steps : int
-        A whole is so many steps.
-    cap : int, default=1
-        A user with m records has the weight min(1, m / cap): with 1 everybody who holds a record
-        counts once, with M every record counts once, up to M of a user.
-
-    Examples
-    --------
-    >>> people = UserData.from_arrays([[1.0], [0.0], [1.0], [0.0]], users=[4, 9, 4, 4])
-    >>> ShareTotals(CategoryCodes(2), 2, steps=300)(people).tolist()
-    [400, 200, 0]
-    >>> ShareTotals(CategoryCodes(2), 2, steps=300, cap=3)(people).tolist()
-    [200, 200, 200]
-    """
-
-    coder: Coder
-    categories: int
-    steps: int
-    cap: int = 1
-
-    def __call__(self, part: UserData) -> NDArray[np.int64]:
-        """Return the totals of a part."""
-        users, categories, counts, records = held(part, self.coder, self.categories)
-        wholes = np.maximum(records, self.cap)
-        totals = np.zeros(self.categories + 1, dtype=np.int64)
-        np.add.at(totals, categories, counts * self.steps // wholes[users])
-        totals[-1] = ((wholes - records) * self.steps // wholes).sum()
-        return totals
-
-
 def dense_shares(
     part: UserData, coder: Coder, categories: int
 ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
@@ -172,3 +99,73 @@ def one_each(part: UserData, rows: NDArray[np.float64], there: NDArray[np.bool_]
     ids = np.arange(part.n_users)
     made = UserData(rows, offsets=offsets.astype(np.int64), unit=part.unit, ids=ids)
     return made.with_keys(part.keys())
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much of each user is there: the part of ``cap`` records that the user holds, up to 1.
+
+    In whole steps, rounded up or down, so that a grid of such steps keeps it as it is.
+
+    Parameters
+    ----------
+    coder : Coder
+    bound : Bound
+    steps : int
+        A power of two.
+    cap : int, default=1
+    up : bool, default=False
+
+    Examples
+    --------
+    >>> from quorate.grid import Interval
+    >>> people = UserData.from_arrays([[1.0], [0.0], [7.0]], users=[4, 9, 3])
+    >>> Weights(CategoryCodes(2), Interval(0.0, 1.0), steps=4, cap=3)(people).ravel()
+    array([0.  , 0.25, 0.25])
+    """
+
+    coder: Coder
+    bound: Bound
+    steps: int
+    cap: int = 1
+    up: bool = False
+
+    def __call__(self, users: UserData) -> NDArray[np.float64]:
+        """Return one weight a user."""
+        known = self.coder(users) >= 0
+        records = np.bincount(users.user_index()[known], minlength=users.n_users).astype(np.int64)
+        wholes = np.maximum(records, self.cap)
+        if self.up:
+            whole_steps = self.steps - (wholes - records) * self.steps // wholes
+        else:
+            whole_steps = records * self.steps // wholes
+        return np.asarray(whole_steps[:, None] / self.steps)
+
+
+@dataclass(frozen=True)
+class ShareRows:
+    """From users to one row each: the shares of every set of categories, next to each other.
+
+    A user without a record in some set has no row. A share is one division of two integers.
+
+    >>> people = UserData.from_arrays([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], users=[4, 9, 4])
+    >>> coders = (CategoryCodes(2, column=0), CategoryCodes(3, column=1))
+    >>> ShareRows(coders, (2, 3))(people).X
+    array([[0. , 1. , 0.5, 0.5, 0. ],
+           [1. , 0. , 0. , 0. , 1. ]])
+    """
+
+    coders: Sequence[Coder]
+    categories: Sequence[int]
+
+    def __call__(self, part: UserData) -> UserData:
+        """Return the users with one record each, or none."""
+        rows = np.zeros((part.n_users, sum(self.categories)))
+        there = np.ones(part.n_users, dtype=np.bool_)
+        start = 0
+        for coder, categories in zip(self.coders, self.categories, strict=True):
+            users, places, counts, records = held(part, coder, categories)
+            rows[users, start + places] = counts / records[users]
+            there &= records > 0
+            start += categories
+        return one_each(part, rows[there], there)

@@ -7,11 +7,13 @@ from crowds_of_shares import alike, crowd_of, mean_shares, unlike, zipf
 from quorate.accounting.account import Account
 from quorate.accounting.compose import price
 from quorate.auditing import replay
+from quorate.core.people import People
 from quorate.distributions.categories.routes import DiscreteRun
 from quorate.distributions.shares import CategoryCodes
 from quorate.guarantees import Relation
 from quorate.noise import SeededNoise
 from quorate.users import UserData
+from sealing import rows_of
 
 K = 5
 WAYS = {
@@ -29,11 +31,15 @@ def crowd(labels, users):
     return UserData.from_arrays(labels[:, None], users=users)
 
 
+def discrete_run(data, **known):
+    return DiscreteRun(people=People(data, known["account"].relation), **known)
+
+
 def run_on(data, way, *, seed=0, categories=K, relation=Relation.REPLACE, **options):
     delta, go = WAYS[way]
     account = Account.open(epsilon=1.0, delta=delta, relation=relation, noise=SeededNoise(seed))
     run = DiscreteRun(
-        crowd=data,
+        people=People(data, relation),
         coder=CategoryCodes(categories),
         categories=categories,
         account=account,
@@ -80,9 +86,7 @@ class TestReplay:
             delta, go = WAYS[way]
             account = Account.open(epsilon=1.0, delta=delta)
             data = crowd_of([*others, np.array(last)])
-            released = go(
-                DiscreteRun(crowd=data, coder=CategoryCodes(K), categories=K, account=account)
-            )
+            released = go(discrete_run(data, coder=CategoryCodes(K), categories=K, account=account))
             return released.shares, released.error, released.route
 
         report = replay(run, [0.0, 0.0], NEIGHBOURS[name])
@@ -92,9 +96,9 @@ class TestReplay:
         def run(last):
             account = Account.open(epsilon=1.0, delta=1e-6)
             data = crowd_of([[0, 1, 2]] * 30 + [last])
-            run = DiscreteRun(crowd=data, coder=CategoryCodes(K), categories=K, account=account)
+            run = discrete_run(data, coder=CategoryCodes(K), categories=K, account=account)
             centre = np.full(K, 1.0 / K)
-            radius = float(run._distances(centre, norm=2).max())
+            radius = float(rows_of(run._distances(centre, norm=2)).max())
             return run._trimmed_mean(centre, radius, square=account.square_left).mean()
 
         assert not replay(run, [0.0, 1.0, 2.0], [4.0]).same
@@ -126,7 +130,7 @@ class TestFewUsers:
         def run(last):
             account = Account.open(epsilon=1.0)
             data = crowd_of([*others, np.array(last)])
-            run = DiscreteRun(crowd=data, coder=CategoryCodes(K), categories=K, account=account)
+            run = discrete_run(data, coder=CategoryCodes(K), categories=K, account=account)
             released = run.adapt()
             return released.shares, released.error, released.route
 

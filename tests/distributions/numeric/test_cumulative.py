@@ -8,6 +8,7 @@ import pytest
 from crowds_of_shares import crowd_of
 from quorate.accounting.account import Account
 from quorate.auditing import replay
+from quorate.core.people import People
 from quorate.distributions.numeric.cumulative import CumulativeRun
 from quorate.distributions.shares import IntervalCodes
 from quorate.guarantees import Relation
@@ -32,7 +33,7 @@ def truth_of(lists, cells):
 def released(lists, cells, *, relation=Relation.REPLACE, noise=None, cap=1):
     account = Account.open(epsilon=1.0, relation=relation, noise=noise)
     run = CumulativeRun(
-        crowd=crowd_of(lists),
+        people=People(crowd_of(lists), relation),
         coder=IntervalCodes(EDGES[cells]),
         cells=cells,
         account=account,

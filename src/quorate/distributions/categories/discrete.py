@@ -14,6 +14,7 @@ from quorate import _validate
 from quorate._validate import described
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.questions.shares import Coder
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.label_columns import (
     are_numbers,
@@ -25,7 +26,7 @@ from quorate.distributions.categories.label_columns import (
 from quorate.distributions.categories.popular import check_labels, popular_labels, private_labels
 from quorate.distributions.categories.routes import DiscreteRun
 from quorate.distributions.released import ReleasedShares
-from quorate.distributions.shares import CategoryCodes, Coder
+from quorate.distributions.shares import CategoryCodes
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
@@ -111,14 +112,14 @@ class DiscreteDistribution(UserDistribution):
         released: ``pmf_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : A user's shares, rounded down to whole steps, are a point of a simplex (see
-        :class:`~quorate.distributions.shares.ShareTotals`), so one user moves the totals by at most
-        2 in the L1 and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories.
+        :mod:`~quorate.core.questions.shares`), so one user moves the totals by at most 2 in the L1
+        and by :math:`\sqrt 2` in the L2 norm, whatever the number of categories.
         *laplace*, *gaussian*: one noisy sum of such points; up to 64 categories the Laplace noise
         adds up to zero (:class:`~quorate.mechanisms.balanced.BalancedSum`). *polytope*, *ball*: a
         count of close pairs (sensitivity 1, hidden pairs) or, of few users, the size of a cover of
         the pairs that are far apart (sensitivity 1), a rough centre, private radii, and sums
         of offsets inside a small ball
-        (:class:`~quorate.distributions.categories.trimming.Trimmed`), each drawn from one account.
+        (:class:`~quorate.core.bounds.trimmed.Trimmed`), each drawn from one account.
         Making the shares add up to 1 happens after the release. Popular labels: one vote per user
         (:class:`~quorate.mechanisms.choices.stable_choice.StableHistogram`).
 
@@ -244,20 +245,20 @@ class DiscreteDistribution(UserDistribution):
             check_columns(X, [labels])
         account = self._charge(X, None, users)
         if isinstance(X, Crowd):
-            crowd = self._crowd(X)
+            people = self._population(X)
             coder = _MarkedCodes(len(labels)) if marked else _coder_of(labels)
         else:
             (column,) = label_columns(X)
-            crowd = self._crowd(label_places(column, labels)[:, None], None, users)
+            people = self._population(label_places(column, labels)[:, None], None, users)
             self._keep_names(X)
             coder = CategoryCodes(len(labels))
         released = self._release(
             DiscreteRun(
-                crowd=crowd,
+                people=people,
                 coder=coder,
                 categories=len(labels),
                 account=account,
-                cap=self._cap(crowd, account),
+                cap=self._cap(people, account),
                 alike=bool(self.alike),
             )
         )
@@ -285,13 +286,13 @@ class DiscreteDistribution(UserDistribution):
             account=account,
             random_state=self.random_state,
         )
-        crowd = self._crowd(held.places_of(labels)[:, None], None, users)
+        people = self._population(held.places_of(labels)[:, None], None, users)
         run = DiscreteRun(
-            crowd=crowd,
+            people=people,
             coder=CategoryCodes(len(labels) + 1),
             categories=len(labels) + 1,
             account=account,
-            cap=self._cap(crowd, account),
+            cap=self._cap(people, account),
             alike=bool(self.alike),
         )
         released = self._release(run)

@@ -16,6 +16,9 @@ from quorate import _validate
 from quorate._validate import described, float_down
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.bounds.simplices import Simplices
+from quorate.core.people import People
+from quorate.core.questions.shares import ShareSet, share_totals
 from quorate.distributions.base import UserDistribution, draw, new_figure
 from quorate.distributions.categories.discrete import as_categories
 from quorate.distributions.categories.label_columns import (
@@ -28,8 +31,7 @@ from quorate.distributions.hypotheses.covers import SimplexGrid, product_cover
 from quorate.distributions.hypotheses.selection import choose_member
 from quorate.distributions.projection import gaussian_bound, laplace_bound, nearest_distribution
 from quorate.distributions.released import DistributionError
-from quorate.distributions.shares import CategoryCodes
-from quorate.distributions.simplices import ManyTotals, ShareRows, Simplices
+from quorate.distributions.shares import CategoryCodes, ShareRows
 from quorate.estimators import Route
 from quorate.exceptions import ParameterError, SchemaError, UnboundedContributionError
 from quorate.grid import Ball, Bound, Interval
@@ -38,7 +40,7 @@ from quorate.means.routes.ways import core_reserve
 from quorate.means.vector_mean import gaussian_run
 from quorate.means.weighted_users import CrowdVectors
 from quorate.mechanisms.laplace import LaplaceSum
-from quorate.mechanisms.sums import GaussianSum, choose_grid, public_size
+from quorate.mechanisms.sums import GaussianSum, choose_grid
 from quorate.public_randomness import RandomState, public_generator
 from quorate.users.crowd import Crowd
 from quorate.users.data import UserData
@@ -70,10 +72,10 @@ class ProductDistribution(UserDistribution):
         released: ``pmfs_``, ``error_``, ``algorithm_``
     numerics : exact
     proof : By *laplace* or *gaussian* a user is a point of d simplices in whole steps
-        (:class:`~quorate.distributions.simplices.ManyTotals`), so one user moves all totals
+        (:func:`~quorate.core.questions.shares.share_totals`), so one user moves all totals
         together by at most 2 d in the L1 and by :math:`\sqrt{2 d}` in the L2 norm. They get
         discrete Laplace or discrete Gaussian noise. *mean*: a user's shares of all columns are one
-        row (:class:`~quorate.distributions.simplices.ShareRows`), and the mean of these rows is
+        row (:class:`~quorate.distributions.shares.ShareRows`), and the mean of these rows is
         that of :class:`~quorate.means.user_mean.UserMean`, with a private radius. *cover*: for each
         of d columns one choice of ``epsilon`` / d among finitely many distributions
         (:func:`~quorate.distributions.hypotheses.selection.choose_member`), in which a user's term
@@ -252,18 +254,20 @@ class ProductDistribution(UserDistribution):
         pays = self._radius_pays(crowd.n_users * len(sizes), sum(sizes))
         if pays is not None:
             return self._around_a_centre(crowd, account, sizes, pays)
+        people = People(crowd, self.relation)
         gaussian, route = self._way(account, len(sizes))
         replaces = self.relation is Relation.REPLACE
-        total, wrong = float(max(1, crowd.n_users)), 0.0
+        total, wrong = float(max(1, people.size_bound)), 0.0
         if not replaces:
-            total, wrong = self._size(crowd, account, gaussian=gaussian)
+            total, wrong = self._size(people, account, gaussian=gaussian)
         # Records are dropped as a whole, so that absence is the same in all columns.
         absent = (replaces,) + (False,) * (len(sizes) - 1)
         bound = Simplices(tuple(k + a for k, a in zip(sizes, absent, strict=True)))
-        mechanism = _mechanism(bound, crowd, account, gaussian=gaussian, share=Fraction(1))
-        coders = tuple(CategoryCodes(k, column=j) for j, k in enumerate(sizes))
-        steps = int(1.0 / mechanism.grid.step)
-        totals = crowd.add_up(ManyTotals(coders, sizes, steps=steps, absent=absent))
+        mechanism = _mechanism(bound, people, account, gaussian=gaussian, share=Fraction(1))
+        columns = [
+            ShareSet(CategoryCodes(k, column=j), k, absent=absent[j]) for j, k in enumerate(sizes)
+        ]
+        totals = share_totals(people, columns, mechanism.grid)
         noisy = mechanism.release(totals, count=0, account=account)
         noise = _size_of_noise(mechanism)
         parts = [noisy[part] for part in bound.parts]
@@ -328,12 +332,11 @@ class ProductDistribution(UserDistribution):
             return True, Route(name="gaussian", reason=f"less noise for {columns} columns.")
         return False, Route(name="laplace", reason=f"the least noise for {columns} column(s).")
 
-    def _size(self, crowd: Crowd, account: Account, *, gaussian: bool) -> tuple[float, float]:
+    def _size(self, people: People, account: Account, *, gaussian: bool) -> tuple[float, float]:
         """Release the number of people who are there, which is private under add/remove."""
         bound = Interval(0.0, 1.0, centre=0.0)
-        mechanism = _mechanism(bound, crowd, account, gaussian=gaussian, share=_COUNT_SHARE)
-        steps = int(1.0 / mechanism.grid.step)
-        totals = crowd.add_up(_Present(steps))
+        mechanism = _mechanism(bound, people, account, gaussian=gaussian, share=_COUNT_SHARE)
+        totals = people.total(_Present(bound), mechanism.grid)
         noisy = float(mechanism.release(totals, count=0, account=account)[0])
         tail = math.log(1.0 / (0.2 * _BETA))
         return max(1.0, noisy), _size_of_noise(mechanism) * tail
@@ -373,20 +376,20 @@ class ProductDistribution(UserDistribution):
 
 @dataclass(frozen=True)
 class _Present:
-    """How many people hold a record, in steps."""
+    """Whether people hold a record."""
 
-    steps: int
+    bound: Bound
 
-    def __call__(self, part: UserData) -> NDArray[np.int64]:
-        return np.array([self.steps * int(np.count_nonzero(part.record_counts()))], dtype=np.int64)
+    def __call__(self, users: UserData) -> NDArray[np.bool_]:
+        return users.record_counts()[:, None] > 0
 
 
 def _mechanism(
-    bound: Bound, crowd: Crowd, account: Account, *, gaussian: bool, share: Fraction
+    bound: Bound, people: People, account: Account, *, gaussian: bool, share: Fraction
 ) -> LaplaceSum | GaussianSum:
     relation = account.relation
     l1, l2 = bound.change(relation)
-    users = public_size(crowd.n_users, relation)
+    users = people.size_bound
     if gaussian:
         multiplier = account.multiplier(share * account.square_left)
         scale = multiplier * l2

@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
-from quorate.distributions.categories.likeness import ALL_PAIRS, users_in_the_way
+from quorate.accounting.secret_pairs import secret_pairs
+from quorate.core.bounds.trimmed import FEW, Trimmed
+from quorate.core.people import People
+from quorate.core.questions.covers import users_in_the_way
+from quorate.core.questions.shares import Coder, ShareSet, share_totals
+from quorate.core.sealed import Sealed, SealedRows
 from quorate.distributions.categories.rule import (
     BALL_SHARES,
     UNLIKE,
@@ -22,11 +27,10 @@ from quorate.distributions.categories.rule import (
 )
 from quorate.distributions.categories.trimmed_mean import NOTICED, TrimmedMean
 from quorate.distributions.categories.trimming import (
-    FEW,
+    Apart,
     Distances,
-    Trimmed,
-    TrimmedTotals,
-    row_lengths,
+    OwnShares,
+    TrimmedRows,
 )
 from quorate.distributions.projection import (
     balanced_bound,
@@ -36,18 +40,16 @@ from quorate.distributions.projection import (
     nearest_distribution,
 )
 from quorate.distributions.released import DistributionError, ReleasedShares
-from quorate.distributions.shares import Coder, ShareTotals, dense_shares
+from quorate.distributions.shares import Weights
 from quorate.estimators import Route
-from quorate.grid import Bound, Interval
+from quorate.grid import Bound, Grid, Interval
 from quorate.guarantees import Relation
 from quorate.mechanisms.balanced import BalancedSum
 from quorate.mechanisms.choices.quantiles import PrivateQuantile
 from quorate.mechanisms.laplace import LaplaceSum
 from quorate.mechanisms.noisy_count import NoisyCount
-from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed, public_size
+from quorate.mechanisms.sums import GaussianSum, NoisySearch, choose_grid, looks_needed
 from quorate.simplex import Simplex
-from quorate.users.crowd import Crowd
-from quorate.users.data import UserData
 
 __all__ = ["DiscreteRun"]
 
@@ -66,6 +68,8 @@ _RADII = 16
 # A search looks for a radius that holds this share, or less where its noise is larger.
 _INSIDE, _LEAST_INSIDE, _CERTAINTY = 0.95, 0.6, 2.5
 _FEW_OUTSIDE = 0.97
+# Two users whose L1 distance is above so many typical distances from a centre are far apart.
+_ALL_PAIRS = 2.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +78,7 @@ class DiscreteRun:
 
     Parameters
     ----------
-    crowd : Crowd
+    people : People
     coder : Coder
         From records to numbers of categories.
     categories : int
@@ -85,7 +89,7 @@ class DiscreteRun:
         Whether the caller knows that nobody is unlike the others.
     """
 
-    crowd: Crowd
+    people: People
     coder: Coder
     categories: int
     account: Account
@@ -99,8 +103,8 @@ class DiscreteRun:
 
     @property
     def _users(self) -> int:
-        """The public number of users; only for ``Relation.REPLACE``."""
-        return max(1, self.crowd.n_users)
+        """The public number of users, where it is public."""
+        return max(1, self.people.size_bound)
 
     @property
     def _balances(self) -> bool:
@@ -175,7 +179,7 @@ class DiscreteRun:
             quantile=Fraction(round(100 * inside), 100),
             epsilon=float_down(second),
             relation=self.relation,
-        ).release(np.minimum(np.searchsorted(cells, distances), last), account=self.account)
+        ).release(distances.map(_Cells(cells)), account=self.account)
         radius = float(cells[place])
         # Those at the far end are left out, which bends the mean unless they are few.
         wider = min(1.0, (_FEW_OUTSIDE - inside) / 0.1) * (0.1 + 0.5 / math.sqrt(self.categories))
@@ -204,16 +208,21 @@ class DiscreteRun:
         """Release the number of users, or the sum of their weights, which is private here."""
         for_count = None if epsilon is None else _COUNT_SHARE * epsilon
         for_square = None if square is None else _COUNT_SHARE * square
-        weight, scale = self._noisy_total(
-            Interval(0.0, 1.0, centre=0.0), for_count, for_square, slice(self.categories, None)
+        line = Interval(0.0, 1.0, centre=0.0)
+        counter = self._mechanism(line, for_count, for_square)
+        steps = int(1.0 / counter.grid.step)
+        weights = Weights(self.coder, line, steps, self.cap, up=True)
+        weight = counter.release(
+            self.people.total(weights, counter.grid), count=0, account=self.account
         )
         size = max(1.0, float(weight[0]))
-        sums, noise = self._noisy_total(
+        mechanism = self._mechanism(
             Simplex(self.categories),
             None if epsilon is None else epsilon - _COUNT_SHARE * epsilon,
             None if square is None else square - _COUNT_SHARE * square,
-            slice(0, self.categories),
         )
+        sums = mechanism.release(self._shares(mechanism.grid), count=0, account=self.account)
+        noise = _size_of_noise(mechanism)
         shares, level = nearest_distribution(sums / size)
         bound = self._noise_bound(
             noise / size,
@@ -222,20 +231,14 @@ class DiscreteRun:
             level=level,
             beta=0.8 * _BETA,
         )
-        wrong_size = scale * math.log(1.0 / (0.2 * _BETA)) / size
+        wrong_size = _size_of_noise(counter) * math.log(1.0 / (0.2 * _BETA)) / size
         return _released(shares, bound + wrong_size, 0.0, route)
 
-    def _noisy_total(
-        self, bound: Bound, epsilon: Fraction | None, square: Fraction | None, part: slice
-    ) -> tuple[NDArray[np.float64], float]:
-        """Release shares, or how much of everybody is there; return it with the noise."""
-        mechanism = self._mechanism(bound, epsilon, square)
-        steps = int(1.0 / mechanism.grid.step)
-        totals = self.crowd.add_up(_Totals(self.coder, self.categories, steps, self.cap))[part]
-        return (
-            mechanism.release(totals, count=0, account=self.account),
-            _size_of_noise(mechanism),
-        )
+    def _shares(self, grid: Grid) -> Sealed:
+        """Ask for everybody's shares, and for what is missing to a whole if there is room."""
+        absent = grid.bound.dimension > self.categories
+        own = ShareSet(self.coder, self.categories, absent=absent)
+        return share_totals(self.people, [own], grid, cap=self.cap)
 
     def _rough_centre(
         self, epsilon: Fraction | None, square: Fraction | None, *, normalise: bool = True
@@ -244,9 +247,7 @@ class DiscreteRun:
         balanced = square is None and self._balances
         bound = Simplex(self.categories if balanced else self.categories + 1)
         mechanism = self._mechanism(bound, epsilon, square)
-        steps = int(1.0 / mechanism.grid.step)
-        totals = self.crowd.add_up(ShareTotals(self.coder, self.categories, steps, self.cap))
-        sums = mechanism.release(totals[: bound.dimension], count=0, account=self.account)
+        sums = mechanism.release(self._shares(mechanism.grid), count=0, account=self.account)
         if balanced:
             # What is missing to everybody is absent: this noise adds up to zero.
             sums = np.append(sums, self._users - sums.sum())
@@ -258,7 +259,7 @@ class DiscreteRun:
         self, bound: Bound, epsilon: Fraction | None, square: Fraction | None
     ) -> LaplaceSum | GaussianSum:
         l1, l2 = bound.change(self.relation)
-        size = public_size(self.crowd.n_users, self.relation)
+        size = self.people.size_bound
         if epsilon is not None:
             grid = choose_grid(
                 bound, n_users=size, noise_scale=l1 / float(epsilon), max_steps=_MAX_STEPS
@@ -282,42 +283,36 @@ class DiscreteRun:
     def _close_pairs(self, question: Likeness) -> float:
         """Release the share of close pairs among disjoint, secret pairs of users.
 
-        Known pairs of *places* would not do: a person replaced by one with another id shifts the
-        places of others. Uniformly random pairs are the same for every order, so that one user
-        changes one pair, and the count by at most 1; see ``docs/proofs/distributions.md``.
+        One user changes one pair, and the count by at most 1; see ``docs/proofs/distributions.md``.
         """
         pairs = min(self._users // 2, _MAX_PAIRS)
-        places = self.account.secret_order(self._users)[: 2 * pairs].reshape(pairs, 2)
-        shares = _Shares(self.coder, self.categories)
-        size = max(1, 2**22 // self.categories)
-        close = 0
+        apart = secret_pairs(
+            self.people,
+            OwnShares(self.coder, self.categories),
+            account=self.account,
+            most=2 * pairs,
+            made=Apart(question.norm),
+            at_once=max(1, 2**22 // self.categories),
+        )
         # Two users at one distance from a common centre are the root of 2 times as far apart, and
         # in few dimensions distances vary.
         reach = math.sqrt(2.0) * question.spread * (1.0 + 0.5 / math.sqrt(self.categories))
-        for start in range(0, pairs, size):
-            chosen = places[start : start + size]
-            rows = self.crowd.gather(shares, chosen.ravel())
-            apart = row_lengths(rows[::2] - rows[1::2], question.norm)
-            close += int(np.count_nonzero(apart <= reach))
-        return self._answer(question, close) / max(1, pairs)
+        return self._answer(question, apart.counts([reach])) / max(1, pairs)
 
     def _left_of_cover(self, question: Likeness) -> float:
         """Release which share of the users is left when those who are far from others have gone."""
-        rows = self.crowd.gather(
-            _Shares(self.coder, self.categories), np.arange(self.crowd.n_users)
-        )
-        count = users_in_the_way(rows, ALL_PAIRS * question.spread)
+        rows = self.people.each(OwnShares(self.coder, self.categories))
+        count = users_in_the_way(rows, _ALL_PAIRS * question.spread)
         return 1.0 - 2.0 * self._answer(question, count) / self._users
 
-    def _answer(self, question: Likeness, count: int) -> float:
+    def _answer(self, question: Likeness, count: Sealed) -> float:
         """Release a number that one user changes by at most 1, for the price of the question."""
         epsilon = float_down(Fraction(question.share) * self.account.left)
         counter = NoisyCount(epsilon=epsilon, relation=self.relation)
         return counter.release(count, account=self.account)
 
-    def _distances(self, centre: NDArray[np.float64], *, norm: int) -> NDArray[np.float64]:
-        work = Distances(self.coder, tuple(centre.tolist()), norm)
-        return np.concatenate([np.empty(0), *self.crowd.map(work)])
+    def _distances(self, centre: NDArray[np.float64], *, norm: int) -> SealedRows:
+        return self.people.each(Distances(self.coder, tuple(centre.tolist()), norm))
 
     def _find_radius(
         self, centre: NDArray[np.float64], top: float, *, ratio: float, square: Fraction
@@ -346,8 +341,8 @@ class DiscreteRun:
     ) -> TrimmedMean:
         bound = Trimmed(radius, centre, norm=1 if square is None else 2)
         mechanism = self._mechanism(bound, epsilon, square)
-        totals = self.crowd.add_up(TrimmedTotals(self.coder, mechanism.grid))
-        sums = mechanism.release(mechanism.grid.join(totals), count=0, account=self.account)
+        totals = self.people.total(TrimmedRows(self.coder, bound), mechanism.grid)
+        sums = mechanism.release(totals, count=0, account=self.account)
         offsets = sums[: self.categories]
         if bound.balanced:
             offsets[-1] = -offsets[:-1].sum()
@@ -392,32 +387,13 @@ class DiscreteRun:
 
 
 @dataclass(frozen=True)
-class _Totals:
-    """Shares, and how much of everybody is there, in place of what is missing."""
+class _Cells:
+    """The cell of each distance; the last one takes what lies beyond."""
 
-    coder: Coder
-    categories: int
-    steps: int
-    cap: int
+    cells: NDArray[np.float64]
 
-    def __call__(self, part: UserData) -> NDArray[np.int64]:
-        totals = ShareTotals(self.coder, self.categories, self.steps, self.cap)(part)
-        totals[-1] = part.n_users * self.steps - totals[-1]
-        return totals
-
-
-@dataclass(frozen=True)
-class _Shares:
-    """The rows of shares of a few users."""
-
-    coder: Coder
-    categories: int
-
-    def __call__(self, part: UserData) -> NDArray[np.float64]:
-        rows = np.zeros((part.n_users, self.categories))
-        for place, shares, _ in dense_shares(part, self.coder, self.categories):
-            rows[place] = shares
-        return rows
+    def __call__(self, distances: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.minimum(np.searchsorted(self.cells, distances), self.cells.size - 1)
 
 
 def _size_of_noise(mechanism: LaplaceSum | GaussianSum) -> float:

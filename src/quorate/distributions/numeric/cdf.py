@@ -41,7 +41,7 @@ class EmpiricalCDF(UserDistribution):
         ``cdf_``, ``error_``
     numerics : exact
     proof : A user has shares of the intervals of each of L levels, which are points of L simplices
-        in whole steps (:class:`~quorate.distributions.simplices.ManyTotals`), so that one user
+        in whole steps (:func:`~quorate.core.questions.shares.share_totals`), so that one user
         moves all sums together by at most 2 L in the L1 norm. They get discrete Laplace noise.
         Least squares and the removal of falls happen after the release.
 
@@ -139,15 +139,15 @@ class EmpiricalCDF(UserDistribution):
         edges = told_edges(self.edges, self.bounds, self.cells)
         self._check_one_feature(X)
         account = self._charge(X, None, users)
-        crowd = self._crowd(X, None, users)
-        if crowd.n_features != 1:
+        people = self._population(X, None, users)
+        if people.n_features != 1:
             raise SchemaError("Expected one column of numbers, got more.")
         run = CumulativeRun(
-            crowd=crowd,
+            people=people,
             coder=IntervalCodes(tuple(edges.tolist())),
             cells=edges.size - 1,
             account=account,
-            cap=self._cap(crowd, account),
+            cap=self._cap(people, account),
         )
         released = run.release(account.left)
         self.guarantee_ = self._promise(account)

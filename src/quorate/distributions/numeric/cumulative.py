@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from quorate._validate import float_down
 from quorate.accounting.account import Account
+from quorate.core.bounds.simplices import Simplices
+from quorate.core.people import People
+from quorate.core.questions.shares import Coder, ShareSet, share_totals
 from quorate.distributions.numeric.hierarchy import Hierarchy, choose_hierarchy, rising
-from quorate.distributions.shares import Coder
-from quorate.distributions.simplices import ManyTotals, Simplices
+from quorate.distributions.shares import Weights
 from quorate.grid import Interval
 from quorate.guarantees import Relation
 from quorate.mechanisms.laplace import LaplaceSum
-from quorate.mechanisms.sums import choose_grid, public_size
-from quorate.users.crowd import Crowd
+from quorate.mechanisms.sums import choose_grid
 from quorate.users.data import UserData
 
 __all__ = ["CumulativeRun", "ReleasedSums"]
@@ -55,16 +56,16 @@ class CumulativeRun:
 
     Parameters
     ----------
-    crowd : Crowd
+    people : People
     coder : Coder
         From records to numbers of cells, in their order.
     cells : int
     account : Account
     cap : int, default=1
-        As in :class:`~quorate.distributions.shares.ShareTotals`.
+        As in :func:`~quorate.core.questions.shares.share_totals`.
     """
 
-    crowd: Crowd
+    people: People
     coder: Coder
     cells: int
     account: Account
@@ -74,11 +75,11 @@ class CumulativeRun:
         """Release the sums for ``epsilon``.
 
         Privacy: a user is in one interval of every level, by shares that add up to at most a
-        whole: a point of :class:`~quorate.distributions.simplices.Simplices` in whole steps.
+        whole: a point of :class:`~quorate.core.bounds.simplices.Simplices` in whole steps.
         """
         hierarchy = choose_hierarchy(self.cells)
         relation = self.account.relation
-        total, wrong = float(max(1, self.crowd.n_users)), 0.0
+        total, wrong = float(max(1, self.people.size_bound)), 0.0
         if relation is Relation.ADD_REMOVE:
             total, wrong = self._size(_COUNT_SHARE * epsilon)
             epsilon -= _COUNT_SHARE * epsilon
@@ -87,16 +88,11 @@ class CumulativeRun:
         absent = (knows_absent,) + (False,) * (hierarchy.levels - 1)
         sizes = tuple(n + a for n, a in zip(hierarchy.sizes, absent, strict=True))
         mechanism = self._sum(Simplices(sizes), epsilon)
-        coders = tuple(_Groups(self.coder, hierarchy.leaves // n) for n in hierarchy.sizes)
-        totals = self.crowd.add_up(
-            ManyTotals(
-                coders,
-                hierarchy.sizes,
-                steps=int(1.0 / mechanism.grid.step),
-                cap=self.cap,
-                absent=absent,
-            )
-        )
+        groups = [
+            ShareSet(_Groups(self.coder, hierarchy.leaves // n), n, absent=a)
+            for n, a in zip(hierarchy.sizes, absent, strict=True)
+        ]
+        totals = share_totals(self.people, groups, mechanism.grid, cap=self.cap)
         noisy = mechanism.release(totals, count=0, account=self.account)
         levels = [noisy[part] for part in Simplices(sizes).parts]
         missing = float(levels[0][-1]) if knows_absent else 0.0
@@ -118,7 +114,7 @@ class CumulativeRun:
         relation = self.account.relation
         grid = choose_grid(
             bound,
-            n_users=public_size(self.crowd.n_users, relation),
+            n_users=self.people.size_bound,
             noise_scale=bound.change(relation)[0] / float(epsilon),
             max_steps=_MAX_STEPS,
         )
@@ -126,24 +122,10 @@ class CumulativeRun:
 
     def _size(self, epsilon: Fraction) -> tuple[float, float]:
         """Release the sum of the weights, which is private under add/remove."""
-        mechanism = self._sum(Interval(0.0, 1.0, centre=0.0), epsilon)
-        steps = int(1.0 / mechanism.grid.step)
-        totals = self.crowd.add_up(_Weights(self.coder, steps, self.cap))
+        line = Interval(0.0, 1.0, centre=0.0)
+        mechanism = self._sum(line, epsilon)
+        weights = Weights(self.coder, line, int(1.0 / mechanism.grid.step), self.cap)
+        totals = self.people.total(weights, mechanism.grid)
         noisy = float(mechanism.release(totals, count=0, account=self.account)[0])
         scale = mechanism.scale * mechanism.grid.step
         return max(1.0, noisy), scale * math.log(1.0 / (0.2 * _BETA))
-
-
-@dataclass(frozen=True)
-class _Weights:
-    """How much of everybody is there, in steps."""
-
-    coder: Coder
-    steps: int
-    cap: int
-
-    def __call__(self, part: UserData) -> NDArray[np.int64]:
-        known = self.coder(part) >= 0
-        records = np.bincount(part.user_index()[known], minlength=part.n_users).astype(np.int64)
-        wholes = np.maximum(records, self.cap)
-        return np.array([(records * self.steps // wholes).sum()], dtype=np.int64)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from quorate import _validate
 from quorate.accounting.account import Account
 from quorate.accounting.ledger import Ledger
+from quorate.core.people import People
 from quorate.distributions.base import UserDistribution, new_figure
 from quorate.distributions.categories.discrete import released_by
 from quorate.distributions.categories.routes import DiscreteRun
@@ -23,7 +24,6 @@ from quorate.distributions.shares import IntervalCodes
 from quorate.exceptions import ParameterError, SchemaError
 from quorate.guarantees import Relation
 from quorate.public_randomness import RandomState
-from quorate.users.crowd import Crowd
 
 __all__ = ["Histogram"]
 
@@ -154,14 +154,14 @@ class Histogram(UserDistribution):
         edges = self._public_edges()
         self._check_one_feature(X)
         account = self._charge(X, None, users)
-        crowd = self._crowd(X, None, users)
-        if crowd.n_features != 1:
+        people = self._population(X, None, users)
+        if people.n_features != 1:
             raise SchemaError("Expected one column of numbers, got more.")
-        cap = self._cap(crowd, account)
+        cap = self._cap(people, account)
         if edges is None:
-            edges = self._found_edges(crowd, account, cap)
+            edges = self._found_edges(people, account, cap)
         run = DiscreteRun(
-            crowd=crowd,
+            people=people,
             coder=IntervalCodes(tuple(edges.tolist())),
             categories=edges.size - 1,
             account=account,
@@ -189,11 +189,11 @@ class Histogram(UserDistribution):
             return None
         return told_edges(self.edges, self.bounds, self.bins)
 
-    def _found_edges(self, crowd: Crowd, account: Account, cap: int) -> NDArray[np.float64]:
+    def _found_edges(self, people: People, account: Account, cap: int) -> NDArray[np.float64]:
         low, high = as_range(self.bounds)
         cells = loose_edges(low, high, _CELLS)
         run = CumulativeRun(
-            crowd=crowd,
+            people=people,
             coder=IntervalCodes(tuple(cells.tolist())),
             cells=cells.size - 1,
             account=account,

@@ -4,10 +4,20 @@ import numpy as np
 import pytest
 
 from crowds_of_shares import zipf
-from quorate.distributions.categories.likeness import ALL_PAIRS, users_in_the_way
-from quorate.distributions.categories.trimming import row_lengths
+from quorate.core.bounds.trimmed import row_lengths
+from quorate.core.questions import covers
+from quorate.core.sealed import seal_rows
+from quorate.distributions.categories.routes import _ALL_PAIRS
+from quorate.guarantees import Relation
+from sealing import numbers_of
 
 K = 4
+
+
+def users_in_the_way(rows, reach):
+    sealed = covers.users_in_the_way(seal_rows(rows, Relation.REPLACE), reach)
+    assert sealed.moves.largest == sealed.moves.l1 == 1
+    return int(numbers_of(sealed)[0])
 
 
 def far_pairs(rows, reach):
@@ -35,6 +45,15 @@ def test_one_user_moves_the_cover_by_one_at_most():
     found = moves(users_in_the_way)
     assert found.max() == 1
     assert np.mean(found) > 0.1
+
+
+def test_somebody_who_comes_moves_the_cover_by_one_at_most():
+    rng = np.random.default_rng(2)
+    found = []
+    for _ in range(60):
+        rows, reach = rng.dirichlet(np.ones(K), size=12), rng.uniform(0.2, 1.6)
+        found.append(users_in_the_way(rows, reach) - users_in_the_way(rows[1:], reach))
+    assert set(found) == {0, 1}
 
 
 def test_a_count_of_all_far_pairs_is_caught_by_the_same_worlds():
@@ -71,7 +90,7 @@ def test_the_reach_tells_alike_people_from_those_who_are_half_as_alike():
     def left(records):
         rows = rng.multinomial(records, zipf(6), size=300) / records
         spread = float(np.median(row_lengths(rows - zipf(6), 1)))
-        return spread, 1.0 - users_in_the_way(rows, ALL_PAIRS * 0.25) / 150
+        return spread, 1.0 - users_in_the_way(rows, _ALL_PAIRS * 0.25) / 150
 
     (near, alike), (far, unlike) = left(64), left(16)
     assert near < 0.25 < far

@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from crowds_of_shares import crowd_of
-from quorate.distributions.shares import CategoryCodes, IntervalCodes, ShareTotals
-from quorate.distributions.simplices import ManyTotals, ShareRows, Simplices
+from quorate.core.bounds.simplices import Simplices
 from quorate.exceptions import ParameterError
 from quorate.grid import Grid
 from quorate.guarantees import Relation
-from quorate.users import UserData
 
 
 def broken(grid, rows):
@@ -46,28 +43,3 @@ class TestBound:
     def test_sizes_that_make_no_sense_are_refused(self, sizes):
         with pytest.raises(ParameterError):
             Simplices(sizes)
-
-
-class TestTotals:
-    def test_each_set_is_what_it_would_be_alone(self):
-        crowd = crowd_of([[0, 1, 2, 2], [], [1.0], [7.0]])
-        coders = (CategoryCodes(3), IntervalCodes((0.0, 1.5, 9.0)))
-        both = ManyTotals(coders, (3, 2), steps=100, cap=2, absent=(True, False))(crowd)
-        first = ShareTotals(coders[0], 3, steps=100, cap=2)(crowd)
-        second = ShareTotals(coders[1], 2, steps=100, cap=2)(crowd)[:-1]
-        assert both.tolist() == [*first.tolist(), *second.tolist()]
-
-
-def test_rows_of_shares_are_each_users_own():
-    rng = np.random.default_rng(0)
-    table = rng.integers(-1, 3, size=(60, 2)).astype(float)
-    users = np.sort(rng.integers(0, 12, 60))
-    coders, sizes = (CategoryCodes(3, column=0), CategoryCodes(3, column=1)), (3, 3)
-    rows = ShareRows(coders, sizes)(UserData.from_arrays(table, users=users))
-    for place, user in enumerate(np.unique(users)):
-        mine = table[users == user]
-        alone = ShareRows(coders, sizes)(UserData.from_arrays(mine, users=[user] * len(mine)))
-        assert rows.record_counts()[place] == alone.record_counts()[0]
-        together = rows.take([place]).X
-        assert np.array_equal(together, alone.X)
-        assert together.sum(axis=1) == pytest.approx([2.0] * len(together))

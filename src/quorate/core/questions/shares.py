@@ -1,0 +1,145 @@
+r"""Shares of records in categories, as exact integers that do not depend on other users.
+
+A user with m records, c of them in a category, holds the share c / m of it. Shares are whole
+numbers of steps, rounded down, so that the shares of one user never add up to more than a whole,
+and totals are exact. What is missing to a whole counts as *absent*: a user without records is
+absent, and where records are weighed up to a cap, a user with fewer is partly so.
+
+Privacy: records are counted here, whatever numbers of categories a coder says, so a user adds
+numbers >= 0 that add up to at most a whole: each is the integer part of a term, and the terms add
+up to a whole. For one set of categories that is a point of a :class:`~quorate.simplex.Simplex` in
+whole steps, whose last category may be absence; for several sets, next to each other, one of
+:class:`~quorate.core.bounds.simplices.Simplices`. The seal carries what these prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.core.bounds.simplices import Simplices
+from quorate.core.moves import GridMoves
+from quorate.core.people import People
+from quorate.core.sealed import Sealed, seal
+from quorate.exceptions import ParameterError, SchemaError
+from quorate.grid import Grid
+from quorate.simplex import Simplex
+from quorate.users.crowd import call_quietly
+from quorate.users.data import UserData
+
+__all__ = ["Coder", "ShareSet", "ShareTotals", "held", "share_totals"]
+
+Integers = NDArray[np.int64]
+Coder = Callable[[UserData], Integers]
+"""From the records of a part to the number of each record's category, or -1 for none."""
+
+# Up to so many cells a record a table of all cells is quicker than sorting the records.
+_DENSE = 4
+# Steps times the records of one user stay below 2^63.
+_MAX_STEPS = 2**30
+
+
+@dataclass(frozen=True)
+class ShareSet:
+    """One set of categories.
+
+    Parameters
+    ----------
+    coder : Coder
+    categories : int
+    absent : bool, default=False
+        Whether what is missing to a whole is counted, as one more category.
+    """
+
+    coder: Coder
+    categories: int
+    absent: bool = False
+
+
+def held(part: UserData, coder: Coder, categories: int) -> tuple[Integers, ...]:
+    """Return who holds which category how often, and how many known records each user has.
+
+    >>> people = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
+    >>> [found.tolist() for found in held(people, lambda part: part.X[:, 0].astype(int), 2)]
+    [[0, 1], [1, 0], [2, 1], [2, 1]]
+    """
+    codes = call_quietly(lambda: np.asarray(coder(part)))
+    if codes is None or codes.shape != (part.n_records,) or codes.dtype.kind not in "iu":
+        raise SchemaError("Expected one whole number a record; what was found is withheld.")
+    known = (codes >= 0) & (codes < categories)
+    users = part.user_index()[known].astype(np.int64)
+    numbers = users * categories + codes[known]
+    if part.n_users * categories <= _DENSE * len(codes):
+        table = np.bincount(numbers, minlength=part.n_users * categories)
+        cells = np.flatnonzero(table)
+        counts = table[cells]
+    else:
+        cells, counts = np.unique(numbers, return_counts=True)
+    records = np.bincount(users, minlength=part.n_users).astype(np.int64)
+    return cells // categories, cells % categories, counts.astype(np.int64), records
+
+
+def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: int = 1) -> Sealed:
+    """Add up the users' shares of one or several sets of categories, in steps of ``grid``.
+
+    Parameters
+    ----------
+    people : People
+    sets : sequence of ShareSet
+    grid : Grid
+        Of a ``Simplex`` or of ``Simplices``, with a category more where absence is counted.
+    cap : int, default=1
+        A user with m records has the weight min(1, m / cap): with 1 everybody who holds a record
+        counts once, with M every record counts once, up to M of a user.
+
+    Examples
+    --------
+    >>> from quorate.guarantees import Relation
+    >>> data = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
+    >>> pages = ShareSet(lambda part: part.X[:, 0].astype(int), 2, absent=True)
+    >>> share_totals(People(data, Relation.REPLACE), [pages], Grid(Simplex(3), step=2.0**-20))
+    Sealed(shape=(3,), one user moves a coordinate by at most 1.04858e+06)
+    """
+    bound = grid.bound
+    told = tuple(each.categories + each.absent for each in sets)
+    sizes = bound.sizes if isinstance(bound, Simplices) else (bound.dimension,)
+    if not isinstance(bound, Simplex | Simplices) or sizes != told:
+        raise ParameterError(f"Expected a grid of simplices of {told} categories, got {bound!r}.")
+    steps = int(1 / Fraction(grid.step))
+    if steps > _MAX_STEPS or cap < 1:
+        raise ParameterError(f"Expected at most 2^30 steps and a cap >= 1, got cap={cap!r}.")
+    found = people._held_crowd().add_up(ShareTotals(tuple(sets), steps, int(cap)))
+    return seal(found, GridMoves(grid, people.relation), people.relation, people.among)
+
+
+@dataclass(frozen=True)
+class ShareTotals:
+    """The sum over the users of a part of their shares, in steps: what is asked of each part.
+
+    >>> people = UserData.from_arrays([[1.0], [0.0], [1.0], [0.0]], users=[4, 9, 4, 4])
+    >>> pages = ShareSet(lambda part: part.X[:, 0].astype(int), 2, absent=True)
+    >>> ShareTotals((pages,), steps=300)(people).tolist()
+    [400, 200, 0]
+    >>> ShareTotals((pages,), steps=300, cap=3)(people).tolist()
+    [200, 200, 200]
+    """
+
+    sets: tuple[ShareSet, ...]
+    steps: int
+    cap: int = 1
+
+    def __call__(self, part: UserData) -> Integers:
+        """Return the totals of a part, the sets next to each other."""
+        found = []
+        for each in self.sets:
+            users, places, counts, records = held(part, each.coder, each.categories)
+            wholes = np.maximum(records, self.cap)
+            totals = np.zeros(each.categories + 1, dtype=np.int64)
+            np.add.at(totals, places, counts * self.steps // wholes[users])
+            totals[-1] = ((wholes - records) * self.steps // wholes).sum()
+            found.append(totals if each.absent else totals[:-1])
+        return np.concatenate(found)
