@@ -19,7 +19,7 @@ from quorate.conversion import Base, BaseKind, CertifiedItemToUser, PerfectGener
 from quorate.conversion.alike import certify_by_sorting, differences
 from quorate.conversion.perfect_generalisation import calibrated_radius, published_radius
 from quorate.conversion.translation import crossover_records, deletion_reach, item_to_user
-from quorate.conversion.vertex_cover import half_integral_cover
+from quorate.core.vertex_cover import half_integral_cover
 from quorate.distributions import Clip, DiscreteFamily, HypothesisSelector, Votes, simplex_cover
 from quorate.guarantees import Relation
 from quorate.mechanisms.choices.choose import permute_and_flip_probabilities

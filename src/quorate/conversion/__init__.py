@@ -5,7 +5,7 @@ estimators of the other rooms need far fewer users; ``docs/item-to-user.md`` com
 
 * :mod:`quorate.conversion.enumerated`: Algorithm 1 as published, for a handful of users.
 * :mod:`quorate.conversion.item_to_user`: sums of scores, with a fast certificate.
-* :mod:`quorate.conversion.alike`, :mod:`quorate.conversion.vertex_cover`: that certificate.
+* :mod:`quorate.conversion.alike`, :mod:`quorate.core.vertex_cover`: that certificate.
 * :mod:`quorate.conversion.translation`: what record-level privacy is worth for users.
 * :mod:`quorate.conversion.perfect_generalisation`: why, and how much, measured.
 """

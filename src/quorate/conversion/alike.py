@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.conversion.vertex_cover import half_integral_cover
+from quorate.core.vertex_cover import half_integral_cover
 from quorate.mechanisms.wrappers.stable_release import BaseKind
 
 __all__ = ["Alike", "certify_by_cover", "certify_by_sorting", "differences"]

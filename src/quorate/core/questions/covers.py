@@ -1,12 +1,13 @@
 r"""How alike few users are: a cover of the pairs that are far apart.
 
 Two users are joined where they are far apart. The relaxed smallest vertex cover of that graph
-(:mod:`quorate.conversion.vertex_cover`) says how many users are in the way of the rest being alike;
+(:mod:`quorate.core.vertex_cover`) says how many users are in the way of the rest being alike;
 it is 0 where nobody is far from anybody, and half of the users where nearly everybody can be paired
 with somebody far away. A replaced user changes the edges of one vertex only, and the cover by at
 most 1: as a count of disjoint pairs changes. But where people are of two kinds, half of the pairs
 of a random pairing are close, and the cover is as large as it can be; so a smaller share of the
-budget tells the two apart. All pairs take a table of users by users, which is for few users.
+budget tells the two apart. All pairs take a table of users by users, which is for few users; see
+``docs/proofs/distributions.md``.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.conversion.vertex_cover import half_integral_cover
 from quorate.core.bounds.trimmed import row_lengths
 from quorate.core.moves import Moves
 from quorate.core.sealed import Sealed, SealedRows, opened_rows, seal
+from quorate.core.vertex_cover import half_integral_cover
 
 __all__ = ["users_in_the_way"]
 

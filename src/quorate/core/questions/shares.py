@@ -9,7 +9,8 @@ Privacy: records are counted here, whatever numbers of categories a coder says, 
 numbers >= 0 that add up to at most a whole: each is the integer part of a term, and the terms add
 up to a whole. For one set of categories that is a point of a :class:`~quorate.simplex.Simplex` in
 whole steps, whose last category may be absence; for several sets, next to each other, one of
-:class:`~quorate.core.bounds.simplices.Simplices`. The seal carries what these prove.
+:class:`~quorate.core.bounds.simplices.Simplices`. The seal carries what these prove;
+see ``docs/proofs/distributions.md``.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linprog
 
 from conversion_graphs import JUMP, graph, greedy_cover, jump_graphs
-from quorate.conversion import vertex_cover
-from quorate.conversion.vertex_cover import half_integral_cover
+from quorate.core import vertex_cover
+from quorate.core.vertex_cover import half_integral_cover
 from quorate.exceptions import NumericalFailure, SchemaError
 
 
