@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.accounting.account import Account
+from quorate.core.forgetting import forgetting
 from quorate.core.people import People, PerUser
 from quorate.core.sealed import SealedRows, seal_rows
 from quorate.exceptions import ParameterError, SchemaError
@@ -81,11 +82,12 @@ def secret_pairs(
     order = account.secret_order(people._held_crowd().n_users)[:most]
     size = max(1, len(order)) if at_once is None else 2 * at_once
     kept = []
-    for start in range(0, max(1, len(order)), size):
-        rows = people._gathered(values, order[start : start + size])
-        if only_present:
-            rows = rows[~np.isnan(rows).any(axis=1)]
-        kept.append(_pairs(rows, made))
+    with forgetting(values, made):
+        for start in range(0, max(1, len(order)), size):
+            rows = people._gathered(values, order[start : start + size])
+            if only_present:
+                rows = rows[~np.isnan(rows).any(axis=1)]
+            kept.append(_pairs(rows, made))
     return seal_rows(np.concatenate(kept), people.relation, paired=True, among=people.among)
 
 

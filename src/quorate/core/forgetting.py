@@ -25,7 +25,7 @@ _DEEP = 4
 
 
 @contextmanager
-def forgetting(*functions: Callable[..., Any]) -> Iterator[None]:
+def forgetting(*functions: Callable[..., Any] | None) -> Iterator[None]:
     """Refuse functions that hold something else after the block than before.
 
     >>> seen = []

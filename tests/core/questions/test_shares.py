@@ -10,7 +10,7 @@ from quorate.core.bounds.simplices import Simplices
 from quorate.core.people import People
 from quorate.core.questions.shares import ShareSet, ShareTotals, held, share_totals
 from quorate.distributions.shares import CategoryCodes, IntervalCodes
-from quorate.exceptions import ParameterError, SchemaError
+from quorate.exceptions import ParameterError, SchemaError, SealedError
 from quorate.grid import Box, Grid
 from quorate.guarantees import Relation
 from quorate.simplex import Simplex
@@ -131,6 +131,16 @@ class TestQuestion:
             share_totals(people, [ShareSet(coder, 2)], Grid(Simplex(2), 0.25))
         assert "31337" not in str(refused.value)
         assert refused.value.__context__ is None
+
+    def test_a_coder_keeps_nothing(self, relation):
+        people, seen = People(crowd_of([[31337.0]]), relation), []
+
+        def coder(part):
+            seen.append(part.X)
+            return np.zeros(part.n_records, int)
+
+        with pytest.raises(SealedError, match="kept something"):
+            share_totals(people, [ShareSet(coder, 2)], Grid(Simplex(2), 0.25))
 
     @pytest.mark.parametrize(
         "grid",

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.core.bounds.simplices import Simplices
+from quorate.core.forgetting import forgetting
 from quorate.core.moves import GridMoves
 from quorate.core.people import People
 from quorate.core.sealed import Sealed, seal
@@ -113,7 +114,8 @@ def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: i
     steps = int(1 / Fraction(grid.step))
     if steps > _MAX_STEPS or cap < 1:
         raise ParameterError(f"Expected at most 2^30 steps and a cap >= 1, got cap={cap!r}.")
-    found = people._held_crowd().add_up(ShareTotals(tuple(sets), steps, int(cap)))
+    with forgetting(*(each.coder for each in sets)):
+        found = people._held_crowd().add_up(ShareTotals(tuple(sets), steps, int(cap)))
     return seal(found, GridMoves(grid, people.relation), people.relation, people.among)
 
 
