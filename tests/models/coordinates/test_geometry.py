@@ -8,7 +8,6 @@ from threadpoolctl import threadpool_limits
 
 from drawing import gaussian_account
 from quorate.models.coordinates import geometry as module
-from quorate.models.coordinates import one_round
 from quorate.models.coordinates.geometry import (
     Geometry,
     SecondMoments,
@@ -73,12 +72,9 @@ class TestRelease:
         spread = np.linalg.eigvalsh(moved.T @ moved / len(moved))
         assert 0.5 < spread.min() <= spread.max() < 2.0
 
-    def test_many_features_get_one_scale(self, monkeypatch):
-        for room in (module, one_round):
-            monkeypatch.setattr(room, "MOST_FEATURES", 1)
-        shape = released(skewed(), mu=2.0)
-        assert shape.whitening.ndim == 0
-        whole = Geometry(shape.centre, float(shape.whitening) * np.eye(2))
+    def test_one_scale_for_all_features_acts_as_a_matrix_of_it(self):
+        shape = Geometry(np.array([1.0, -2.0]), np.asarray(0.7))
+        whole = Geometry(shape.centre, 0.7 * np.eye(2))
         loss, theta = SquaredLoss(), np.array([1.0, -2.0, 0.5])
         for way in (Geometry.outward, inward):
             np.testing.assert_allclose(way(shape, theta, loss), way(whole, theta, loss))

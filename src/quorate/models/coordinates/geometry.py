@@ -437,7 +437,7 @@ class Whitened:
     If a user's gradient is a product over all of the user's records, the records are stored column
     by column, which takes four fifths of the time.
 
-    ``whitening`` is a symmetric matrix, or a number if it is the same in all directions. With
+    ``whitening`` is a symmetric matrix, a number for each feature, or one for all. With
     ``centre=None`` users are :class:`~quorate.models.coordinates.one_round.Centred` already; they
     are turned in 32 bits and where they lie, so that nobody else may hold them. ``by_count`` is
     told of users who were laid by how many records they hold, a public fact: that they happen to
@@ -494,7 +494,7 @@ class Whitened:
                 turned = after.like((people, features, many)).transpose(0, 2, 1)
             else:
                 turned = after.like(held.shape)
-            if whitening.ndim:
+            if whitening.ndim == 2:
                 multiplied(centred, whitening, out=turned)
             else:
                 np.multiply(centred, whitening, out=turned)

@@ -29,6 +29,7 @@ from quorate.models.coordinates.geometry import (
     Whitened,
     release_centre,
 )
+from quorate.models.coordinates.many_features import release_of_many
 from quorate.models.losses import alike_users, in_one_thread
 from quorate.releases.user_releases import WIDE, UserReleases
 from quorate.users import UserData
@@ -66,11 +67,7 @@ def release_in_one_round(
     """
     features, budget = run.data.n_features, float(run.account.square)
     if features > MOST_FEATURES:
-        centre = release_centre(run, share=_CENTRE_SHARE) if centred else np.zeros(features)
-        spread = run.radius(MeanSquares(centre), WIDE, dimension=1)
-        geometry = Geometry(centre, np.asarray(1.0 / math.sqrt(spread)))
-        turn = Whitened(geometry.centre, geometry.whitening, by_count=by_count)
-        return geometry, run.data.derive(turn)
+        return release_of_many(run, centred=centred, by_count=by_count)
     around, centre = run.data.derive(Centred(None)), np.zeros(features)
     if centred:
         found = release_centre(replace(run, data=around), share=_CENTRE_SHARE, means=_own_means)
