@@ -55,7 +55,7 @@ from quorate.users import UserData
 
 GONE = Relation.ADD_REMOVE
 # People before one more comes: nobody, and one less than a power of two, and a power of two.
-SIZES = (0, 1, 2, 63, 64, 1024)
+SIZES = (0, 1, 2, 63, 64, 127, 128, 1023, 1024)
 # What the one more holds.
 BROUGHT = ("one record", "nothing", "a thousand", "missing", "largest")
 
