@@ -104,7 +104,7 @@ def share_totals(people: People, sets: Sequence[ShareSet], grid: Grid, *, cap: i
     >>> data = UserData.from_arrays([[1.0], [0.0], [1.0]], users=[4, 9, 4])
     >>> pages = ShareSet(lambda part: part.X[:, 0].astype(int), 2, absent=True)
     >>> share_totals(People(data, Relation.REPLACE), [pages], Grid(Simplex(3), step=2.0**-20))
-    Sealed(shape=(3,), one user moves a coordinate by at most 1.04858e+06)
+    Sealed(shape=(3,), one user moves a coordinate by at most 1.48291e+06)
     """
     bound = grid.bound
     told = tuple(each.categories + each.absent for each in sets)
